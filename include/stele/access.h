@@ -1,0 +1,72 @@
+// Where every load and store of pool memory goes: the routing behind field<T>.
+//
+// Each thread has one `access` record that says which addresses belong to its running transaction. Outside that range
+// (volatile memory, or no transaction) a load is a plain load; a store is checked against the open pools, because a
+// store that bypassed the transaction would be lost or torn by a crash. Nothing here knows a mechanism.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace stele::detail {
+
+class transaction;
+
+// A line is the unit of write-back and of the write set.
+inline constexpr std::size_t line_size = 64;
+
+struct access {
+  std::uintptr_t home = 0;            // first byte of the running transaction's pool
+  std::size_t load_size = 0;          // loads in [home, home + load_size) are routed; 0: all loads are direct
+  std::size_t direct_store_size = 0;  // stores in [home, home + direct_store_size) go straight home (mechanism none)
+  std::uint64_t filter = 0;           // routed loads of lines whose bit is clear are direct
+  std::uint64_t stored_bytes = 0;     // by direct stores
+  transaction* running = nullptr;
+};
+
+inline constinit thread_local access this_access;
+
+// The filter bit of the line that holds `address`.
+inline std::uint64_t filter_bit(std::uintptr_t address) noexcept {
+  return std::uint64_t{1} << (((address / line_size) * 0x9E3779B97F4A7C15u) >> 58);
+}
+
+// Slow paths; may throw stele::failure, or restart the transaction by an exception of their own. `address` is 8-aligned.
+std::uint64_t load_word(std::uintptr_t address);
+void load_range(const void* from, void* to, std::size_t size);
+void store_range(void* to, const void* from, std::size_t size);
+void fill_zero(void* to, std::size_t size);
+
+// True when a T at its natural alignment lies within one 8-byte word.
+template <class T>
+inline constexpr bool within_word = sizeof(T) <= 8 && std::has_single_bit(sizeof(T)) && alignof(T) == sizeof(T);
+
+template <class T>
+inline T load(const T* from) {
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  const access& a = this_access;
+  if (address - a.home >= a.load_size || (a.filter & filter_bit(address)) == 0) [[likely]] return *from;
+  T value;
+  if constexpr (within_word<T>) {
+    const std::uint64_t word = load_word(address & ~std::uintptr_t{7}) >> ((address & 7) * 8);
+    std::memcpy(&value, &word, sizeof(T));
+  } else {
+    load_range(from, &value, sizeof(T));
+  }
+  return value;
+}
+
+template <class T>
+inline void store(T* to, T value) {
+  access& a = this_access;
+  if (reinterpret_cast<std::uintptr_t>(to) - a.home < a.direct_store_size) {
+    a.stored_bytes += sizeof(T);
+    *to = value;
+  } else {
+    store_range(to, &value, sizeof(T));
+  }
+}
+
+}  // namespace stele::detail

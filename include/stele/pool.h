@@ -1,0 +1,269 @@
+// pool<Root>: a file that holds one Root object and everything reachable from it, changed by ACID transactions.
+//
+// Start here. A pool is opened (or created) by path, holds a Root made of fields and containers, and changes only
+// inside update(). After any crash it opens as it was after some prefix of the commits that holds every commit
+// acknowledged as durable. What "crash" covers is the pool's durability in force; ask durability_in_force().
+//
+// Thread safety: a pool object may be used from any number of threads at once (except move, close and destruction), under
+// the concurrency policy it was opened with. The policy `external` leaves the locking to the caller.
+#pragma once
+
+#include <stele/error.h>
+#include <stele/field.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace stele {
+
+// How transactions are kept apart.
+enum class concurrency : std::uint8_t {
+  stm,            // any number of updaters and readers; conflicts are retried
+  single_writer,  // one updater at a time, readers beside each other
+  external,       // the caller locks: at most one update at a time, and none beside a read
+};
+
+// What a commit has reached when update() returns.
+enum class durability : std::uint8_t {
+  durable,  // the change survives any crash that the pool's durability covers
+  ordered,  // atomic and ordered; durable by the next sync(), wait() or durable commit at the latest
+};
+
+struct pool_options {
+  std::size_t create_size = 0;    // bytes; 0: the pool must exist. Otherwise it is created when the path is free
+  std::string layout;             // name of the data's layout; must match the pool's when not empty
+  std::string mechanism = "";     // "" : redo-async; see `stele compare --help` for all
+  std::string media = "auto";     // auto, adr, eadr, process, file, delayed:NS[:GBPS]
+  concurrency policy = concurrency::stm;
+  std::size_t log_size = 0;       // bytes of each thread's log; 0: by pool size. Only when creating
+  std::size_t log_count = 0;      // logs, so threads that commit at once; 0: by pool size. Only when creating
+  std::string tape;               // record every access to the pool's memory on this tape file; empty: do not
+  bool background = true;         // let mechanisms use a thread of their own; false: their work is done in commits
+};
+
+// What a pool has done since it was opened; sums over threads, exact when no transaction runs.
+struct pool_counters {
+  std::uint64_t commits = 0, aborts = 0, reads = 0;
+  std::uint64_t fences = 0, flushed_lines = 0, streamed_bytes = 0, stored_bytes = 0;
+  std::uint64_t truncations = 0, log_spills = 0;
+};
+
+struct pool_space {
+  std::size_t size_bytes = 0;      // of the file
+  std::size_t log_bytes = 0;       // header and logs
+  std::size_t used_bytes = 0;      // in allocated blocks
+  std::size_t free_bytes = 0;      // allocatable: free chunks and free blocks of chunks in use
+  std::size_t largest_free = 0;    // the largest single allocation that fits now
+  double fragmentation = 0;        // share of the heap in use that holds no allocated byte
+};
+
+// Names a commit; later commits of the pool have larger ones.
+struct ticket {
+  std::uint64_t commit = 0;
+};
+
+namespace detail {
+
+class runtime;
+
+// The part of a pool that knows no Root. Everything here is thread-safe unless pool<Root> says otherwise.
+class pool_handle {
+ public:
+  pool_handle(pool_handle&&) noexcept;
+  pool_handle& operator=(pool_handle&&) noexcept;
+  ~pool_handle();
+
+  static result<pool_handle> open(const std::string& path, const pool_options& options, std::size_t root_size);
+
+  runtime& core() const noexcept { return *runtime_; }
+  void* root() const noexcept { return root_; }
+
+ private:
+  explicit pool_handle(std::unique_ptr<runtime> r);
+  std::unique_ptr<runtime> runtime_;
+  void* root_ = nullptr;
+};
+
+enum class attempt : std::uint8_t { committed, retry };
+
+// One attempt of a transaction, driven by run_update and run_read below.
+result<bool> begin_transaction(runtime& r, bool writes, durability d);  // true: nested in a running one, run the body only
+result<attempt> commit_transaction();                                  // an error has rolled back
+void abandon_transaction() noexcept;                                   // rolls back, the error or exception goes on
+void retry_transaction() noexcept;                                     // rolls back and waits before the next attempt
+
+struct restart {};  // thrown by loads and stores on a conflict; caught by the two functions below
+
+// Allocation inside the running transaction; throw failure(errc::full) when it does not fit.
+void* allocate(std::size_t size_bytes, std::size_t alignment);
+void deallocate(void* block);
+
+template <class R>
+inline constexpr bool is_result = false;
+template <class T>
+inline constexpr bool is_result<std::expected<T, error>> = true;
+
+template <class R>
+struct lifted {
+  using type = result<R>;
+};
+template <class T>
+struct lifted<std::expected<T, error>> {
+  using type = result<T>;
+};
+
+template <class Body>
+auto call_body(Body& body) -> typename lifted<std::invoke_result_t<Body&>>::type {
+  using R = std::invoke_result_t<Body&>;
+  if constexpr (std::is_void_v<R>) {
+    body();
+    return {};
+  } else {
+    return body();
+  }
+}
+
+template <class Body>
+auto run_transaction(runtime& r, bool writes, durability d, Body&& body)
+    -> typename lifted<std::invoke_result_t<Body&>>::type {
+  for (;;) {
+    result<bool> nested = begin_transaction(r, writes, d);
+    if (!nested) return std::unexpected(std::move(nested.error()));
+    if (*nested) return call_body(body);  // flat nesting: an error is the outer body's to act on; exceptions pass through
+    try {
+      auto outcome = call_body(body);
+      if (!outcome) {
+        abandon_transaction();
+        return outcome;
+      }
+      result<attempt> done = commit_transaction();
+      if (!done) return std::unexpected(std::move(done.error()));
+      if (*done == attempt::committed) return outcome;
+      retry_transaction();
+    } catch (const restart&) {
+      retry_transaction();
+    } catch (const failure& f) {
+      abandon_transaction();
+      return std::unexpected(f.why());
+    } catch (...) {
+      abandon_transaction();
+      throw;
+    }
+  }
+}
+
+}  // namespace detail
+
+// What may live in a pool: no virtual functions, no references, no owner of memory outside the pool. Stele's containers
+// say so with a member type `pool_resident`; other types are taken when their destructor is trivial.
+template <class T>
+concept pool_object = !std::is_polymorphic_v<T> && std::is_standard_layout_v<T> &&
+                      (std::is_trivially_destructible_v<T> || requires { typename T::pool_resident; });
+
+template <class Root>
+class pool {
+  static_assert(pool_object<Root>,
+                "the root of a pool is a standard-layout struct of fields and stele containers: no virtual functions, no references, "
+                "no std::string or other owner of ordinary memory");
+
+ public:
+  // Opens the pool at `path`; creates it first when it does not exist and options.create_size is set. A fresh root is all
+  // zero. An unclean pool is recovered before this returns: every acknowledged commit is there, no other is in part.
+  // Errors: not_found, in_use (with the holder's pid), not_a_pool, version, corrupt, layout, full, permission, io, invalid_argument;
+  // the file is left as it was.
+  static result<pool> open(const std::string& path, const pool_options& options = {}) {
+    return detail::pool_handle::open(path, options, sizeof(Root)).transform([](detail::pool_handle h) { return pool(std::move(h)); });
+  }
+
+  // Runs body(Root&) as one atomic transaction and commits it. The body may run several times (conflicts), so it must not
+  // have side effects of its own. Returns what the body returns. An error returned, a failure or an exception thrown by the
+  // body rolls everything back; other exceptions go on to the caller. When this returns a value, the change is durable
+  // (durability::ordered: ordered); when it returns an error, nothing has changed. Inside another update of the same pool
+  // the body joins that transaction.
+  template <class Body>
+  auto update(Body&& body, durability d = durability::durable) {
+    return detail::run_transaction(handle_.core(), true, d, [&]() -> decltype(auto) { return std::invoke(body, root()); });
+  }
+
+  // Runs body(const Root&) on one consistent state. Logs and writes nothing; a store in the body is an error.
+  template <class Body>
+  auto read(Body&& body) const {
+    return detail::run_transaction(handle_.core(), false, durability::durable,
+                                   [&]() -> decltype(auto) { return std::invoke(body, std::as_const(root())); });
+  }
+
+  // When this returns without error, every commit that had returned before the call is durable.
+  result<> sync();
+  // The newest commit that has returned in any thread; wait(t) makes t and all before it durable.
+  ticket committed() const noexcept;
+  result<> wait(ticket t);
+
+  pool_counters counters() const noexcept;
+  pool_space space() const;
+  // "power", "power, cache included" or "process": the strongest event that an acknowledged commit survives.
+  std::string durability_in_force() const;
+  std::string mechanism() const;
+
+  // Ends the pool's use: everything durable, marked clean. The destructor does the same and drops the error.
+  // No transaction may be running.
+  result<> close();
+
+  // For tools that build a runtime of their own (explorer, tests): a pool over an already open handle.
+  explicit pool(detail::pool_handle h) : handle_(std::move(h)) {}
+  detail::runtime& core() const noexcept { return handle_.core(); }
+
+ private:
+  Root& root() const noexcept { return *static_cast<Root*>(handle_.root()); }
+  detail::pool_handle handle_;
+};
+
+// A new T in the pool of the running transaction, zeroed, then constructed from `arguments` if any. It exists for
+// others, and after a crash, exactly if the transaction commits. Throws failure(errc::full) when it does not fit.
+template <class T, class... Arguments>
+T* make(Arguments&&... arguments) {
+  static_assert(pool_object<T>,
+                "an object in a pool is a standard-layout struct of fields and stele containers: no virtual functions, no references, no "
+                "std::string or other owner of ordinary memory");
+  static_assert(sizeof...(Arguments) == 0 || !std::is_aggregate_v<T>,
+                "give the type a constructor to make it from arguments: an aggregate's missing members would be zeroed behind the "
+                "transaction's back");
+  void* block = detail::allocate(sizeof(T), alignof(T));
+  T* object = nullptr;
+  if constexpr (sizeof...(Arguments) == 0) {
+    detail::fill_zero(block, sizeof(T));
+    object = static_cast<T*>(block);
+    if constexpr (!std::is_trivially_default_constructible_v<T>) object = ::new (block) T;
+  } else {
+    object = ::new (block) T(std::forward<Arguments>(arguments)...);
+  }
+  asm volatile("" : "+r"(object) : : "memory");  // the zeroes stored before the constructor count: keep them in its fields
+  return object;
+}
+
+// `count` zeroed Ts side by side. Throws failure(errc::full) when they do not fit.
+template <class T>
+T* make_array(std::size_t count) {
+  static_assert(pool_object<T> && std::is_trivially_default_constructible_v<T>, "arrays in a pool hold plain structs of fields");
+  if (count > (std::size_t{1} << 46) / sizeof(T)) throw failure({errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
+  void* block = detail::allocate(count * sizeof(T), alignof(T) > 8 ? alignof(T) : 8);
+  detail::fill_zero(block, count * sizeof(T));
+  return static_cast<T*>(block);
+}
+
+// Ends the life of an object that make or make_array gave; null is nothing. Its memory is free when the transaction has
+// committed; until then, and when it rolls back, the object is untouched.
+template <class T>
+void destroy(T* object) {
+  if (object == nullptr) return;
+  if constexpr (!std::is_trivially_destructible_v<T>) object->~T();
+  detail::deallocate(const_cast<std::remove_const_t<T>*>(object));
+}
+
+}  // namespace stele
+
+#include <stele/pool_inl.h>

@@ -1,0 +1,51 @@
+// The members of pool<Root> that only pass on to the runtime.
+#pragma once
+
+namespace stele::detail {
+
+result<> sync_pool(runtime& r);
+result<> close_pool(runtime& r);
+std::uint64_t newest_commit(const runtime& r) noexcept;
+pool_counters counters_of(const runtime& r) noexcept;
+pool_space space_of(const runtime& r);
+std::string durability_of(const runtime& r);
+std::string mechanism_of(const runtime& r);
+
+}  // namespace stele::detail
+
+namespace stele {
+
+template <class Root>
+result<> pool<Root>::sync() {
+  return detail::sync_pool(handle_.core());
+}
+template <class Root>
+ticket pool<Root>::committed() const noexcept {
+  return {detail::newest_commit(handle_.core())};
+}
+template <class Root>
+result<> pool<Root>::wait(ticket) {
+  return detail::sync_pool(handle_.core());  // a sync covers every commit, t's too
+}
+template <class Root>
+pool_counters pool<Root>::counters() const noexcept {
+  return detail::counters_of(handle_.core());
+}
+template <class Root>
+pool_space pool<Root>::space() const {
+  return detail::space_of(handle_.core());
+}
+template <class Root>
+std::string pool<Root>::durability_in_force() const {
+  return detail::durability_of(handle_.core());
+}
+template <class Root>
+std::string pool<Root>::mechanism() const {
+  return detail::mechanism_of(handle_.core());
+}
+template <class Root>
+result<> pool<Root>::close() {
+  return detail::close_pool(handle_.core());
+}
+
+}  // namespace stele
