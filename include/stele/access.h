@@ -18,11 +18,9 @@ class transaction;
 inline constexpr std::size_t line_size = 64;
 
 struct access {
-  std::uintptr_t home = 0;            // first byte of the running transaction's pool
-  std::size_t load_size = 0;          // loads in [home, home + load_size) are routed; 0: all loads are direct
-  std::size_t direct_store_size = 0;  // stores in [home, home + direct_store_size) go straight home (mechanism none)
-  std::uint64_t filter = 0;           // routed loads of lines whose bit is clear are direct
-  std::uint64_t stored_bytes = 0;     // by direct stores
+  std::uintptr_t home = 0;           // first byte of the running transaction's pool
+  std::size_t load_size = 0;         // loads in [home, home + load_size) are routed; 0: all loads are direct
+  std::uint64_t filter = 0;          // routed loads of lines whose bit is clear are direct
   transaction* running = nullptr;
 };
 
@@ -33,8 +31,9 @@ inline std::uint64_t filter_bit(std::uintptr_t address) noexcept {
   return std::uint64_t{1} << (((address / line_size) * 0x9E3779B97F4A7C15u) >> 58);
 }
 
-// Slow paths; may throw stele::failure, or restart the transaction by an exception of their own. `address` is 8-aligned.
+// Slow paths; may throw stele::failure, or restart the transaction by an exception of their own. load_word's address is 8-aligned.
 std::uint64_t load_word(std::uintptr_t address);
+void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size);  // within one word; the low `size` bytes of bits
 void load_range(const void* from, void* to, std::size_t size);
 void store_range(void* to, const void* from, std::size_t size);
 void fill_zero(void* to, std::size_t size);
@@ -60,10 +59,10 @@ inline T load(const T* from) {
 
 template <class T>
 inline void store(T* to, T value) {
-  access& a = this_access;
-  if (reinterpret_cast<std::uintptr_t>(to) - a.home < a.direct_store_size) {
-    a.stored_bytes += sizeof(T);
-    *to = value;
+  if constexpr (within_word<T>) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof(T));
+    store_word(reinterpret_cast<std::uintptr_t>(to), word, sizeof(T));
   } else {
     store_range(to, &value, sizeof(T));
   }

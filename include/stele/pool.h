@@ -36,13 +36,13 @@ enum class durability : std::uint8_t {
 
 struct pool_options {
   std::size_t create_size = 0;    // bytes; 0: the pool must exist. Otherwise it is created when the path is free
-  std::string layout;             // name of the data's layout; must match the pool's when not empty
+  std::string layout = "";        // name of the data's layout; must match the pool's when not empty
   std::string mechanism = "";     // "" : redo-async; see `stele compare --help` for all
   std::string media = "auto";     // auto, adr, eadr, process, file, delayed:NS[:GBPS]
   concurrency policy = concurrency::stm;
   std::size_t log_size = 0;       // bytes of each thread's log; 0: by pool size. Only when creating
   std::size_t log_count = 0;      // logs, so threads that commit at once; 0: by pool size. Only when creating
-  std::string tape;               // record every access to the pool's memory on this tape file; empty: do not
+  std::string tape = "";          // record every access to the pool's memory on this tape file; empty: do not
   bool background = true;         // let mechanisms use a thread of their own; false: their work is done in commits
 };
 
@@ -79,6 +79,8 @@ class pool_handle {
   ~pool_handle();
 
   static result<pool_handle> open(const std::string& path, const pool_options& options, std::size_t root_size);
+  // Over a runtime that is there already; finds or makes the root.
+  static result<pool_handle> over(std::unique_ptr<runtime> r, std::size_t root_size);
 
   runtime& core() const noexcept { return *runtime_; }
   void* root() const noexcept { return root_; }
@@ -177,7 +179,9 @@ class pool {
   // Errors: not_found, in_use (with the holder's pid), not_a_pool, version, corrupt, layout, full, permission, io, invalid_argument;
   // the file is left as it was.
   static result<pool> open(const std::string& path, const pool_options& options = {}) {
-    return detail::pool_handle::open(path, options, sizeof(Root)).transform([](detail::pool_handle h) { return pool(std::move(h)); });
+    auto handle = detail::pool_handle::open(path, options, sizeof(Root));
+    if (!handle) return std::unexpected(std::move(handle.error()));
+    return pool(std::move(*handle));
   }
 
   // Runs body(Root&) as one atomic transaction and commits it. The body may run several times (conflicts), so it must not

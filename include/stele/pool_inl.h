@@ -1,6 +1,8 @@
 // The members of pool<Root> that only pass on to the runtime.
 #pragma once
 
+#include <stele/pool.h>
+
 namespace stele::detail {
 
 result<> sync_pool(runtime& r);

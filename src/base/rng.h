@@ -37,7 +37,8 @@ class rng {
 
   // Uniform in [0, bound), bound > 0 (multiply-shift; the bias is below 2^-32 for bounds below 2^32).
   constexpr std::uint64_t below(std::uint64_t bound) noexcept {
-    return static_cast<std::uint64_t>((static_cast<unsigned __int128>((*this)()) * bound) >> 64);
+    __extension__ using wide = unsigned __int128;
+    return static_cast<std::uint64_t>((static_cast<wide>((*this)()) * bound) >> 64);
   }
 
   // Uniform in [0, 1).

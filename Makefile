@@ -1,0 +1,42 @@
+# The short way to everything: each target installs what it lacks, builds what it needs, and stops at the first failure.
+# CMake presets do the work (see CMakePresets.json); this file only names the usual sequences.
+
+.PHONY: build demo test bench lint sanitize clean install install-lint configure
+
+build: configure
+	@cmake --build build
+
+demo: build
+	@build/stele demo
+
+test: build
+	@ctest --test-dir build --output-on-failure -j2
+
+bench: build
+	@build/stele bench all
+
+# Structure and sizes, then format, then clang-tidy.
+sources = $(shell find src include workloads explore sim bench cli tests examples \
+            \( -name '*.h' -o -name '*.cc' \) 2>/dev/null)
+lint: install-lint configure
+	@tools/lint
+	@clang-format-19 --dry-run --Werror $(sources)
+	@printf '%s\n' $(filter %.cc,$(sources)) | xargs -P2 -n2 clang-tidy-19 -p build --quiet 2>/dev/null
+
+sanitize: install
+	@for preset in asan tsan; do \
+	  cmake --preset $$preset && cmake --build --preset $$preset && \
+	  ctest --test-dir build-$$preset --output-on-failure -j2 || exit 1; \
+	done
+
+clean:
+	@rm -rf build build-debug build-clang build-asan build-tsan
+
+configure: install
+	@cmake --preset release
+
+install:
+	@tools/install
+
+install-lint:
+	@tools/install --lint

@@ -1,0 +1,153 @@
+// Runs contenders in turn and sums up.
+#include <bench/compare.h>
+#include <bench/limits.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stele::bench {
+namespace {
+
+struct entrant {
+  std::unique_ptr<contender> system;
+  std::vector<double> tx_per_s;
+  base::histogram latency_ns;
+  std::uint64_t transactions = 0;
+  std::optional<event_counts> events;
+};
+
+struct hardware_runs {
+  std::vector<double> streamed, flushed, empty, synced;
+};
+
+constexpr double warm_up_share = 0.2;  // of the seconds of a run, once before the first
+
+error naming(const contender& system, error e) {
+  e.message = fmt::format("{}: {}", system.name(), e.message);
+  return e;
+}
+
+result<> set_up(std::vector<entrant>& entrants, contender_result made, const comparison& c) {
+  if (!made) return std::unexpected(std::move(made.error()));
+  c.progress(fmt::format("setting up {}", (*made)->name()));
+  if (auto done = (*made)->set_up(); !done) return std::unexpected(naming(**made, std::move(done.error())));
+  if (auto warm = (*made)->run(c.seconds * warm_up_share); !warm)
+    return std::unexpected(naming(**made, std::move(warm.error())));
+  entrants.push_back({std::move(*made), {}, {}, 0, std::nullopt});
+  return {};
+}
+
+result<std::vector<entrant>> gather(const comparison& c, std::vector<std::string>& notes) {
+  std::vector<entrant> entrants;
+  if (c.limits) {
+    for (const auto make : {make_volatile, make_hand_log}) {
+      contender_result made = make(c.what);
+      if (!made && made.error().code == errc::unsupported) {
+        notes.push_back(made.error().message);
+        continue;
+      }
+      if (auto done = set_up(entrants, std::move(made), c); !done) return std::unexpected(std::move(done.error()));
+    }
+  }
+  for (const std::string& mechanism : c.mechanisms)
+    if (auto done = set_up(entrants, make_stele(c.what, mechanism), c); !done)
+      return std::unexpected(std::move(done.error()));
+  for (const std::string& rival : c.rivals)
+    if (auto done = set_up(entrants, make_rival(c.what, rival), c); !done) return std::unexpected(std::move(done.error()));
+  if (entrants.empty())
+    return std::unexpected(error{errc::invalid_argument, "nothing to compare: name a mechanism or a rival"});
+  return entrants;
+}
+
+result<> run_once(entrant& e, double seconds) {
+  auto m = e.system->run(seconds);
+  if (!m) return std::unexpected(naming(*e.system, std::move(m.error())));
+  e.tx_per_s.push_back(static_cast<double>(m->transactions) / m->seconds);
+  e.latency_ns.merge(m->latency_ns);
+  e.transactions += m->transactions;
+  if (m->events) {
+    event_counts& sum = e.events ? *e.events : e.events.emplace();
+    sum.fences += m->events->fences;
+    sum.lines += m->events->lines;
+    sum.streamed_bytes += m->events->streamed_bytes;
+    sum.aborts += m->events->aborts;
+  }
+  return {};
+}
+
+result<> sample_hardware(const task& t, hardware_runs& into) {
+  if (t.media == "file") {
+    const auto ns = measure_synced_block(t.dir);
+    if (ns) into.synced.push_back(*ns);
+    return ns ? result<>{} : std::unexpected(ns.error());
+  }
+  const auto costs = measure_memory(t.dir);
+  if (!costs) return std::unexpected(costs.error());
+  into.streamed.push_back(costs->streamed_line_and_fence);
+  into.flushed.push_back(costs->flushed_line_and_fence);
+  into.empty.push_back(costs->empty_fence);
+  return {};
+}
+
+limits limits_of(const hardware_runs& h) {
+  const auto sum_up = [](const std::vector<double>& v) { return v.empty() ? std::nullopt : std::optional(spread_of(v)); };
+  return {sum_up(h.streamed), sum_up(h.flushed), sum_up(h.empty), sum_up(h.synced)};
+}
+
+row row_of(entrant& e, const task& t) {
+  row r;
+  r.system = e.system->name();
+  r.workload = t.workload;
+  r.media = e.system->media();
+  r.durability = e.system->durability();
+  r.threads = t.threads;
+  r.tx_per_s = spread_of(e.tx_per_s);
+  if (e.events && e.transactions != 0) {
+    const auto each = [&](std::uint64_t sum) { return static_cast<double>(sum) / static_cast<double>(e.transactions); };
+    r.fences_per_tx = each(e.events->fences);
+    r.lines_per_tx = each(e.events->lines);
+    r.streamed_bytes_per_tx = each(e.events->streamed_bytes);
+    r.aborts_per_tx = each(e.events->aborts);
+  }
+  r.p50_ns = static_cast<double>(e.latency_ns.percentile(50));
+  r.p99_ns = static_cast<double>(e.latency_ns.percentile(99));
+  r.p999_ns = static_cast<double>(e.latency_ns.percentile(99.9));
+  const footprint space = e.system->space();
+  r.space_bytes = space.space_bytes;
+  r.live_bytes = space.live_bytes;
+  return r;
+}
+
+}  // namespace
+
+spread spread_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return {values.front(), (values[(n - 1) / 2] + values[n / 2]) / 2, values.back()};
+}
+
+result<report> compare(const comparison& c) {
+  report out;
+  auto entrants = gather(c, out.notes);
+  if (!entrants) return std::unexpected(std::move(entrants.error()));
+  hardware_runs hardware;
+  unsigned completed = 0;
+  for (; completed < c.runs && !c.cancelled(); ++completed) {
+    if (c.limits)
+      if (const auto done = sample_hardware(c.what, hardware); !done) return std::unexpected(done.error());
+    for (entrant& e : *entrants) {
+      c.progress(fmt::format("run {} of {}: {}", completed + 1, c.runs, e.system->name()));
+      if (const auto done = run_once(e, c.seconds); !done) return std::unexpected(done.error());
+    }
+  }
+  if (completed == 0) return std::unexpected(error{errc::cancelled, "interrupted before the first run was complete"});
+  if (completed < c.runs) out.notes.push_back(fmt::format("interrupted after {} of {} runs", completed, c.runs));
+  out.hardware = limits_of(hardware);
+  for (entrant& e : *entrants) {
+    if (auto sound = e.system->check(); !sound) return std::unexpected(naming(*e.system, std::move(sound.error())));
+    out.rows.push_back(row_of(e, c.what));
+  }
+  return out;
+}
+
+}  // namespace stele::bench

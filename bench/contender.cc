@@ -1,0 +1,59 @@
+// What contenders share: where their pools go, what they hold, and the rivals that this build has.
+#include <bench/contender.h>
+#include <bench/drive.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+namespace stele::bench {
+
+#ifdef STELE_HAVE_LIBPMEMOBJ
+contender_result make_libpmemobj(const task& t);
+#endif
+
+namespace {
+
+struct rival {
+  std::string_view name;
+  contender_result (*make)(const task& t);
+};
+
+std::vector<rival> rivals() {
+  return {
+#ifdef STELE_HAVE_LIBPMEMOBJ
+      {"libpmemobj", make_libpmemobj},
+#endif
+  };
+}
+
+}  // namespace
+
+contender_result make_rival(const task& t, std::string_view name) {
+  for (const rival& r : rivals())
+    if (r.name == name) return r.make(t);
+  return std::unexpected(
+      error{errc::not_found, fmt::format("no rival '{}' in this build; it has: {}", name, fmt::join(rival_names(), ", "))});
+}
+
+std::vector<std::string> rival_names() {
+  std::vector<std::string> names;
+  for (const rival& r : rivals()) names.emplace_back(r.name);
+  return names;
+}
+
+std::uint64_t live_bytes_of(const task& t) {
+  const auto& p = t.parameters;
+  return t.workload == "sps" ? p.keys * p.value_size : p.keys / 2 * (p.value_size + sizeof(std::uint64_t));
+}
+
+std::string pool_path(const task& t, std::string_view name) {
+  return fmt::format("{}/compare-{}-{}.stele", t.dir, getpid(), name);
+}
+
+std::vector<base::rng> make_generators(const task& t) {
+  std::vector<base::rng> generators;
+  for (unsigned i = 0; i < t.threads; ++i) generators.emplace_back(base::mix(t.seed) + i);
+  return generators;
+}
+
+}  // namespace stele::bench

@@ -1,0 +1,82 @@
+// A contender: one system under comparison, seen only as something that runs a workload's transactions for a while.
+//
+// Every contender draws its operations from the workload's own generator with the same seeds, writes the same values,
+// and runs each transaction to the durability that it states. set_up fills the structure and may be slow; run may be
+// called many times and continues where the last one stopped; the destructor removes what set_up made. One comparison
+// calls a contender from one thread; run starts the threads it needs.
+#pragma once
+
+#include <base/histogram.h>
+#include <base/rng.h>
+#include <stele/pool.h>
+#include <workloads/workload.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stele::bench {
+
+// What every contender of one comparison is to do.
+struct task {
+  std::string workload = "sps";
+  workloads::parameters parameters;
+  std::size_t ops_per_tx = 1;
+  unsigned threads = 1;
+  std::uint64_t seed = 1;     // of the operations
+  std::string media = "adr";  // as in pool_options
+  concurrency policy = concurrency::stm;
+  std::string dir = ".";  // where pools go
+};
+
+// Sums over a run; a rival that does not count leaves them out.
+struct event_counts {
+  std::uint64_t fences = 0, lines = 0, streamed_bytes = 0, aborts = 0;
+};
+
+struct measurement {
+  std::uint64_t transactions = 0;
+  double seconds = 0;
+  base::histogram latency_ns;  // of a sample of the transactions
+  std::optional<event_counts> events;
+};
+
+// What the structure takes and what it holds.
+struct footprint {
+  std::optional<std::uint64_t> space_bytes;  // blocks with their headers, logs, second copies; not a pool's free part
+  std::uint64_t live_bytes = 0;              // keys and values of the initial content
+};
+
+class contender {
+ public:
+  virtual ~contender() = default;
+  virtual std::string name() const = 0;
+  // Where its data lives and what an acknowledged transaction survives: "power", "process", "nothing", ...
+  virtual std::string media() const = 0;
+  virtual std::string durability() const = 0;
+  virtual result<> set_up() = 0;
+  virtual result<measurement> run(double seconds) = 0;
+  virtual footprint space() = 0;
+  // After runs: an error (corrupt) when the structure is not what its operations must leave, as far as the system can tell.
+  virtual result<> check() { return {}; }
+};
+
+using contender_result = result<std::unique_ptr<contender>>;
+
+// The contenders there are. Errors: invalid_argument, unsupported (the task is not for this system), not_found.
+contender_result make_stele(const task& t, const std::string& mechanism);
+contender_result make_volatile(const task& t);
+contender_result make_hand_log(const task& t);
+contender_result make_rival(const task& t, std::string_view name);
+std::vector<std::string> rival_names();
+
+// Keys and values of the workload's initial content, in bytes.
+std::uint64_t live_bytes_of(const task& t);
+
+// A path in the task's directory for a contender's pool, not in use by another process.
+std::string pool_path(const task& t, std::string_view name);
+
+}  // namespace stele::bench

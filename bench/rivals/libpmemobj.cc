@@ -1,0 +1,121 @@
+// libpmemobj (PMDK) on the workloads, as fast as its transactions go.
+//
+// Settings: it is told that the mapping is persistent memory (PMEM_IS_PMEM_FORCE), so it flushes lines instead of calling
+// msync; pages are touched at creation; no unsafe-shutdown record; nodes come from allocation classes of their exact size
+// without headers. Structures link by 8-byte offsets instead of its 16-byte pointers, snapshot only the bytes that change,
+// and each range once. Fresh nodes are not snapshot; transactions use return codes, not setjmp.
+//
+// It gives no isolation. With more than one thread sps runs without any (its swaps may then interleave), the hash map
+// takes volatile spin locks over stripes of buckets for the length of the transaction, the ordered map one lock; the name in
+// the report says so. It does not count its fences and lines. On media "file" it works by msync.
+#include <bench/drive.h>
+#include <bench/rivals/libpmemobj_structures.h>
+#include <bench/stripes.h>
+
+#include <cstdlib>
+
+namespace stele::bench {
+namespace {
+
+using namespace pmdk;
+
+class pmemobj_contender final : public contender {
+ public:
+  pmemobj_contender(const task& t, std::unique_ptr<workloads::workload> w)
+      : task_(t), draws_(std::move(w)), generators_(make_generators(t)), locks_(lock_count(t)) {}
+
+  std::string name() const override {
+    if (task_.threads == 1) return "libpmemobj";
+    if (task_.workload == "sps") return "libpmemobj, no isolation";
+    return task_.workload == "hash" ? "libpmemobj, striped locks" : "libpmemobj, one lock";
+  }
+  std::string media() const override { return task_.media; }
+  std::string durability() const override {
+    return task_.media == "process" ? "process" : task_.media == "eadr" ? "power, cache included" : "power";
+  }
+
+  result<> set_up() override {
+    setenv("PMEM_IS_PMEM_FORCE", task_.media == "file" ? "0" : "1", 1);
+    auto made = pmem_pool::create(pool_path(task_, "libpmemobj"), pool_size());
+    if (!made) return std::unexpected(std::move(made.error()));
+    pool_ = std::move(*made);
+    if (task_.workload == "sps")
+      structure_ = std::make_unique<array_of_elements>(*pool_, task_);
+    else if (task_.workload == "hash")
+      structure_ = std::make_unique<chained_map>(*pool_, task_);
+    else
+      structure_ = std::make_unique<red_black_map>(*pool_, task_);
+    return structure_->fill(task_.parameters);
+  }
+
+  result<measurement> run(double seconds) override {
+    return drive(generators_, seconds, [this](unsigned) {
+      return draw_and_apply(*draws_, task_.ops_per_tx, [this](std::span<const operation> ops) { return apply(ops); });
+    });
+  }
+
+  footprint space() override { return {structure_->space_bytes(), live_bytes_of(task_)}; }
+
+  result<> check() override {
+    const bool isolated = task_.threads == 1 || task_.workload != "sps";
+    if (!isolated || structure_->sound()) return {};
+    return std::unexpected(error{errc::corrupt, "the structure in its pool is not what the operations leave"});
+  }
+
+ private:
+  static std::size_t lock_count(const task& t) {
+    if (t.threads == 1 || t.workload == "sps") return 0;
+    return t.workload == "hash" ? std::min<std::size_t>(4096, std::bit_ceil(t.parameters.keys)) : 1;
+  }
+  std::size_t pool_size() const {
+    const auto& p = task_.parameters;
+    const std::size_t element = task_.workload == "sps" ? p.value_size : p.value_size + sizeof(tree_node) + 16;
+    return p.keys * element * 5 / 4 + (std::size_t{64} << 20);
+  }
+
+  result<> apply(std::span<const operation> ops) {
+    const stripes::held locked(locks_, ops);
+    const auto reads = [](const operation& op) { return op.what == kind::read; };
+    if (std::ranges::all_of(ops, reads)) {
+      for (const operation& op : ops) structure_->read(op);
+      return {};
+    }
+    return transact(pool_->handle(), [&] {
+      for (const operation& op : ops) {
+        if (reads(op))
+          structure_->read(op);
+        else if (!structure_->change(op))
+          return false;
+      }
+      return true;
+    });
+  }
+
+  const task task_;
+  const std::unique_ptr<workloads::workload> draws_;  // only draws operations; never attached
+  std::vector<base::rng> generators_;
+  stripes locks_;
+  std::unique_ptr<pmem_pool> pool_;
+  std::unique_ptr<structure> structure_;
+};
+
+}  // namespace
+
+contender_result make_libpmemobj(const task& t) {
+  const auto unsupported = [](std::string why) {
+    return std::unexpected(error{errc::unsupported, "libpmemobj: " + std::move(why)});
+  };
+  if (t.workload != "sps" && t.workload != "hash" && t.workload != "rbtree")
+    return unsupported(fmt::format("no structure for the workload '{}'; there are sps, hash and rbtree", t.workload));
+  if (t.media != "adr" && t.media != "file" && t.media != "eadr" && t.media != "process")
+    return unsupported(fmt::format("it cannot run on media '{}'", t.media));
+  const char* no_flush = std::getenv("PMEM_NO_FLUSH");
+  const bool flushes = no_flush == nullptr || std::string_view(no_flush) != "1";
+  if ((t.media == "eadr" || t.media == "process") == flushes)
+    return unsupported(fmt::format("media '{}' needs the environment to have PMEM_NO_FLUSH={}", t.media, flushes ? 1 : 0));
+  auto w = workloads::make_workload(t.workload, t.parameters);
+  if (!w) return std::unexpected(std::move(w.error()));
+  return std::make_unique<pmemobj_contender>(t, std::move(*w));
+}
+
+}  // namespace stele::bench

@@ -1,0 +1,92 @@
+// Stele itself under comparison: a pool with one mechanism and the workload on it, as any program would use them.
+#include <bench/drive.h>
+
+#include <filesystem>
+
+namespace stele::bench {
+namespace {
+
+using workloads::operation;
+
+// Bytes of a pool that holds the workload at its fullest: every key of a map present, with room for headers and links.
+std::size_t pool_size(const task& t) {
+  const auto& p = t.parameters;
+  const std::size_t element = t.workload == "sps" ? p.value_size : p.value_size + 96;
+  return p.keys * element * 5 / 4 + (std::size_t{64} << 20);
+}
+
+event_counts counts_between(const pool_counters& a, const pool_counters& b) {
+  return {b.fences - a.fences, b.flushed_lines - a.flushed_lines, b.streamed_bytes - a.streamed_bytes, b.aborts - a.aborts};
+}
+
+class stele_contender final : public contender {
+ public:
+  stele_contender(const task& t, std::string mechanism, std::unique_ptr<workloads::workload> w)
+      : task_(t),
+        mechanism_(std::move(mechanism)),
+        path_(pool_path(t, mechanism_)),
+        workload_(std::move(w)),
+        generators_(make_generators(t)) {}
+
+  ~stele_contender() override {
+    if (attached_) workload_->detach();
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+
+  std::string name() const override { return mechanism_; }
+  std::string media() const override { return task_.media; }
+  std::string durability() const override { return detail::durability_of(workload_->core()); }
+
+  result<> set_up() override {
+    pool_options o;
+    o.create_size = pool_size(task_);
+    o.layout = "comparison";
+    o.mechanism = mechanism_;
+    o.media = task_.media;
+    o.policy = task_.policy;
+    auto handle = detail::pool_handle::open(path_, o, workload_->root_size());
+    if (!handle) return std::unexpected(std::move(handle.error()));
+    workload_->attach(std::move(*handle));
+    attached_ = true;
+    return workload_->set_up();
+  }
+
+  result<measurement> run(double seconds) override {
+    const pool_counters before = detail::counters_of(workload_->core());
+    auto m = drive(generators_, seconds, [this](unsigned) {
+      return draw_and_apply(*workload_, task_.ops_per_tx,
+                            [this](std::span<const operation> ops) { return workload_->apply(ops); });
+    });
+    if (m) m->events = counts_between(before, detail::counters_of(workload_->core()));
+    return m;
+  }
+
+  footprint space() override {
+    const pool_space s = detail::space_of(workload_->core());
+    return {s.used_bytes + s.log_bytes, live_bytes_of(task_)};
+  }
+
+  result<> check() override {
+    const auto digest = workload_->digest();
+    return digest ? result<>{} : std::unexpected(digest.error());
+  }
+
+ private:
+  const task task_;
+  const std::string mechanism_;
+  const std::string path_;
+  const std::unique_ptr<workloads::workload> workload_;
+  std::vector<base::rng> generators_;
+  bool attached_ = false;
+};
+
+}  // namespace
+
+contender_result make_stele(const task& t, const std::string& mechanism) {
+  auto w = workloads::make_workload(t.workload, t.parameters);
+  if (!w) return std::unexpected(std::move(w.error()));
+  return std::make_unique<stele_contender>(t, mechanism, std::move(*w));
+}
+
+}  // namespace stele::bench

@@ -1,0 +1,52 @@
+// What subcommands share: failing, writing JSON, being interrupted.
+#include <cli/command.h>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+namespace stele::cli {
+namespace {
+
+volatile std::sig_atomic_t was_interrupted = 0;
+
+void on_interrupt(int) {
+  was_interrupted = 1;
+}
+
+bool watch_interrupts() {
+  struct sigaction action{};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  return true;
+}
+
+}  // namespace
+
+void fail(const std::string& message) {
+  fmt::print(stderr, "stele: {}\n", message);
+  throw CLI::RuntimeError(1);
+}
+
+void write_json(const std::string& file, const nlohmann::json& content) {
+  if (file == "-") {
+    std::cout << content.dump(2) << '\n' << std::flush;
+    if (!std::cout) fail("cannot write to standard output");
+    return;
+  }
+  std::ofstream out(file);
+  out << content.dump(2) << '\n' << std::flush;
+  if (!out) fail(fmt::format("cannot write {}", file));
+}
+
+bool interrupted() {
+  static const bool watching = watch_interrupts();
+  return watching && was_interrupted != 0;
+}
+
+}  // namespace stele::cli

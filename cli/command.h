@@ -1,0 +1,28 @@
+// The subcommands of `stele`: each is one file x.cc with an add_x that declares its options and what it does.
+//
+// A subcommand reports failure by throwing from its callback what fail() throws; main turns that into the exit status.
+#pragma once
+
+#include <stele/error.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace stele::cli {
+
+void add_compare(CLI::App& app);
+
+// Says the error on standard error and ends the command with status 1.
+[[noreturn]] void fail(const std::string& message);
+[[noreturn]] inline void fail(const error& e) {
+  fail(e.message);
+}
+
+// Writes to the file; "-" is standard output. Fails the command when it cannot.
+void write_json(const std::string& file, const nlohmann::json& content);
+
+// From the first call on, an interrupt (^C, SIGTERM) no longer ends the process but makes this true; a second one ends it.
+bool interrupted();
+
+}  // namespace stele::cli

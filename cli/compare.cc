@@ -1,0 +1,146 @@
+// stele compare: mechanisms and rivals side by side on one workload, as a table and as JSON.
+#include <bench/compare.h>
+#include <cli/command.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace stele::cli {
+namespace {
+
+struct options {
+  bench::comparison comparison;
+  double zipf = -1;
+  std::string dir, json, baseline;
+  bool no_limits = false;
+};
+
+const std::map<std::string, concurrency> policies = {
+    {"stm", concurrency::stm}, {"single_writer", concurrency::single_writer}, {"external", concurrency::external}};
+
+// Memory media on tmpfs, which is memory; files where the system keeps files.
+std::string default_dir(const std::string& media) {
+  return media != "file" && std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+}
+
+std::string check_workload(const std::string& name) {
+  const auto names = workloads::workload_names();
+  if (std::ranges::find(names, name) != names.end()) return {};
+  return fmt::format("there is no workload '{}'; choose one of {}", name, fmt::join(names, ", "));
+}
+
+bool is_delay(const std::string& media) {
+  unsigned latency_ns = 0;
+  double gb_per_s = 0;
+  int end = 0;
+  std::sscanf(media.c_str(), "delayed:%u%n:%lf%n", &latency_ns, &end, &gb_per_s, &end);
+  return end != 0 && static_cast<std::size_t>(end) == media.size();
+}
+
+std::string check_media(const std::string& media) {
+  if (media == "adr" || media == "eadr" || media == "file" || media == "process" || is_delay(media)) return {};
+  return fmt::format("there is no media '{}'; choose adr, eadr, file, process or delayed:NS[:GBPS]", media);
+}
+
+void check(options& o) {
+  bench::comparison& c = o.comparison;
+  if (c.what.policy == concurrency::external && c.what.threads > 1)
+    fail("--policy external leaves locking to the caller, and this caller has none: use --threads 1");
+  if (o.zipf >= 0) {
+    c.what.parameters.choice = workloads::key_choice::zipf;
+    c.what.parameters.zipf_theta = o.zipf;
+  }
+  c.what.dir = o.dir.empty() ? default_dir(c.what.media) : o.dir;
+  if (!std::filesystem::is_directory(c.what.dir)) fail(fmt::format("--dir {} is not a directory", c.what.dir));
+  c.limits = !o.no_limits;
+}
+
+std::string title(const bench::comparison& c) {
+  const bench::task& t = c.what;
+  return fmt::format(
+      "{}: values of {} B, {} operation{} a transaction, {} keys{}, {} thread{}, media {}, {} runs of {} s in turn\n",
+      t.workload, t.parameters.value_size, t.ops_per_tx, t.ops_per_tx == 1 ? "" : "s", t.parameters.keys,
+      t.parameters.read_share > 0 ? fmt::format(", {:.0f} % reads", t.parameters.read_share * 100) : "", t.threads,
+      t.threads == 1 ? "" : "s", t.media, c.runs, c.seconds);
+}
+
+void run(options& o) {
+  check(o);
+  const bool watched = isatty(STDERR_FILENO) != 0;
+  if (watched) o.comparison.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{}", what); };
+  o.comparison.cancelled = interrupted;
+  const auto report = bench::compare(o.comparison);
+  if (watched) fmt::print(stderr, "\r\033[K");
+  if (!report) fail(report.error());
+  const std::string table = title(o.comparison) + bench::table_of(*report, o.baseline);
+  fmt::print(o.json == "-" ? stderr : stdout, "{}", table);
+  if (!o.json.empty()) write_json(o.json, bench::json_of(*report));
+  if (interrupted()) throw CLI::RuntimeError(130);
+}
+
+void add_task_options(CLI::App& command, options& o) {
+  bench::task& t = o.comparison.what;
+  command.add_option("--workload", t.workload, "sps, hash, rbtree, bptree, kv, ...")
+      ->capture_default_str()
+      ->check(check_workload);
+  command.add_option("--value-size", t.parameters.value_size, "bytes of a value: a power of two from 8 to 4096")
+      ->capture_default_str();
+  command.add_option("--ops-per-tx", t.ops_per_tx, "operations in each transaction")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  command.add_option("--keys", t.parameters.keys, "size of the key space; elements of sps")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--read-share", t.parameters.read_share, "share of operations that only read")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--zipf", o.zipf, "draw keys by Zipf's law with this theta instead of uniformly")
+      ->check(CLI::Range(0.0, 0.9999));
+  command.add_option("--policy", t.policy, "stm, single_writer or external")->transform(CLI::CheckedTransformer(policies));
+  command.add_option("--media", t.media, "adr, eadr, file, process or delayed:NS[:GBPS]")
+      ->capture_default_str()
+      ->check(check_media);
+  command.add_option("--threads", t.threads, "threads that run transactions")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--seed", t.seed, "of content and operations")->capture_default_str();
+  command.add_option("--dir", o.dir, "where pools are created; default: /dev/shm, for media file the current directory");
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  o->comparison.mechanisms = {"default"};
+  CLI::App* command = app.add_subcommand("compare", "mechanisms and rivals side by side on one workload");
+  add_task_options(*command, *o);
+  command->add_option("--mechanisms", o->comparison.mechanisms, "mechanisms of stele, by commas")
+      ->delimiter(',')
+      ->capture_default_str();
+  command
+      ->add_option("--rivals", o->comparison.rivals,
+                   fmt::format("other systems, by commas: {}", fmt::join(bench::rival_names(), ", ")))
+      ->delimiter(',');
+  command->add_option("--runs", o->comparison.runs, "runs of each system")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000));
+  command->add_option("--seconds", o->comparison.seconds, "of each system in each run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.001, 86'400.0));
+  command->add_option("--baseline", o->baseline, "the system that ratios are to; default: the first mechanism");
+  command->add_flag("--no-limits", o->no_limits, "leave out the limits: volatile, the log by hand, the hardware's costs");
+  command->add_option("--json", o->json, "write the figures to FILE; - is standard output");
+  command->callback([o] {
+    o->comparison.what.parameters.seed = o->comparison.what.seed;
+    run(*o);
+  });
+}
+
+}  // namespace stele::cli

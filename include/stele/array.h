@@ -1,0 +1,98 @@
+// array: elements side by side in one block; its length is set by resize().
+//
+// Elements are storable values (in fields) or stele containers. Zeroed memory is the empty array. References, pointers
+// and iterators (which are pointers to the stored elements) stay valid until resize() or clear(). All members belong
+// inside a transaction of the pool that holds the array, changing ones inside an update, and are rolled back with it.
+// Two transactions that touch different elements do not conflict.
+#pragma once
+
+#include <stele/element.h>
+
+#include <algorithm>
+
+namespace stele {
+
+template <class T, class Memory>
+class basic_array {
+  using traits = element<T, Memory>;
+
+ public:
+  using pool_resident = void;
+  using value_type = T;
+  using stored = typename traits::stored;
+
+  basic_array() noexcept = default;  // for zeroed memory: leaves it as it is, an empty array
+  // Runs inside destroy(), in a transaction, whose loads may end the attempt by an exception.
+  ~basic_array() noexcept(false) { Memory::destroy_array(data_.load(), size_.load()); }
+  basic_array(const basic_array&) = delete;
+  basic_array& operator=(const basic_array&) = delete;
+
+  [[nodiscard]] std::size_t size() const { return size_.load(); }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+
+  // Unchecked: i < size().
+  stored& operator[](std::size_t i) { return data_.load()[i]; }
+  const stored& operator[](std::size_t i) const { return data_.load()[i]; }
+  // Throws failure(errc::invalid_argument) when there is no element i.
+  stored& at(std::size_t i) { return data_.load()[checked(i)]; }
+  const stored& at(std::size_t i) const { return data_.load()[checked(i)]; }
+
+  stored* begin() { return data_.load(); }
+  stored* end() { return data_.load() + size(); }
+  const stored* begin() const { return data_.load(); }
+  const stored* end() const { return data_.load() + size(); }
+
+  // Calls f(const stored&) on each element in order. O(n).
+  template <class F>
+  void for_each(F&& f) const {
+    for (const stored& s : *this) f(s);
+  }
+
+  // Exchanges two elements. O(size of an element). i, j < size().
+  void swap_elements(std::size_t i, std::size_t j) {
+    stored* const all = data_.load();
+    const T a = traits::get(all[i]);
+    const T b = traits::get(all[j]);
+    traits::assign(all[i], b);
+    traits::assign(all[j], a);
+  }
+
+  // Sets the length: new elements are zero (containers: empty), surplus ones end. O(old and new length), in a new block.
+  // Throws failure(errc::full).
+  void resize(std::size_t count) {
+    const std::size_t kept = std::min(count, size());
+    stored* const old = data_.load();
+    stored* const fresh = count == 0 ? nullptr : Memory::template make_array<stored>(count);
+    for (std::size_t i = 0; i < kept; ++i) traits::create(fresh + i, traits::get(old[i]));
+    Memory::destroy_array(old, size());
+    data_ = fresh;
+    size_ = count;
+  }
+  void clear() { resize(0); }
+
+  // Calls visit(const void*) for every allocated block that the array reaches.
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const {
+    if (const stored* all = data_.load()) visit(static_cast<const void*>(all));
+    for (const stored& s : *this) traits::visit_blocks(s, visit);
+  }
+  // Errors: corrupt, when the representation contradicts itself.
+  result<> check() const {
+    if ((data_.load() == nullptr) != (size() == 0)) return detail::broken("array: length and block disagree");
+    return {};
+  }
+
+ private:
+  std::size_t checked(std::size_t i) const {
+    if (i < size()) return i;
+    throw failure({errc::invalid_argument, "array: no element " + std::to_string(i) + " of " + std::to_string(size())});
+  }
+
+  typename Memory::template field<std::uint64_t> size_;
+  typename Memory::template field<stored*> data_;
+};
+
+template <class T>
+using array = basic_array<T, pool_memory>;
+
+}  // namespace stele

@@ -1,0 +1,341 @@
+// The members of bptree; see bptree.h for what they promise. Its examination and joining of nodes are in bptree_mend.h.
+#pragma once
+
+namespace stele {
+
+// The place of one key. Valid until the tree is changed other than through it.
+template <class K, class V, class Memory, std::size_t Pairs>
+class basic_bptree<K, V, Memory, Pairs>::entry {
+ public:
+  [[nodiscard]] bool exists() const { return place_.slot != Pairs; }
+  mapped_stored& value() const { return value_in(place_.at, place_.slot); }  // exists()
+  // Inserts the key with this value; not exists(). Ends the entry's use, as does erase.
+  mapped_stored& insert(mapped_view value) { return tree_.insert_at(place_, key_, value); }
+  // Erases the pair; exists().
+  void erase() { tree_.erase_at(place_); }
+
+ private:
+  friend basic_bptree;
+  entry(basic_bptree& tree, key_view key) : tree_(tree), key_(key) { tree.find_place(key, place_); }
+
+  basic_bptree& tree_;
+  K key_;
+  place place_;
+};
+
+// Goes over the pairs in key order, by a sorted copy of the keys of the leaf it is in.
+template <class K, class V, class Memory, std::size_t Pairs>
+template <class Stored>
+class basic_bptree<K, V, Memory, Pairs>::basic_iterator {
+ public:
+  using value_type = basic_item<Stored>;
+  using difference_type = std::ptrdiff_t;
+  using iterator_category = std::input_iterator_tag;
+
+  value_type operator*() const { return {order_.pairs[index_].key, value_in(leaf_, order_.pairs[index_].slot)}; }
+  value_type operator->() const { return **this; }
+  basic_iterator& operator++() {
+    if (++index_ == order_.count) enter(leaf_->next);
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  friend bool operator==(const basic_iterator& it, std::default_sentinel_t) { return it.leaf_ == nullptr; }
+
+ private:
+  friend basic_bptree;
+  explicit basic_iterator(leaf* l) { enter(l); }
+  void enter(leaf* l) {
+    leaf_ = l;
+    index_ = 0;
+    if (l != nullptr) sort(l, load_marks(l), order_);
+  }
+  void skip_below(key_view key) {
+    while (index_ < order_.count && order_.pairs[index_].key < key) ++index_;
+    if (leaf_ != nullptr && index_ == order_.count) enter(leaf_->next);
+  }
+
+  leaf* leaf_ = nullptr;
+  std::size_t index_ = 0;
+  order order_;
+};
+
+// Leaves.
+
+template <class K, class V, class Memory, std::size_t Pairs>
+auto basic_bptree<K, V, Memory, Pairs>::load_marks(const leaf* l) -> marks {
+  marks m;
+  Memory::load_bytes(m.data(), l->mark, sizeof m);
+  return m;
+}
+
+// The top bits of the bytes of `word` that equal `mark`; exact, unlike the shorter test that carries between bytes.
+template <class K, class V, class Memory, std::size_t Pairs>
+std::uint64_t basic_bptree<K, V, Memory, Pairs>::slots_marked(std::uint64_t word, std::uint64_t mark) {
+  constexpr std::uint64_t ones = 0x0101'0101'0101'0101, low = 0x7F7F'7F7F'7F7F'7F7F;
+  const std::uint64_t x = word ^ (mark * ones);
+  return ~(((x & low) + low) | x | low);
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+std::size_t basic_bptree<K, V, Memory, Pairs>::count_of(const marks& m) {
+  std::size_t count = Pairs;
+  for (const std::uint64_t word : m) count -= static_cast<std::size_t>(std::popcount(slots_marked(word, 0)));
+  return count;
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+std::size_t basic_bptree<K, V, Memory, Pairs>::free_slot(const marks& m) {
+  for (std::size_t i = 0; i < words; ++i) {
+    if (const std::uint64_t bits = slots_marked(m[i], 0)) return i * 8 + static_cast<std::size_t>(std::countr_zero(bits)) / 8;
+  }
+  return Pairs;
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::set_mark(marks& m, std::size_t slot, std::uint64_t mark) {
+  const std::size_t shift = slot % 8 * 8;
+  m[slot / 8] = (m[slot / 8] & ~(std::uint64_t{255} << shift)) | mark << shift;
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::find_in_leaf(key_view key, place& p) {
+  p.slot = Pairs;
+  p.marked = load_marks(p.at);
+  const std::uint64_t mark = mark_of(key);
+  for (std::size_t i = 0; i < words; ++i) {
+    for (std::uint64_t bits = slots_marked(p.marked[i], mark); bits != 0; bits &= bits - 1) {
+      const std::size_t slot = i * 8 + static_cast<std::size_t>(std::countr_zero(bits)) / 8;
+      if (!keys::equal(p.at->key[slot], key)) continue;
+      p.slot = slot;
+      return;
+    }
+  }
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::sort(const leaf* l, const marks& m, order& o) {
+  o.count = 0;
+  for (std::size_t slot = 0; slot < Pairs; ++slot) {
+    if ((m[slot / 8] >> slot % 8 * 8 & 255) != 0) o.pairs[o.count++] = {keys::get(l->key[slot]), slot};
+  }
+  std::sort(o.pairs.begin(), o.pairs.begin() + o.count, [](const keyed_slot& a, const keyed_slot& b) { return a.key < b.key; });
+}
+
+// Moves pairs to free slots of another leaf; what they leave behind is only unmarked.
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::move_pairs(leaf* from, marks& from_marks, leaf* to, marks& to_marks,
+                                                   const keyed_slot* first, std::size_t count) {
+  const marks from_before = from_marks, to_before = to_marks;
+  for (const keyed_slot* pair = first; pair != first + count; ++pair) {
+    const std::size_t slot = free_slot(to_marks);
+    keys::assign(to->key[slot], pair->key);
+    to->value[slot] = from->value[pair->slot];
+    set_mark(to_marks, slot, from_marks[pair->slot / 8] >> pair->slot % 8 * 8 & 255);
+    set_mark(from_marks, pair->slot, 0);
+  }
+  store_marks(from, from_before, from_marks);
+  store_marks(to, to_before, to_marks);
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::store_marks(leaf* l, const marks& before, const marks& now) {
+  for (std::size_t i = 0; i < words; ++i) {
+    if (before[i] != now[i]) l->mark[i] = now[i];
+  }
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+auto basic_bptree<K, V, Memory, Pairs>::value_in(leaf* l, std::size_t slot) -> mapped_stored& {
+  if constexpr (boxed) {
+    return l->value[slot].load()->value;
+  } else {
+    return l->value[slot];
+  }
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::put_value(leaf* l, std::size_t slot, mapped_view value) {
+  if constexpr (boxed) {
+    l->value[slot] = Memory::template make<box>(value);
+  } else {
+    l->value[slot] = value;
+  }
+}
+
+// The way down.
+
+template <class K, class V, class Memory, std::size_t Pairs>
+std::size_t basic_bptree<K, V, Memory, Pairs>::child_for(const inner* n, key_view key) {
+  std::size_t from = 0;
+  for (std::size_t left = n->count; left != 0;) {
+    const std::size_t half = left / 2;
+    const bool beyond = keys::compare(key, n->key[from + half]) >= 0;
+    from = beyond ? from + half + 1 : from;
+    left = beyond ? left - half - 1 : half;
+  }
+  return from;
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::find_place(key_view key, place& p) const {
+  void* node = root_;
+  p.depth = height_;
+  for (std::size_t i = 0; i < p.depth; ++i) {
+    inner* const n = static_cast<inner*>(node);
+    p.steps[i] = {n, child_for(n, key)};
+    node = n->child[p.steps[i].child];
+  }
+  p.at = static_cast<leaf*>(node);
+  if (p.at != nullptr) find_in_leaf(key, p);
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+auto basic_bptree<K, V, Memory, Pairs>::first_leaf() const -> leaf* {
+  void* node = root_;
+  for (std::size_t i = height_; i != 0; --i) node = static_cast<inner*>(node)->child[0];
+  return static_cast<leaf*>(node);
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+template <class Iterator>
+Iterator basic_bptree<K, V, Memory, Pairs>::bound(key_view key) const {
+  place p;
+  find_place(key, p);
+  Iterator it(p.at);
+  it.skip_below(key);
+  return it;
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+auto basic_bptree<K, V, Memory, Pairs>::find(key_view key) -> mapped_stored* {
+  place p;
+  find_place(key, p);
+  return p.slot == Pairs ? nullptr : &value_in(p.at, p.slot);
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+std::size_t basic_bptree<K, V, Memory, Pairs>::size() const {
+  std::size_t count = 0;
+  for (const leaf* l = first_leaf(); l != nullptr; l = l->next) count += count_of(load_marks(l));
+  return count;
+}
+
+// Inserting.
+
+template <class K, class V, class Memory, std::size_t Pairs>
+auto basic_bptree<K, V, Memory, Pairs>::insert(key_view key, mapped_view value) -> std::pair<mapped_stored*, bool> {
+  place p;
+  find_place(key, p);
+  if (p.slot != Pairs) return {&value_in(p.at, p.slot), false};
+  return {&insert_at(p, key, value), true};
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+auto basic_bptree<K, V, Memory, Pairs>::insert_or_assign(key_view key, mapped_view value) -> std::pair<mapped_stored*, bool> {
+  const auto [stored, fresh] = insert(key, value);
+  if (!fresh) values::assign(*stored, value);
+  return {stored, fresh};
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+auto basic_bptree<K, V, Memory, Pairs>::insert_at(place& p, key_view key, mapped_view value) -> mapped_stored& {
+  if (p.at == nullptr) {
+    p.at = Memory::template make<leaf>();
+    p.marked = {};
+    root_ = p.at;
+  }
+  p.slot = free_slot(p.marked);
+  if (p.slot == Pairs) {
+    split_leaf(p, key);
+    p.slot = free_slot(p.marked);
+  }
+  keys::assign(p.at->key[p.slot], key);
+  put_value(p.at, p.slot, value);
+  set_mark(p.marked, p.slot, mark_of(key));
+  p.at->mark[p.slot / 8] = p.marked[p.slot / 8];
+  return value_in(p.at, p.slot);
+}
+
+// Splits the full leaf at the path's end, which then ends at the half where `key` belongs. Keys that only ever grow
+// leave three quarters behind.
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::split_leaf(place& p, key_view key) {
+  leaf* const left = p.at;
+  leaf* const right = Memory::template make<leaf>();
+  marks right_marks{};
+  order o;
+  sort(left, p.marked, o);
+  const bool growing = left->next.load() == nullptr && o.pairs[Pairs - 1].key < key;
+  const std::size_t kept = growing ? joined : Pairs / 2;
+  move_pairs(left, p.marked, right, right_marks, &o.pairs[kept], Pairs - kept);
+  right->next = left->next.load();
+  left->next = right;
+  insert_above(p, p.depth, o.pairs[kept].key, right);
+  if (key < o.pairs[kept].key) return;
+  p.at = right;
+  p.marked = right_marks;
+}
+
+// Puts `right`, whose keys begin with `key`, behind the child that the path follows at `depth`.
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::insert_above(place& p, std::size_t depth, const K& key, void* right) {
+  if (depth == 0) return add_root(key, right);
+  const auto [n, at] = p.steps[depth - 1];
+  const std::size_t count = n->count;
+  if (count == Pairs) return split_inner(p, depth, key, right);
+  for (std::size_t i = count; i > at; --i) {
+    n->key[i] = n->key[i - 1];
+    n->child[i + 1] = n->child[i];
+  }
+  keys::assign(n->key[at], key);
+  n->child[at + 1] = right;
+  n->count = count + 1;
+}
+
+// insert_above for a full node: the middle key goes up, what is beyond it to a new node.
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::split_inner(place& p, std::size_t depth, const K& key, void* right) {
+  const auto [n, at] = p.steps[depth - 1];
+  inner_image image;
+  load_image(n, image);
+  std::copy_backward(&image.key[at], &image.key[Pairs], &image.key[Pairs + 1]);
+  std::copy_backward(&image.child[at + 1], &image.child[Pairs + 1], &image.child[Pairs + 2]);
+  image.key[at] = key;
+  image.child[at + 1] = right;
+  constexpr std::size_t half = Pairs / 2;
+  inner* const beyond = Memory::template make<inner>();
+  store_image(beyond, image, half + 1, Pairs - half);
+  store_image(n, image, 0, half);
+  insert_above(p, depth - 1, image.key[half], beyond);
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::add_root(const K& key, void* right) {
+  inner* const n = Memory::template make<inner>();
+  keys::assign(n->key[0], key);
+  n->child[0] = root_.load();
+  n->child[1] = right;
+  n->count = 1;
+  root_ = n;
+  height_ += 1;
+}
+
+// Appends the node's keys and children to the image.
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::load_image(const inner* n, inner_image& image) {
+  const std::size_t count = n->count;
+  for (std::size_t i = 0; i < count; ++i) image.key[image.count + i] = keys::get(n->key[i]);
+  for (std::size_t i = 0; i <= count; ++i) image.child[image.count + i] = n->child[i];
+  image.count += count;
+}
+
+template <class K, class V, class Memory, std::size_t Pairs>
+void basic_bptree<K, V, Memory, Pairs>::store_image(inner* n, const inner_image& image, std::size_t from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) keys::assign(n->key[i], image.key[from + i]);
+  for (std::size_t i = 0; i <= count; ++i) n->child[i] = image.child[from + i];
+  n->count = count;
+}
+
+}  // namespace stele
+
+#include <stele/bptree_mend.h>

@@ -1,0 +1,131 @@
+// How a container holds its keys and values: a storable value in a field, a stele container as itself.
+//
+// element<T, Memory> names the form in the pool (`stored`), what callers hand in (`view`) and what a load gives (`value`).
+// string.h adds stele::string, which callers see as std::string_view and std::string. Hashes are part of a pool's
+// content: they depend on the bytes alone and never change between builds.
+#pragma once
+
+#include <stele/memory.h>
+
+#include <bit>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace stele {
+
+// N bytes as a value. Aligned so that 8 bytes are one word.
+template <std::size_t N>
+struct alignas(N % 8 == 0 ? 8 : 1) blob {
+  std::byte bytes[N];
+  friend bool operator==(const blob&, const blob&) = default;
+};
+
+namespace detail {
+
+// Multiplication by the golden ratio, folded so that low and high bits are both usable.
+constexpr std::uint64_t hash_word(std::uint64_t x) noexcept {
+  x = (x ^ (x >> 32)) * 0x9E3779B97F4A7C15u;
+  return x ^ (x >> 32);
+}
+
+inline std::uint64_t hash_bytes(const void* from, std::size_t size) noexcept {
+  const char* at = static_cast<const char*>(from);
+  std::uint64_t hash = size;
+  std::uint64_t word = 0;
+  for (; size >= 8; at += 8, size -= 8) {
+    std::memcpy(&word, at, 8);
+    hash = hash_word(std::rotl(hash, 23) ^ word);
+  }
+  word = 0;
+  if (size != 0) std::memcpy(&word, at, size);
+  return hash_word(std::rotl(hash, 23) ^ word);
+}
+
+inline std::unexpected<error> broken(std::string what) { return std::unexpected(error{errc::corrupt, std::move(what)}); }
+
+}  // namespace detail
+
+// The hash of a key; specialize it for types whose equal values differ in bytes.
+template <class K>
+struct hash {
+  static_assert(std::has_unique_object_representations_v<K>, "specialize stele::hash for a key with padding or several zeros");
+  std::uint64_t operator()(const K& key) const noexcept {
+    if constexpr (std::is_integral_v<K> || std::is_enum_v<K>) {
+      return detail::hash_word(static_cast<std::uint64_t>(key));
+    } else {
+      return detail::hash_bytes(&key, sizeof key);
+    }
+  }
+};
+
+template <class T, class Memory>
+struct element {
+  static constexpr bool large = sizeof(T) > 64;  // moved as bytes: a field's by-value calls would copy it twice
+  using stored = typename Memory::template field<T>;
+  using view = std::conditional_t<large, const T&, T>;
+  using value = T;
+
+  static T get(const stored& from) {
+    if constexpr (large) {
+      T v;
+      Memory::load_bytes(&v, &from, sizeof(T));
+      return v;
+    } else {
+      return from.load();
+    }
+  }
+  static void assign(stored& to, const T& v) {
+    if constexpr (large) {
+      Memory::store_bytes(&to, &v, sizeof(T));
+    } else {
+      to.store(v);
+    }
+  }
+  // `at` is memory of unknown content.
+  static void create(stored* at, const T& v) { assign(*at, v); }
+
+  static bool equal(const stored& s, const T& v) { return get(s) == v; }
+  static auto compare(const T& v, const stored& s) { return v <=> get(s); }
+  static std::uint64_t hash_of(const T& v) { return stele::hash<T>{}(v); }
+  static std::uint64_t hash_stored(const stored& s) { return hash_of(get(s)); }
+  template <class Visit>
+  static void visit_blocks(const stored&, Visit&) {}
+};
+
+// A container inside a container: reached by reference, created empty.
+template <class T, class Memory>
+  requires requires { typename T::pool_resident; }
+struct element<T, Memory> {
+  using stored = T;
+  using view = const T&;
+  using value = const T&;
+
+  static value get(const stored& from) { return from; }
+  template <class Visit>
+  static void visit_blocks(const stored& s, Visit& visit) {
+    s.visit_blocks(visit);
+  }
+};
+
+// What an iterator of a map refers to.
+template <class K, class V, class Memory>
+struct map_item {
+  using pool_resident = void;
+  using key_element = element<K, Memory>;
+  using mapped_element = element<V, Memory>;
+
+  const typename key_element::stored first;
+  typename mapped_element::stored second;
+
+  map_item(typename key_element::view key, typename mapped_element::view value) : first(key) {
+    mapped_element::create(&second, value);
+  }
+  explicit map_item(typename key_element::view key) : first(key) { Memory::fill_zero(&second, sizeof second); }
+};
+
+}  // namespace stele

@@ -1,0 +1,198 @@
+// hash_map: an unordered map of chained nodes that keep their place, over a bucket array that doubles.
+//
+// An insert writes the bucket's word and a new node; an erase writes the bucket's word and, unless the node was first in
+// its chain, its predecessor's link. The bucket's word packs the first node's distance with the chain's length, so there
+// is no counter for transactions to contend for: size() adds up the bucket words. Growing doubles the buckets at once but
+// moves nothing: a new bucket is split off its parent (its number without the top bit) by the first change that meets it,
+// and until then lookups go to the parent. This is the recursive split of Shalev and Shavit ("Split-Ordered Lists",
+// 2006), with nodes that really move in place of their shared list and dummy nodes.
+//
+// Zeroed memory is an empty map. All members belong inside a transaction of the pool that holds the map, changing ones
+// inside an update, and are rolled back with it. References to an item stay valid until it is erased; iterators and
+// entries until the next change of the map. Those that may allocate throw failure(errc::full). Costs are expected ones.
+#pragma once
+
+#include <stele/element.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace stele {
+
+template <class K, class V, class Memory>
+class basic_hash_map {
+  using keys = element<K, Memory>;
+  using values = element<V, Memory>;
+  struct node;
+  class head;
+
+ public:
+  using pool_resident = void;
+  using key_type = K;
+  using mapped_type = V;
+  using value_type = map_item<K, V, Memory>;
+  using key_view = typename keys::view;
+  using mapped_view = typename values::view;
+
+  template <class Item>
+  class basic_iterator;
+  using iterator = basic_iterator<value_type>;
+  using const_iterator = basic_iterator<const value_type>;
+  class entry;
+
+  basic_hash_map() noexcept = default;  // for zeroed memory: leaves it as it is, an empty map
+  // Runs inside destroy(), in a transaction, whose loads may end the attempt by an exception.
+  ~basic_hash_map() noexcept(false) { release(); }
+  basic_hash_map(const basic_hash_map&) = delete;
+  basic_hash_map& operator=(const basic_hash_map&) = delete;
+
+  // O(buckets): sums the bucket words.
+  [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] bool empty() const { return begin() == end(); }  // O(buckets) when empty
+  [[nodiscard]] std::size_t bucket_count() const { return shape{shape_.load()}.buckets(); }
+
+  // O(1).
+  iterator find(key_view key) { return search(key); }
+  const_iterator find(key_view key) const { return search(key); }
+  [[nodiscard]] bool contains(key_view key) const { return search(key) != end(); }
+
+  // The place of a key, found once, for looking, inserting and erasing there. O(1).
+  entry find_entry(key_view key) { return entry(*this, key); }
+
+  // Inserts unless the key is there: {item, inserted?}. O(1), and O(buckets) zeroed memory when the buckets double.
+  std::pair<iterator, bool> insert(key_view key, mapped_view value);
+  std::pair<iterator, bool> insert_or_assign(key_view key, mapped_view value);
+  std::pair<iterator, bool> try_emplace(key_view key);  // a zero value; an empty container
+  // The number of items erased, 0 or 1. O(1).
+  std::size_t erase(key_view key);
+  // Erases every item and frees every block, the buckets too. O(n + buckets).
+  void clear();
+  // Makes room for `count` items, so that inserting them does not double the buckets. On an empty map, one block of
+  // that many buckets, rounded up to a power of two. O(count).
+  void reserve(std::size_t count);
+
+  iterator begin() { return first_item<iterator>(); }
+  const_iterator begin() const { return first_item<const_iterator>(); }
+  std::default_sentinel_t end() const { return {}; }
+  // Calls f(const stored key&, const stored value&) on each item, in no order. O(n + buckets).
+  template <class F>
+  void for_each(F&& f) const {
+    for (const auto& item : *this) f(item.first, item.second);
+  }
+
+  // Calls visit(const void*) for every allocated block that the map reaches.
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const;
+  // Errors: corrupt, when an item is not in its key's bucket, a key occurs twice, or a chain's length is off.
+  result<> check() const;
+
+ private:
+  static constexpr std::size_t least_buckets = 8;
+  static constexpr std::size_t segments = 32;
+  static constexpr std::size_t long_chain = 6;  // from here on an insert looks whether the buckets are too few
+  static constexpr std::size_t group = 64;      // buckets that such a look samples
+
+  // How many buckets there are: log2 of those in the first segment, and of all. Later segments double what is before them.
+  struct shape {
+    std::uint64_t word;
+    bool none() const { return word == 0; }
+    std::size_t first() const { return std::size_t{1} << (word & 255); }
+    std::size_t buckets() const { return none() ? 0 : std::size_t{1} << (word >> 8); }
+    std::size_t used_segments() const { return none() ? 0 : (word >> 8) - (word & 255) + 1; }
+    std::size_t segment_of(std::size_t bucket) const { return static_cast<std::size_t>(std::bit_width(bucket >> (word & 255))); }
+    std::size_t start_of(std::size_t segment) const { return segment == 0 ? 0 : first() << (segment - 1); }
+    std::size_t size_of(std::size_t segment) const { return segment == 0 ? first() : start_of(segment); }
+  };
+  struct chain {
+    node* first = nullptr;
+    std::size_t length = 0;
+    bool split = false;
+  };
+  struct place {
+    head* bucket = nullptr;
+    chain nodes;
+    node* before = nullptr;  // in the chain; null: the found node is first
+    node* found = nullptr;
+    std::size_t steps = 0;   // nodes looked at
+  };
+
+  static std::size_t parent_of(std::size_t bucket) { return bucket ^ std::bit_floor(bucket); }
+  head* head_of(shape s, std::size_t bucket) const {
+    const std::size_t segment = s.segment_of(bucket);
+    return segment_[segment].load() + (bucket - s.start_of(segment));
+  }
+  static bool is_split(shape s, std::size_t bucket, const chain& c) { return bucket < s.first() || c.split; }
+
+  chain chain_for_lookup(std::uint64_t hash) const;
+  node* find_node(key_view key) const;
+  const_iterator search(key_view key) const { return const_iterator(*this, find_node(key)); }
+  iterator search(key_view key) { return iterator(*this, find_node(key)); }
+  place find_place(key_view key);
+  node* insert_node(place& p, node* n, key_view key);
+  void erase_at(place& p);
+
+  head* split_bucket(shape s, std::size_t bucket);
+  void relieve(std::size_t bucket);
+  bool crowded(shape s, std::size_t bucket) const;
+  void grow();
+  void make_first_segment(std::size_t count);
+
+  template <class Iterator>
+  Iterator first_item() const;
+  template <class F>
+  void for_each_chain(F&& f) const;
+  void release();
+  result<> check_chain(shape s, std::size_t bucket, const chain& c) const;
+
+  typename Memory::template field<std::uint64_t> shape_;
+  typename Memory::template field<head*> segment_[segments];
+};
+
+template <class K, class V>
+using hash_map = basic_hash_map<K, V, pool_memory>;
+
+template <class K, class V, class Memory>
+struct basic_hash_map<K, V, Memory>::node {
+  using pool_resident = void;
+  typename Memory::template field<node*> next;
+  value_type item;
+
+  template <class... Arguments>
+  explicit node(Arguments&&... arguments) : next(nullptr), item(std::forward<Arguments>(arguments)...) {}
+};
+
+// A bucket's word: bits 3 to 47 the distance to the first node in bytes (0: none), bit 0 whether the bucket has been split
+// off its parent, bits 48 to 63 the chain's length, where 65535 stands for that many or more.
+template <class K, class V, class Memory>
+class basic_hash_map<K, V, Memory>::head {
+  static constexpr std::uint64_t distance_bits = 0x0000'FFFF'FFFF'FFF8;
+  static constexpr std::size_t most = 65535;
+
+ public:
+  chain load() const {
+    const std::uint64_t word = word_.load();
+    chain c{nullptr, word >> 48, (word & 1) != 0};
+    if ((word & distance_bits) == 0) return c;
+    const std::int64_t distance = static_cast<std::int64_t>((word & distance_bits) << 16) >> 16;
+    c.first = reinterpret_cast<node*>(reinterpret_cast<std::intptr_t>(this) + distance);
+    if (c.length == most) c.length = count(c.first);
+    return c;
+  }
+  void store(const chain& c) {
+    const std::uint64_t distance =
+        c.first == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(c.first) - reinterpret_cast<std::uintptr_t>(this);
+    word_ = (distance & distance_bits) | std::uint64_t{std::min(c.length, most)} << 48 | std::uint64_t{c.split};
+  }
+
+ private:
+  static std::size_t count(const node* n) {
+    std::size_t length = 0;
+    for (; n != nullptr; n = n->next) ++length;
+    return length;
+  }
+  typename Memory::template field<std::uint64_t> word_;
+};
+
+}  // namespace stele
+
+#include <stele/hash_map_inl.h>

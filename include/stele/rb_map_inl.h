@@ -1,0 +1,337 @@
+// The members of rb_map; see rb_map.h for what they promise.
+#pragma once
+
+namespace stele {
+
+// The place of one key. Valid until the map is changed other than through it.
+template <class K, class V, class Memory>
+class basic_rb_map<K, V, Memory>::entry {
+ public:
+  [[nodiscard]] bool exists() const { return path_.found; }
+  value_type& item() const { return path_.steps[path_.last].to->item; }  // exists()
+  // Inserts the key with this value; not exists(). Ends the entry's use, as do those below.
+  value_type& insert(mapped_view value) { return map_.insert_node(path_, Memory::template make<node>(key_, value))->item; }
+  // Inserts the key with a zero value, or an empty container; not exists().
+  value_type& insert() { return map_.insert_node(path_, Memory::template make<node>(key_))->item; }
+  // Erases the item; exists().
+  void erase() { map_.erase_at(path_); }
+
+ private:
+  friend basic_rb_map;
+  entry(basic_rb_map& map, key_view key) : map_(map), key_(key) { map.find_path(key, path_); }
+
+  basic_rb_map& map_;
+  std::remove_cvref_t<key_view> key_;  // a text's characters stay the caller's
+  path path_;
+};
+
+// Goes over the items in key order; the way to the next is searched from the root where the node has none.
+template <class K, class V, class Memory>
+template <class Item>
+class basic_rb_map<K, V, Memory>::basic_iterator {
+ public:
+  using value_type = Item;
+  using difference_type = std::ptrdiff_t;
+  using iterator_category = std::forward_iterator_tag;
+
+  basic_iterator() = default;
+  Item& operator*() const { return node_->item; }
+  Item* operator->() const { return &node_->item; }
+  basic_iterator& operator++() {
+    node* const right = node_->child[1].load().to;
+    node_ = right != nullptr ? leftmost(right) : map_->bound(keys::get(node_->item.first), true);
+    return *this;
+  }
+  basic_iterator operator++(int) {
+    basic_iterator before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(const basic_iterator& a, const basic_iterator& b) { return a.node_ == b.node_; }
+  friend bool operator==(const basic_iterator& a, std::default_sentinel_t) { return a.node_ == nullptr; }
+
+ private:
+  friend basic_rb_map;
+  basic_iterator(const basic_rb_map& map, node* n) : map_(&map), node_(n) {}
+
+  const basic_rb_map* map_ = nullptr;
+  node* node_ = nullptr;
+};
+
+// Looking.
+
+template <class K, class V, class Memory>
+auto basic_rb_map<K, V, Memory>::find_node(key_view key) const -> node* {
+  node* n = root_.load().to;
+  while (n != nullptr) {
+    const auto order = keys::compare(key, n->item.first);
+    if (order == 0) return n;
+    n = n->child[order > 0].load().to;
+  }
+  return nullptr;
+}
+
+template <class K, class V, class Memory>
+auto basic_rb_map<K, V, Memory>::bound(key_view key, bool above) const -> node* {
+  node* best = nullptr;
+  for (node* n = root_.load().to; n != nullptr;) {
+    const auto order = keys::compare(key, n->item.first);
+    const bool beyond = order < 0 || (order == 0 && !above);
+    if (beyond) best = n;
+    n = n->child[!beyond].load().to;
+  }
+  return best;
+}
+
+template <class K, class V, class Memory>
+auto basic_rb_map<K, V, Memory>::leftmost(node* n) -> node* {
+  if (n == nullptr) return n;
+  while (node* left = n->child[0].load().to) n = left;
+  return n;
+}
+
+template <class K, class V, class Memory>
+template <class Visit>
+void basic_rb_map<K, V, Memory>::in_order(node* n, Visit& visit) {
+  for (; n != nullptr; n = n->child[1].load().to) {
+    in_order(n->child[0].load().to, visit);
+    visit(n);
+  }
+}
+
+template <class K, class V, class Memory>
+std::size_t basic_rb_map<K, V, Memory>::size() const {
+  std::size_t count = 0;
+  auto add = [&](const node*) { ++count; };
+  in_order(root_.load().to, add);
+  return count;
+}
+
+// Inserting.
+
+template <class K, class V, class Memory>
+void basic_rb_map<K, V, Memory>::find_path(key_view key, path& p) {
+  link* at = &root_;
+  for (p.last = 0;; ++p.last) {
+    const target t = at->load();
+    p.steps[p.last] = {at, t.to, t.red};
+    p.found = t.to != nullptr;
+    if (!p.found) return;
+    const auto order = keys::compare(key, t.to->item.first);
+    if (order == 0) return;
+    at = &t.to->child[order > 0];
+  }
+}
+
+template <class K, class V, class Memory>
+auto basic_rb_map<K, V, Memory>::insert_node(path& p, node* n) -> node* {
+  step& place = p.steps[p.last];
+  place.to = n;
+  place.red = p.last != 0;
+  place.at->store(n, place.red);
+  mend_double_red(p, p.last);
+  return n;
+}
+
+// Puts the child of n on `side` in n's place, which `top` leads to, and n below it: a rotation. Colours as told.
+template <class K, class V, class Memory>
+void basic_rb_map<K, V, Memory>::raise(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
+  node* const child = n->child[side].load().to;
+  n->child[side].store(child->child[1 - side].load());
+  child->child[1 - side].store(n, below_red);
+  top.store(child, top_red);
+}
+
+// Puts the inner child of n's child on `side` in n's place, and both, coloured as told, below it: a double rotation.
+template <class K, class V, class Memory>
+void basic_rb_map<K, V, Memory>::raise_inner(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
+  node* const child = n->child[side].load().to;
+  node* const inner = child->child[1 - side].load().to;
+  child->child[1 - side].store(inner->child[side].load());
+  n->child[side].store(inner->child[1 - side].load());
+  inner->child[side].store(child, below_red);
+  inner->child[1 - side].store(n, below_red);
+  top.store(inner, top_red);
+}
+
+// Step i is red; where the step before is too, recolours upwards and rotates once.
+template <class K, class V, class Memory>
+void basic_rb_map<K, V, Memory>::mend_double_red(path& p, std::size_t i) {
+  for (; i >= 2 && p.steps[i - 1].red; i -= 2) {
+    step& top = p.steps[i - 2];
+    node* const grandparent = top.to;
+    node* const parent = p.steps[i - 1].to;
+    const std::size_t side = p.steps[i - 1].at == &grandparent->child[1];
+    const target uncle = grandparent->child[1 - side].load();
+    if (!uncle.red) {
+      if (p.steps[i].at == &parent->child[side]) return raise(*top.at, grandparent, side, false, true);
+      return raise_inner(*top.at, grandparent, side, false, true);
+    }
+    grandparent->child[side].store(parent, false);
+    grandparent->child[1 - side].store(uncle.to, false);
+    if (i == 2) return;  // the root stays black
+    top.at->store(grandparent, true);
+    top.red = true;
+  }
+}
+
+// Erasing.
+
+// Extends the path, which ends at a node with two children, to the node's successor. Returns its step.
+template <class K, class V, class Memory>
+std::size_t basic_rb_map<K, V, Memory>::extend_to_successor(path& p, target greater) {
+  std::size_t i = p.last + 1;
+  p.steps[i] = {&p.steps[p.last].to->child[1], greater.to, greater.red};
+  for (;;) {
+    link& left = p.steps[i].to->child[0];
+    const target t = left.load();
+    if (t.to == nullptr) return i;
+    p.steps[++i] = {&left, t.to, t.red};
+  }
+}
+
+// Puts the successor, whose own place is taken from it later, in the place of the node at the path's end.
+template <class K, class V, class Memory>
+void basic_rb_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successor, target lesser, target greater) {
+  step& place = p.steps[p.last];
+  node* const n = p.steps[successor].to;
+  if (successor != p.last + 1) n->child[1].store(greater);
+  n->child[0].store(lesser);
+  place.at->store(n, place.red);
+  place.to = n;
+  p.steps[p.last + 1].at = &n->child[1];
+}
+
+// Unlinks the node at the path's end. One with two children gives its place to its successor; nodes are never copied.
+template <class K, class V, class Memory>
+void basic_rb_map<K, V, Memory>::erase_at(path& p) {
+  node* const gone = p.steps[p.last].to;
+  const target lesser = gone->child[0].load();
+  const target greater = gone->child[1].load();
+  const bool two = lesser.to != nullptr && greater.to != nullptr;
+  const std::size_t end = two ? extend_to_successor(p, greater) : p.last;  // the step that leaves the shape of the tree
+  const target rest = two ? p.steps[end].to->child[1].load() : lesser.to != nullptr ? lesser : greater;
+  if (two) replace_by_successor(p, end, lesser, greater);
+  const bool in_place = end == p.last + 1 && !rest.red;  // the successor has kept its right link
+  if (!in_place) p.steps[end].at->store(rest.to, false);  // a red rest makes up for a lost black
+  if (!p.steps[end].red && !rest.red) mend_missing_black(p, end);
+  Memory::destroy(gone);
+}
+
+// Every way through step i crosses one black link too few.
+template <class K, class V, class Memory>
+void basic_rb_map<K, V, Memory>::mend_missing_black(path& p, std::size_t i) {
+  while (i > 0) {
+    step& top = p.steps[i - 1];
+    node* const parent = top.to;
+    const std::size_t side = p.steps[i].at == &parent->child[0];  // the sibling's
+    const target sibling = parent->child[side].load();
+    if (sibling.red) {  // raise it: then the sibling is one of its children, so black
+      raise(*top.at, parent, side, false, true);
+      top.to = sibling.to;
+      p.steps[i + 1].at = p.steps[i].at;
+      p.steps[i] = {&sibling.to->child[1 - side], parent, true};
+      ++i;
+      continue;
+    }
+    const target outer = sibling.to->child[side].load();
+    if (outer.red) {
+      raise(*top.at, parent, side, top.red, false);
+      return sibling.to->child[side].store(outer.to, false);
+    }
+    if (sibling.to->child[1 - side].load().red) return raise_inner(*top.at, parent, side, top.red, false);
+    parent->child[side].store(sibling.to, true);
+    if (top.red) return top.at->store(parent, false);
+    --i;
+  }
+}
+
+template <class K, class V, class Memory>
+void basic_rb_map<K, V, Memory>::release(node* n) {
+  while (n != nullptr) {
+    release(n->child[0].load().to);
+    Memory::destroy(std::exchange(n, n->child[1].load().to));
+  }
+}
+
+template <class K, class V, class Memory>
+void basic_rb_map<K, V, Memory>::clear() {
+  release(root_.load().to);
+  root_.clear();
+}
+
+template <class K, class V, class Memory>
+std::size_t basic_rb_map<K, V, Memory>::erase(key_view key) {
+  entry e(*this, key);
+  if (!e.exists()) return 0;
+  e.erase();
+  return 1;
+}
+
+// The shapes of the standard's maps.
+
+template <class K, class V, class Memory>
+auto basic_rb_map<K, V, Memory>::insert(key_view key, mapped_view value) -> std::pair<iterator, bool> {
+  path p;
+  find_path(key, p);
+  if (p.found) return {iterator(*this, p.steps[p.last].to), false};
+  return {iterator(*this, insert_node(p, Memory::template make<node>(key, value))), true};
+}
+
+template <class K, class V, class Memory>
+auto basic_rb_map<K, V, Memory>::insert_or_assign(key_view key, mapped_view value) -> std::pair<iterator, bool> {
+  const auto [it, fresh] = insert(key, value);
+  if (!fresh) values::assign(it->second, value);
+  return {it, fresh};
+}
+
+template <class K, class V, class Memory>
+auto basic_rb_map<K, V, Memory>::try_emplace(key_view key) -> std::pair<iterator, bool> {
+  path p;
+  find_path(key, p);
+  if (p.found) return {iterator(*this, p.steps[p.last].to), false};
+  return {iterator(*this, insert_node(p, Memory::template make<node>(key))), true};
+}
+
+// Examining.
+
+template <class K, class V, class Memory>
+template <class Visit>
+void basic_rb_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
+  auto each = [&](const node* n) {
+    visit(static_cast<const void*>(n));
+    keys::visit_blocks(n->item.first, visit);
+    values::visit_blocks(n->item.second, visit);
+  };
+  in_order(root_.load().to, each);
+}
+
+template <class K, class V, class Memory>
+result<> basic_rb_map<K, V, Memory>::check() const {
+  survey s;
+  if (root_.load().red) return detail::broken("red-black map: the root is red");
+  return check_below(root_.load(), s);
+}
+
+template <class K, class V, class Memory>
+result<> basic_rb_map<K, V, Memory>::check_below(target t, survey& s) {
+  s.black_height = 0;
+  if (t.to == nullptr) return {};
+  if (++s.height > max_height) return detail::broken("red-black map: higher than any balanced tree");
+  const target lesser = t.to->child[0].load();
+  const target greater = t.to->child[1].load();
+  if (t.red && (lesser.red || greater.red)) return detail::broken("red-black map: two red links in a row");
+  if (auto r = check_below(lesser, s); !r) return r;
+  const std::size_t black_height = s.black_height;
+  if (s.before != nullptr && keys::compare(keys::get(t.to->item.first), s.before->item.first) <= 0) {
+    return detail::broken("red-black map: keys out of order");
+  }
+  s.before = t.to;
+  if (auto r = check_below(greater, s); !r) return r;
+  if (black_height != s.black_height) return detail::broken("red-black map: black heights differ");
+  s.black_height += !t.red;
+  --s.height;
+  return {};
+}
+
+}  // namespace stele

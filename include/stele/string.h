@@ -1,0 +1,195 @@
+// string: a run of bytes that grows, in 24 bytes of its own and, past 23 bytes of text, one block.
+//
+// Representation: the low byte of the first word is the length of inline text (0 to 23), whose bytes follow it; or 255,
+// and the word's upper seven bytes are the size, the second word the block, the third the block's capacity. So zeroed
+// memory is the empty string. Texts handed in lie in ordinary memory; texts handed out are copies, as a view of
+// pool memory would bypass the transaction.
+//
+// All members belong inside a transaction (changing ones: an update) of the pool that holds the string. Those that may
+// allocate throw failure(errc::full). Cost: O(bytes read or written); append amortized so. Rolled back with the transaction.
+#pragma once
+
+#include <stele/element.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace stele {
+
+template <class Memory>
+class basic_string {
+  static_assert(std::endian::native == std::endian::little, "the inline length is the first word's first byte");
+
+ public:
+  using pool_resident = void;
+  static constexpr std::size_t inline_capacity = 23;
+
+  basic_string() noexcept = default;  // for zeroed memory: leaves it as it is, an empty string
+  explicit basic_string(std::string_view text) { create(text, text.size()); }
+  // Runs inside destroy(), in a transaction, whose loads may end the attempt by an exception.
+  ~basic_string() noexcept(false) { Memory::deallocate(block()); }
+  basic_string(const basic_string&) = delete;
+  basic_string& operator=(const basic_string&) = delete;
+  basic_string& operator=(std::string_view text) {
+    assign(text);
+    return *this;
+  }
+  basic_string& operator+=(std::string_view text) {
+    append(text);
+    return *this;
+  }
+
+  [[nodiscard]] std::size_t size() const { return size_in(head_.load()); }
+  [[nodiscard]] bool empty() const { return head_.load() == 0; }
+  [[nodiscard]] std::string str() const;
+  [[nodiscard]] std::size_t capacity() const { return is_long(head_.load()) ? capacity_.load() : inline_capacity; }
+
+  void assign(std::string_view text);
+  void append(std::string_view text);
+  void clear() { assign({}); }  // frees the block
+
+  [[nodiscard]] std::strong_ordering compare(std::string_view text) const;
+  [[nodiscard]] bool equal(std::string_view text) const;
+  friend bool operator==(const basic_string& a, std::string_view b) { return a.equal(b); }
+  friend auto operator<=>(const basic_string& a, std::string_view b) { return a.compare(b); }
+  friend bool operator==(const basic_string& a, const basic_string& b) { return a.equal(b.str()); }
+  friend auto operator<=>(const basic_string& a, const basic_string& b) { return a.compare(b.str()); }
+
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const {
+    if (const char* b = block()) visit(static_cast<const void*>(b));
+  }
+  // Errors: corrupt, when the representation contradicts itself.
+  result<> check() const;
+
+ private:
+  static constexpr std::uint64_t long_tag = 255;
+  static constexpr std::size_t chunk = 256;  // bytes compared at a time
+
+  static bool is_long(std::uint64_t head) { return (head & 255) == long_tag; }
+  static std::size_t size_in(std::uint64_t head) { return is_long(head) ? head >> 8 : head & 255; }
+
+  char* block() const { return is_long(head_.load()) ? block_.load() : nullptr; }
+  const char* text(std::uint64_t head) const {
+    return is_long(head) ? block_.load() : reinterpret_cast<const char*>(this) + 1;
+  }
+  void create(std::string_view text, std::size_t capacity);
+  void create_inline(std::string_view text);
+  void replace(std::string_view text, std::size_t capacity);
+
+  typename Memory::template field<std::uint64_t> head_;
+  typename Memory::template field<char*> block_;
+  typename Memory::template field<std::uint64_t> capacity_;
+};
+
+using string = basic_string<pool_memory>;
+
+template <class Memory>
+std::string basic_string<Memory>::str() const {
+  const std::uint64_t head = head_.load();
+  std::string copy(size_in(head), '\0');
+  if (!copy.empty()) Memory::load_bytes(copy.data(), text(head), copy.size());
+  return copy;
+}
+
+template <class Memory>
+void basic_string<Memory>::create_inline(std::string_view text) {
+  alignas(8) char image[inline_capacity + 1] = {static_cast<char>(text.size())};
+  if (!text.empty()) std::memcpy(image + 1, text.data(), text.size());
+  Memory::store_bytes(this, image, (text.size() + 8) / 8 * 8);
+}
+
+// The string's own memory may hold anything.
+template <class Memory>
+void basic_string<Memory>::create(std::string_view text, std::size_t capacity) {
+  if (text.size() <= inline_capacity) return create_inline(text);
+  char* b = static_cast<char*>(Memory::allocate(capacity, 1));
+  Memory::store_bytes(b, text.data(), text.size());
+  block_ = b;
+  capacity_ = capacity;
+  head_ = text.size() << 8 | long_tag;
+}
+
+template <class Memory>
+void basic_string<Memory>::replace(std::string_view text, std::size_t capacity) {
+  char* old = block();
+  create(text, capacity);
+  Memory::deallocate(old);
+}
+
+template <class Memory>
+void basic_string<Memory>::assign(std::string_view text) {
+  const bool fits_block = text.size() > inline_capacity && is_long(head_.load()) && text.size() <= capacity_.load() &&
+                          text.size() >= capacity_.load() / 4;
+  if (!fits_block) return replace(text, text.size());
+  Memory::store_bytes(block_.load(), text.data(), text.size());
+  head_ = text.size() << 8 | long_tag;
+}
+
+template <class Memory>
+void basic_string<Memory>::append(std::string_view more) {
+  if (more.empty()) return;
+  const std::uint64_t head = head_.load();
+  const std::size_t size = size_in(head);
+  const std::size_t total = size + more.size();
+  if (is_long(head) && total <= capacity_.load()) {
+    Memory::store_bytes(block_.load() + size, more.data(), more.size());
+    head_ = total << 8 | long_tag;
+  } else {
+    replace(str().append(more), is_long(head) ? std::max(total, 2 * capacity_.load()) : total);
+  }
+}
+
+template <class Memory>
+bool basic_string<Memory>::equal(std::string_view other) const {
+  return size() == other.size() && compare(other) == std::strong_ordering::equal;
+}
+
+template <class Memory>
+std::strong_ordering basic_string<Memory>::compare(std::string_view other) const {
+  const std::uint64_t head = head_.load();
+  const std::size_t size = size_in(head);
+  const char* from = text(head);
+  char buffer[chunk];
+  for (std::size_t done = 0; done < std::min(size, other.size()); done += chunk) {
+    const std::size_t n = std::min(chunk, size - done);
+    Memory::load_bytes(buffer, from + done, n);
+    const auto order = std::string_view(buffer, n) <=> other.substr(done, n);
+    if (order != 0) return order;
+  }
+  return size <=> other.size();
+}
+
+template <class Memory>
+result<> basic_string<Memory>::check() const {
+  const std::uint64_t head = head_.load();
+  if (!is_long(head)) {
+    if ((head & 255) > inline_capacity) return detail::broken("string: inline length above 23");
+  } else if (block_.load() == nullptr || size_in(head) > capacity_.load() || size_in(head) <= inline_capacity) {
+    return detail::broken("string: size and block disagree");
+  }
+  return {};
+}
+
+template <class Memory>
+struct element<basic_string<Memory>, Memory> {
+  using stored = basic_string<Memory>;
+  using view = std::string_view;
+  using value = std::string;
+
+  static std::string get(const stored& from) { return from.str(); }
+  static void assign(stored& to, std::string_view text) { to.assign(text); }
+  static void create(stored* at, std::string_view text) { ::new (static_cast<void*>(at)) stored(text); }
+
+  static bool equal(const stored& s, std::string_view text) { return s.equal(text); }
+  static auto compare(std::string_view text, const stored& s) { return 0 <=> s.compare(text); }
+  static std::uint64_t hash_of(std::string_view text) { return detail::hash_bytes(text.data(), text.size()); }
+  static std::uint64_t hash_stored(const stored& s) { return hash_of(s.str()); }
+  template <class Visit>
+  static void visit_blocks(const stored& s, Visit& visit) {
+    s.visit_blocks(visit);
+  }
+};
+
+}  // namespace stele

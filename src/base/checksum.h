@@ -1,0 +1,37 @@
+// A 64-bit checksum over 8-byte words, seeded with what the bytes belong to (pool id, place), so that right bytes at
+// the wrong place do not pass. Each step is a bijection of the running value: one changed word always changes the sum;
+// several changed words go unseen with probability 2^-64 (2^-32 where only half is kept). Not cryptographic.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace stele::base {
+
+class checksum {
+ public:
+  explicit constexpr checksum(std::uint64_t seed) noexcept : sum_(seed ^ 0x6A09E667F3BCC909u) {}
+
+  constexpr void add(std::uint64_t word) noexcept {
+    sum_ = (sum_ + word) * 0x9E3779B97F4A7C15u;
+    sum_ ^= sum_ >> 32;
+  }
+
+  // `size` is a multiple of 8.
+  void add(const void* bytes, std::size_t size) noexcept {
+    for (std::size_t at = 0; at < size; at += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, static_cast<const char*>(bytes) + at, 8);
+      add(word);
+    }
+  }
+
+  constexpr std::uint64_t value() const noexcept { return (sum_ ^ (sum_ >> 29)) * 0xBF58476D1CE4E5B9u; }
+  constexpr std::uint32_t value32() const noexcept { return static_cast<std::uint32_t>(value() >> 32); }
+
+ private:
+  std::uint64_t sum_;
+};
+
+}  // namespace stele::base

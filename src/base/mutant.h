@@ -1,0 +1,74 @@
+// Planted bugs. The explorer must find every one of them; that is how we know that it can find ours.
+//
+// A mechanism asks `planted<Media>(mutant::x)` at the place that the bug would be; on a medium that does not explore
+// the answer is a compile-time no. The heap, which knows no medium, asks `planted(mutant::x)`: one relaxed load on paths
+// that are not hot. `stele crash mutants` plants them one at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace stele::base {
+
+enum class mutant : std::uint16_t {
+  none,
+  // torn-bit log, shared by redo, redo-async and undo
+  log_torn_sense,        // the torn sense does not turn at wrap-around
+  log_last_line,         // the last line of a record is not streamed before the fence
+  log_no_checksum_seed,  // reserved head position is not part of what is checked
+  // base
+  base_no_log_fence,     // no fence between records and commit record
+  base_no_commit_fence,  // home is written before the commit record is durable
+  base_no_data_fence,    // the log is truncated before home is durable
+  base_no_truncate_fence,
+  base_commit_first,     // the commit record is written before the records
+  // redo, sync
+  redo_no_log_fence,     // home is written before the log is durable
+  redo_no_data_fence,    // the log is truncated before home is durable
+  redo_no_truncate_fence,// locks go and the commit is acknowledged before the head is durable
+  redo_last_home_line,   // the last home line is not flushed
+  redo_truncate_first,   // the head moves before home is written back
+  // redo, async
+  async_no_log_fence,
+  async_no_data_fence,   // the watermark moves before home is durable
+  async_no_mark_fence,   // heads move before the watermark is durable
+  async_last_home_line,
+  async_own_log_only,    // truncation flushes one log's lines, and moves the mark for all
+  async_reuse_early,     // space is reused before the heads are durable
+  // undo
+  undo_no_log_fence,     // home is written before the old values are durable
+  undo_no_data_fence,    // the log is truncated before home is durable
+  undo_no_truncate_fence,// acknowledged before the log is truncated
+  undo_new_values,       // the log holds the new values
+  undo_last_home_line,
+  // recovery, shared
+  recover_truncate_first,  // logs are emptied before home is durable
+  recover_unsorted,        // committed transactions are replayed in log order
+  recover_first_log_only,
+  recover_no_scrub,        // what a torn commit left behind stays in the log
+  // heap
+  heap_free_early,       // a freed block may be taken again before its transaction has committed
+  heap_lost_abort,       // an aborted allocation keeps its block
+  heap_untracked_free,   // freeing is not part of the transaction: the block's state is stored home at once
+  heap_no_descriptor,    // a new superblock's descriptor is not part of the transaction
+  heap_stale_states,     // a chunk turned superblock keeps the block states of its former use
+  heap_short_extent,     // freeing an extent forgets its last chunk
+};
+
+inline constinit std::atomic<mutant> planted_mutant{mutant::none};
+
+[[gnu::always_inline]] inline bool planted(mutant m) noexcept {
+  return planted_mutant.load(std::memory_order_relaxed) == m;
+}
+
+template <class Media>
+[[gnu::always_inline]] inline bool planted(mutant m) noexcept {
+  if constexpr (Media::explores)
+    return planted(m);
+  else
+    return false;
+}
+
+}  // namespace stele::base

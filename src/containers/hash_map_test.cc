@@ -1,0 +1,161 @@
+// hash_map against std::map by random operations, on ordinary memory and on pools, and what it does at its edges.
+#include <stele/hash_map.h>
+#include <stele/string.h>
+
+#include <containers/map_model.h>
+
+namespace stele::testing {
+
+struct same_hash {
+  std::uint32_t value;
+  bool operator==(const same_hash&) const = default;
+};
+
+}  // namespace stele::testing
+
+template <>
+struct stele::hash<stele::testing::same_hash> {
+  std::uint64_t operator()(const stele::testing::same_hash&) const noexcept { return 42; }
+};
+
+namespace stele::testing {
+namespace {
+
+template <class Memory>
+class hash_map_on : public ::testing::Test {};
+using memories = ::testing::Types<plain_memory, pool_memory>;
+TYPED_TEST_SUITE(hash_map_on, memories);
+
+template <class Memory>
+using words = basic_hash_map<std::uint64_t, std::uint64_t, Memory>;
+
+TYPED_TEST(hash_map_on, behaves_as_a_map_of_words) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    bed<words<TypeParam>, TypeParam> b;
+    map_play<words<TypeParam>>({.seed = seed, .keys = std::size_t{20} << seed, .operations = 4000, .batch = seed}).run(b);
+  }
+}
+
+TYPED_TEST(hash_map_on, behaves_as_a_map_of_strings) {
+  using map = basic_hash_map<basic_string<TypeParam>, basic_string<TypeParam>, TypeParam>;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    bed<map, TypeParam> b;
+    map_play<map>({.seed = seed, .keys = 300, .operations = 3000, .batch = 3}).run(b);
+  }
+}
+
+TYPED_TEST(hash_map_on, behaves_as_a_map_of_large_values) {
+  using map = basic_hash_map<std::uint32_t, blob<1024>, TypeParam>;
+  bed<map, TypeParam> b;
+  map_play<map>({.seed = 9, .keys = 100, .operations = 2000, .batch = 5}).run(b);
+}
+
+TYPED_TEST(hash_map_on, zeroed_memory_is_an_empty_map) {
+  bed<words<TypeParam>, TypeParam> b;
+  b.read([](const words<TypeParam>& m) {
+    EXPECT_TRUE(m.empty());
+    EXPECT_EQ(m.size(), 0u);
+    EXPECT_EQ(m.bucket_count(), 0u);
+    EXPECT_FALSE(m.contains(0));
+    EXPECT_TRUE(m.find(1) == m.end());
+    EXPECT_TRUE(m.check());
+  });
+}
+
+TYPED_TEST(hash_map_on, reserved_buckets_do_not_double) {
+  bed<words<TypeParam>, TypeParam> b;
+  b.update([](words<TypeParam>& m) { m.reserve(1000); });
+  for (std::uint64_t k = 0; k < 1000; ++k) b.update([&](words<TypeParam>& m) { m.insert(k, k); });
+  b.read([](const words<TypeParam>& m) { EXPECT_EQ(m.bucket_count(), 1024u); });
+}
+
+TYPED_TEST(hash_map_on, buckets_keep_up_with_items) {
+  bed<words<TypeParam>, TypeParam> b;
+  b.update([](words<TypeParam>& m) {
+    for (std::uint64_t k = 0; k < 20'000; ++k) m.insert(k, ~k);
+  });
+  b.read([](const words<TypeParam>& m) {
+    EXPECT_GE(m.bucket_count(), 4096u);
+    EXPECT_LE(m.bucket_count(), 32'768u);
+    EXPECT_EQ(m.size(), 20'000u);
+    EXPECT_TRUE(m.check());
+    for (std::uint64_t k = 0; k < 20'000; ++k) ASSERT_EQ(m.find(k)->second, ~k);
+  });
+}
+
+TYPED_TEST(hash_map_on, lookups_find_items_of_buckets_not_yet_split_off) {
+  bed<words<TypeParam>, TypeParam> b;
+  b.update([](words<TypeParam>& m) {
+    for (std::uint64_t k = 0; k < 16; ++k) m.insert(k, k);
+    m.reserve(4096);
+  });
+  b.read([](const words<TypeParam>& m) {
+    EXPECT_EQ(m.bucket_count(), 4096u);
+    for (std::uint64_t k = 0; k < 16; ++k) EXPECT_TRUE(m.contains(k));
+    EXPECT_TRUE(m.check());
+    std::size_t seen = 0;
+    for (auto it = m.find(7); it != m.end(); ++it) ++seen;
+    EXPECT_GE(seen, 1u);
+  });
+}
+
+TYPED_TEST(hash_map_on, references_survive_other_changes) {
+  bed<words<TypeParam>, TypeParam> b;
+  b.update([](words<TypeParam>& m) {
+    auto& item = *m.insert(5, 50).first;
+    for (std::uint64_t k = 100; k < 3000; ++k) m.insert(k, k);
+    EXPECT_EQ(&item, &*m.find(5));
+    item.second = 51;
+    EXPECT_EQ(m.find(5)->second, 51u);
+  });
+}
+
+// All keys in one chain: the packed length must stay right, and growing must not be tried without end.
+TYPED_TEST(hash_map_on, equal_hashes_make_one_chain_and_few_buckets) {
+  using map = basic_hash_map<same_hash, std::uint64_t, TypeParam>;
+  bed<map, TypeParam> b;
+  b.update([](map& m) {
+    for (std::uint32_t k = 0; k < 500; ++k) m.insert({k}, k);
+    for (std::uint32_t k = 0; k < 500; k += 2) EXPECT_EQ(m.erase({k}), 1u);
+  });
+  b.read([](const map& m) {
+    EXPECT_EQ(m.size(), 250u);
+    EXPECT_LE(m.bucket_count(), 1024u);
+    EXPECT_TRUE(m.check());
+  });
+}
+
+TYPED_TEST(hash_map_on, containers_nest) {
+  using inside = basic_hash_map<int, int, TypeParam>;
+  using map = basic_hash_map<basic_string<TypeParam>, inside, TypeParam>;
+  bed<map, TypeParam> b;
+  b.update([](map& m) {
+    m.try_emplace("a").first->second.insert(1, 10);
+    m.try_emplace("b").first->second.insert(2, 20);
+    m.try_emplace("a").first->second.insert(3, 30);
+  });
+  b.read([](const map& m) {
+    EXPECT_EQ(m.size(), 2u);
+    EXPECT_EQ(m.find("a")->second.size(), 2u);
+    EXPECT_EQ(m.find("b")->second.find(2)->second, 20);
+    EXPECT_EQ(blocks_of(m).size(), 1u + 2u + 2u + 3u);  // buckets, outer nodes, inner buckets, inner nodes
+  });
+  b.update([](map& m) { m.erase("a"); });
+  b.read([](const map& m) { EXPECT_EQ(blocks_of(m).size(), 1u + 1u + 1u + 1u); });
+}
+
+TYPED_TEST(hash_map_on, clear_gives_every_block_back) {
+  using map = basic_hash_map<basic_string<TypeParam>, basic_string<TypeParam>, TypeParam>;
+  bed<map, TypeParam> b;
+  b.update([](map& m) {
+    for (int i = 0; i < 300; ++i) m.insert(std::to_string(i), std::string(100, 'v'));
+    m.clear();
+  });
+  b.read([](const map& m) {
+    EXPECT_TRUE(m.empty());
+    EXPECT_TRUE(blocks_of(m).empty());
+  });
+}
+
+}  // namespace
+}  // namespace stele::testing

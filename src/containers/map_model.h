@@ -1,0 +1,134 @@
+// Random operations on a map against std::map: the property test that the three maps share.
+//
+// A map under test offers insert, insert_or_assign, erase, find_entry, contains, size, for_each and check. Keys are drawn
+// from a small space so that operations meet; phases lean to inserting or erasing, so that the map grows and shrinks.
+#pragma once
+
+#include <base/rng.h>
+#include <containers/test_bed.h>
+
+#include <map>
+
+namespace stele::testing {
+
+struct plan {
+  std::uint64_t seed;
+  std::size_t keys;
+  std::size_t operations;
+  std::size_t batch = 1;  // operations in a transaction
+  std::size_t check_every = 64;
+};
+
+// How the test names keys and values; the default is for integers.
+template <class K>
+struct sample {
+  static K of(std::uint64_t n) { return static_cast<K>(n); }
+  static K loaded(K stored) { return stored; }
+};
+template <std::size_t N>
+struct sample<blob<N>> {
+  static blob<N> of(std::uint64_t n) {
+    blob<N> b;
+    for (std::size_t i = 0; i < N; ++i) b.bytes[i] = static_cast<std::byte>(n >> (i % 8 * 8));
+    return b;
+  }
+  static std::uint64_t loaded(const blob<N>& b) {
+    std::uint64_t n = 0;
+    std::memcpy(&n, b.bytes, std::min<std::size_t>(N, 8));
+    EXPECT_EQ(of(n), b);
+    return n;
+  }
+};
+template <class Memory>
+struct sample<basic_string<Memory>> {
+  static std::string of(std::uint64_t n) {
+    std::string text = std::to_string(n);
+    return text.append(n % 40, 'x');
+  }
+  static std::uint64_t loaded(const basic_string<Memory>& s) {
+    const std::string text = s.str();
+    const std::uint64_t n = std::stoull(text);
+    EXPECT_EQ(of(n), text);
+    return n;
+  }
+};
+
+template <class Map>
+class map_play {
+  using K = sample<typename Map::key_type>;
+  using V = sample<typename Map::mapped_type>;
+
+ public:
+  explicit map_play(plan p) : plan_(p), random_(p.seed) {}
+
+  template <class Bed>
+  void run(Bed& bed) {
+    for (std::size_t done = 0; done < plan_.operations; done += plan_.batch) {
+      bed.update([&](Map& map) {
+        for (std::size_t i = 0; i < plan_.batch; ++i) step(map, done + i);
+      });
+      if (done % plan_.check_every < plan_.batch) bed.read([&](const Map& map) { compare(map); });
+      if (::testing::Test::HasFailure()) return;
+    }
+    bed.read([&](const Map& map) { compare(map); });
+  }
+
+  void compare(const Map& map) const {
+    const result<> sound = map.check();
+    ASSERT_TRUE(sound) << sound.error().message << ", seed " << plan_.seed;
+    ASSERT_EQ(map.size(), model_.size());
+    ASSERT_EQ(map.empty(), model_.empty());
+    std::map<std::uint64_t, std::uint64_t> content;
+    map.for_each([&](const auto& k, const auto& v) { content[loaded<K>(k)] = loaded<V>(v); });
+    ASSERT_EQ(content, model_) << "seed " << plan_.seed;
+  }
+  const std::map<std::uint64_t, std::uint64_t>& model() const { return model_; }
+
+ private:
+  template <class S, class Stored>
+  static std::uint64_t loaded(const Stored& s) {
+    if constexpr (requires { s.load(); }) {
+      return static_cast<std::uint64_t>(S::loaded(s.load()));
+    } else {
+      return static_cast<std::uint64_t>(S::loaded(s));
+    }
+  }
+
+  void step(Map& map, std::size_t number) {
+    const std::uint64_t key = random_.below(plan_.keys);
+    const std::uint64_t value = random_.below(200);
+    const bool growing = number / (plan_.operations / 4 + 1) % 2 == 0;
+    const std::uint64_t choice = random_.below(8);
+    if (choice == 0) {
+      ASSERT_EQ(map.contains(K::of(key)), model_.contains(key));
+    } else if (choice == 1) {
+      map.insert_or_assign(K::of(key), V::of(value));
+      model_.insert_or_assign(key, value);
+    } else if (choice == 2) {
+      toggle(map, key, value);
+    } else if (growing == (choice < 7)) {
+      ASSERT_EQ(map.insert(K::of(key), V::of(value)).second, model_.insert({key, value}).second);
+    } else {
+      ASSERT_EQ(map.erase(K::of(key)), model_.erase(key));
+    }
+  }
+
+  void toggle(Map& map, std::uint64_t key, std::uint64_t value) {
+    const auto kept_key = K::of(key);
+    auto entry = map.find_entry(kept_key);
+    ASSERT_EQ(entry.exists(), model_.contains(key));
+    if (entry.exists()) {
+      entry.erase();
+      model_.erase(key);
+    } else {
+      entry.insert(V::of(value));
+      model_[key] = value;
+    }
+  }
+
+  plan plan_;
+  base::rng random_;
+  std::map<std::uint64_t, std::uint64_t> model_;
+};
+
+}  // namespace stele::testing

@@ -1,0 +1,83 @@
+// string against std::string by random operations around the bounds of its two forms.
+#include <stele/string.h>
+
+#include <base/rng.h>
+#include <containers/test_bed.h>
+
+namespace stele::testing {
+namespace {
+
+template <class Memory>
+class string_on : public ::testing::Test {};
+using memories = ::testing::Types<plain_memory, pool_memory>;
+TYPED_TEST_SUITE(string_on, memories);
+
+std::string text_of(base::rng& random, std::size_t most) {
+  std::string text(random.below(most + 1), '\0');
+  for (char& c : text) c = static_cast<char>(random.below(256));
+  return text;
+}
+
+TYPED_TEST(string_on, behaves_as_std_string) {
+  using string = basic_string<TypeParam>;
+  base::rng random(11);
+  bed<string, TypeParam> b;
+  std::string model;
+  for (int i = 0; i < 3000; ++i) {
+    const std::string text = text_of(random, random.below(4) == 0 ? 700 : 30);
+    const bool append = random.below(2) == 0 && model.size() < 3000;
+    append ? model.append(text) : model.assign(text);
+    b.update([&](string& s) { append ? s.append(text) : s.assign(text); });
+    b.read([&](const string& s) {
+      ASSERT_TRUE(s.check());
+      ASSERT_EQ(s.str(), model);
+      ASSERT_EQ(s.size(), model.size());
+      ASSERT_EQ(s.empty(), model.empty());
+      ASSERT_GE(s.capacity(), s.size());
+    });
+  }
+}
+
+TYPED_TEST(string_on, text_up_to_23_bytes_needs_no_block) {
+  using string = basic_string<TypeParam>;
+  bed<string, TypeParam> b;
+  for (std::size_t n = 0; n <= 40; ++n) {
+    b.update([&](string& s) { s = std::string(n, 'a'); });
+    b.read([&](const string& s) {
+      EXPECT_EQ(blocks_of(s).size(), n <= 23 ? 0u : 1u);
+      EXPECT_EQ(s.str(), std::string(n, 'a'));
+    });
+  }
+}
+
+TYPED_TEST(string_on, compares_as_bytes_do) {
+  using string = basic_string<TypeParam>;
+  base::rng random(5);
+  bed<string, TypeParam> b;
+  for (int i = 0; i < 2000; ++i) {
+    std::string stored = text_of(random, i % 2 == 0 ? 6 : 600);
+    std::string other = stored.substr(0, random.below(stored.size() + 1)) + (i % 3 == 0 ? "" : text_of(random, 2));
+    if (i % 5 == 0) other = stored;
+    b.update([&](string& s) { s = stored; });
+    b.read([&](const string& s) {
+      ASSERT_EQ(s.compare(other), stored <=> other);
+      ASSERT_EQ(s == other, stored == other);
+      ASSERT_EQ(s < other, stored < other);
+    });
+  }
+}
+
+TYPED_TEST(string_on, appending_within_capacity_keeps_the_block) {
+  using string = basic_string<TypeParam>;
+  bed<string, TypeParam> b;
+  std::size_t moves = 0;
+  std::set<const void*> last;
+  for (int i = 0; i < 4096; ++i) {
+    b.update([](string& s) { s += "x"; });
+    b.read([&](const string& s) { moves += std::exchange(last, blocks_of(s)) != last; });
+  }
+  EXPECT_LE(moves, 9u);
+}
+
+}  // namespace
+}  // namespace stele::testing

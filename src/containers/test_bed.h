@@ -1,0 +1,101 @@
+// Where a container under test lives: the same test body runs on ordinary memory and on a pool.
+//
+// bed<Root, Memory> holds one zeroed Root. update() and read() run a body on it (on a pool: as one transaction) and fail
+// the test on an error. The pool's file lies in a directory that goes with the bed.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stele/memory.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace stele::testing {
+
+// A fresh directory, in memory where the machine has such, removed at the end.
+class scratch_directory {
+ public:
+  scratch_directory() {
+    const auto base = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
+    std::string name = (base / "stele-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  ~scratch_directory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  scratch_directory(const scratch_directory&) = delete;
+  scratch_directory& operator=(const scratch_directory&) = delete;
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The blocks that a container reaches; fails the test when one is met twice.
+template <class Container>
+std::set<const void*> blocks_of(const Container& c) {
+  std::set<const void*> blocks;
+  c.visit_blocks([&](const void* b) { EXPECT_TRUE(blocks.insert(b).second) << "a block is reached twice"; });
+  return blocks;
+}
+
+template <class Root, class Memory>
+class bed;
+
+template <class Root>
+class bed<Root, plain_memory> {
+ public:
+  template <class Body>
+  auto update(Body&& body) {
+    return std::invoke(body, *root_);
+  }
+  template <class Body>
+  auto read(Body&& body) {
+    return std::invoke(body, std::as_const(*root_));
+  }
+
+ private:
+  std::unique_ptr<Root> root_ = std::make_unique<Root>();
+};
+
+template <class Root>
+class bed<Root, pool_memory> {
+ public:
+  explicit bed(std::size_t size = std::size_t{64} << 20) : size_(size) { reopen(); }
+
+  template <class Body>
+  auto update(Body&& body) {
+    return checked(pool_->update(body));
+  }
+  template <class Body>
+  auto read(Body&& body) {
+    return checked(pool_->read(body));
+  }
+  stele::pool<Root>& pool() { return *pool_; }
+  void reopen() {
+    pool_.reset();
+    auto opened = stele::pool<Root>::open(directory_.file("pool"), {.create_size = size_});
+    if (!opened) throw std::runtime_error(opened.error().message);
+    pool_.emplace(std::move(*opened));
+  }
+
+ private:
+  template <class R>
+  static auto checked(R outcome) {
+    if (!outcome) throw std::runtime_error(outcome.error().message);
+    if constexpr (!std::is_void_v<typename R::value_type>) return std::move(*outcome);
+  }
+
+  std::size_t size_;
+  scratch_directory directory_;
+  std::optional<stele::pool<Root>> pool_;
+};
+
+}  // namespace stele::testing

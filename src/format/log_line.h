@@ -1,0 +1,86 @@
+// A line of the torn-bit log: 64 bytes, seven payload words and a header word. docs/format/log.md is the page.
+//
+// Bit 63 of each of the eight words is the torn bit: it holds the sense of the ring's present lap, so a word that a crash
+// kept from media is told apart by itself, without an order among the words (Volos, Tack and Swift, "Mnemosyne:
+// Lightweight Persistent Memory", 2011, section 4.4). The payload words' own top bits move to the header word.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace stele::format {
+
+inline constexpr unsigned payload_words = 7;
+inline constexpr std::uint64_t torn_bit = std::uint64_t{1} << 63;
+
+enum class record_kind : std::uint8_t {
+  none = 0,     // never written
+  redo = 1,     // new values of a committed transaction
+  undo = 2,     // old values of a transaction that is changing home
+  spilled = 3,  // like the kinds above, but the payload is in an extent: offset, words
+};
+
+// The header word, torn bit and displaced top bits left out.
+struct line_header {
+  std::uint8_t words = 0;     // payload words in use, 1..7
+  bool first = false;         // first line of a record
+  bool last = false;          // last line of a record
+  std::uint32_t checksum = 0; // last line: over the record's payload, seeded with pool id and position; else 0
+  record_kind kind = record_kind::none;
+  record_kind spilled_kind = record_kind::none;  // what a spilled record holds
+
+  constexpr std::uint64_t pack() const noexcept {
+    return std::uint64_t{words} << 7 | std::uint64_t{first} << 10 | std::uint64_t{last} << 11 | std::uint64_t{checksum} << 12 |
+           static_cast<std::uint64_t>(kind) << 44 | static_cast<std::uint64_t>(spilled_kind) << 47;
+  }
+  static constexpr line_header unpack(std::uint64_t w) noexcept {
+    return {static_cast<std::uint8_t>(w >> 7 & 7),
+            (w >> 10 & 1) != 0,
+            (w >> 11 & 1) != 0,
+            static_cast<std::uint32_t>(w >> 12),
+            static_cast<record_kind>(w >> 44 & 7),
+            static_cast<record_kind>(w >> 47 & 7)};
+  }
+};
+
+struct alignas(64) log_line {
+  std::array<std::uint64_t, 8> words;
+};
+
+// Sets header and torn bits; payload words are in words[1..7].
+constexpr void seal(log_line& line, line_header header, bool sense) noexcept {
+  const std::uint64_t torn = sense ? torn_bit : 0;
+  std::uint64_t head = header.pack();
+  for (unsigned i = 1; i <= payload_words; ++i) {
+    head |= (line.words[i] >> 63) << (i - 1);
+    line.words[i] = (line.words[i] & ~torn_bit) | torn;
+  }
+  line.words[0] = head | torn;
+}
+
+// True when every word of the line was written in the lap of this sense.
+constexpr bool whole(const log_line& line, bool sense) noexcept {
+  std::uint64_t all = torn_bit, any = 0;
+  for (std::uint64_t w : line.words) all &= w, any |= w;
+  return sense ? (all & torn_bit) != 0 : (any & torn_bit) == 0;
+}
+
+// Payload word i (1..7) with its own top bit back.
+constexpr std::uint64_t payload(const log_line& line, unsigned i) noexcept {
+  return (line.words[i] & ~torn_bit) | (line.words[0] >> (i - 1) & 1) << 63;
+}
+
+// A run in a record: `count` words (1..2047) for home from `offset` on; a mask other than 0xFF goes with one word.
+struct run_head {
+  std::uint64_t offset;  // pool-relative, a multiple of 8
+  std::uint8_t mask;     // bytes of the word that count
+  std::uint32_t count;
+
+  constexpr std::uint64_t pack() const noexcept { return offset / 8 | std::uint64_t{mask} << 44 | std::uint64_t{count} << 52; }
+  static constexpr run_head unpack(std::uint64_t w) noexcept {
+    return {(w & ((std::uint64_t{1} << 44) - 1)) * 8, static_cast<std::uint8_t>(w >> 44), static_cast<std::uint32_t>(w >> 52) & 0x7FF};
+  }
+};
+inline constexpr std::uint32_t longest_run = 2047;
+
+}  // namespace stele::format

@@ -1,0 +1,85 @@
+// How a pool file is laid out. docs/format/pool.md is the page for readers; everything here is little-endian.
+//
+//   [0, 256)        header, written once at creation, checksummed
+//   [512, 1024)     control words, one a line: session, watermark, owner
+//   [4096, ...)     logs, each a control line and a ring of lines
+//   [home_offset..) home: home header line, chunk table, chunks
+#pragma once
+
+#include <base/checksum.h>
+#include <format/guarded.h>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace stele::format {
+
+static_assert(std::endian::native == std::endian::little, "pool files are little-endian");
+
+inline constexpr std::array<char, 8> pool_magic = {'S', 'T', 'E', 'L', 'E', 'P', '\r', '\n'};
+inline constexpr std::uint32_t pool_version = 1;
+inline constexpr std::size_t header_area = 4096;
+inline constexpr std::size_t layout_name_size = 64;
+
+struct pool_header {
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  std::uint32_t header_size;
+  std::uint64_t id;           // random, never 0
+  std::uint64_t size;         // of the file, bytes
+  std::uint64_t log_offset;   // of the first log
+  std::uint64_t log_size;     // of each log, bytes, a multiple of 4096
+  std::uint32_t log_count;
+  std::uint32_t chunk_shift;  // chunks are 1 << chunk_shift bytes
+  std::uint64_t home_offset;
+  std::uint64_t table_offset;   // chunk descriptors, 8 bytes each
+  std::uint64_t chunks_offset;  // first chunk
+  std::uint64_t chunk_count;
+  std::array<char, layout_name_size> layout;  // zero-padded
+  std::array<std::byte, 96> reserved;         // zero
+  std::uint64_t checksum;                     // over the bytes before it, seeded with 0
+};
+static_assert(sizeof(pool_header) == 256 && std::is_trivially_copyable_v<pool_header>);
+static_assert(offsetof(pool_header, layout) == 88 && offsetof(pool_header, checksum) == 248);
+
+inline std::uint64_t header_checksum(const pool_header& h) noexcept {
+  base::checksum sum(0);
+  sum.add(&h, offsetof(pool_header, checksum));
+  return sum.value();
+}
+
+// Offsets of the control words.
+inline constexpr std::uint64_t session_offset = 512;    // guarded session word
+inline constexpr std::uint64_t watermark_offset = 576;  // guarded TxID: commits up to it are durable at home
+inline constexpr std::uint64_t owner_offset = 640;      // pid of the process that has the pool open; a hint, not checked
+
+// The session word says whether the pool was closed, and how its logs are to be read.
+struct session {
+  bool open = false;            // a process has (or had, when it died) the pool open
+  std::uint8_t log_kind = 0;    // whose log format: see tx/mechanism
+  bool prefix_only = false;     // commits were ordered: recovery stops at the first TxID missing
+
+  constexpr std::uint64_t pack() const noexcept {
+    return 0x5E55u | std::uint64_t{open} << 16 | std::uint64_t{prefix_only} << 17 | std::uint64_t{log_kind} << 24;
+  }
+  static constexpr session unpack(std::uint64_t word) noexcept {
+    return {(word >> 16 & 1) != 0, static_cast<std::uint8_t>(word >> 24), (word >> 17 & 1) != 0};
+  }
+};
+
+// First line of home. Changed by transactions only.
+struct home_header {
+  std::uint64_t root_offset;  // 0 until the root has been made
+  std::uint64_t root_size;
+  std::array<std::byte, 48> reserved;
+};
+static_assert(sizeof(home_header) == 64);
+
+// A log: its control line, then the ring.
+inline constexpr std::size_t log_control_size = 64;
+inline constexpr std::uint64_t log_void = std::uint64_t{1} << 47;  // in a log's head word: the ring is being emptied, its content is void
+
+}  // namespace stele::format

@@ -1,0 +1,52 @@
+// The only place with processor instructions: write a line back, store a line past the cache, order both.
+//
+// x86-64: clwb where the processor has it, else clflushopt, else clflush, found once at start; streams are 64 bytes of
+// non-temporal stores, which the processor combines to one line; sfence orders them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if !defined(__x86_64__)
+#error "media/cpu.h knows x86-64 only; another processor needs its own write-back, streaming store and fence here"
+#endif
+
+#include <emmintrin.h>
+
+namespace stele::media::cpu {
+
+enum class write_back : std::uint8_t { clwb, clflushopt, clflush };
+
+// What this processor offers, best first; thread-safe.
+write_back best_write_back() noexcept;
+const char* name_of(write_back w) noexcept;
+
+inline const write_back line_write_back = best_write_back();
+
+inline void flush_line(const void* line) noexcept {
+  auto* p = const_cast<char*>(static_cast<const char*>(line));
+  if (line_write_back == write_back::clwb) [[likely]] {
+    asm volatile("clwb %0" : "+m"(*p));
+  } else if (line_write_back == write_back::clflushopt) {
+    asm volatile("clflushopt %0" : "+m"(*p));
+  } else {
+    _mm_clflush(p);
+  }
+}
+
+// Both 16-aligned; `to` on a line.
+inline void stream_line(void* to, const void* from) noexcept {
+  auto* target = static_cast<__m128i*>(to);
+  const auto* source = static_cast<const __m128i*>(from);
+  _mm_stream_si128(target + 0, _mm_loadu_si128(source + 0));
+  _mm_stream_si128(target + 1, _mm_loadu_si128(source + 1));
+  _mm_stream_si128(target + 2, _mm_loadu_si128(source + 2));
+  _mm_stream_si128(target + 3, _mm_loadu_si128(source + 3));
+}
+
+inline void fence() noexcept { _mm_sfence(); }
+
+// Waits a little inside a spin loop.
+inline void relax() noexcept { _mm_pause(); }
+
+}  // namespace stele::media::cpu

@@ -1,0 +1,18 @@
+// eadr: the processor's caches are inside the power-fail domain. Nothing is written back; a fence orders streams and
+// stores, and is all that durability costs.
+#pragma once
+
+#include <media/adr.h>
+
+namespace stele::media {
+
+class eadr : public adr {
+ public:
+  using adr::adr;
+
+  void flush(const void*, std::size_t) noexcept {}
+  void bulk_persist(std::span<const range>) noexcept { fence(); }
+};
+static_assert(medium<eadr>);
+
+}  // namespace stele::media

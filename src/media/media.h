@@ -1,0 +1,94 @@
+// The seam: every byte that reaches a pool goes through a medium.
+//
+//   store(to, from, n)    ordinary store; visible to other threads, durable at nobody's word
+//   stream(to, from, n)   store of whole lines past the cache; durable at this thread's next fence
+//   flush(at, n)          start writing the lines of a range back; durable at this thread's next fence
+//   fence()               everything this thread has flushed or streamed is durable when it returns
+//   bulk_persist(ranges)  everything stored so far, by any thread, in these ranges is durable when it returns
+//
+// A medium object belongs to one thread at a time; what all threads of a pool have in common is its `shared` part. Mechanisms
+// take the medium as a template parameter and never issue a flush instruction or a system call themselves. A medium whose
+// fence can fail (a file) says so by failed(): after that nothing may be acknowledged, and no sync is tried again.
+#pragma once
+
+#include <stele/access.h>
+#include <stele/error.h>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace stele::media {
+
+using detail::line_size;
+
+struct counters {
+  std::uint64_t fences = 0, flushed_lines = 0, streamed_bytes = 0, stored_bytes = 0;
+
+  counters& operator+=(const counters& o) noexcept {
+    fences += o.fences;
+    flushed_lines += o.flushed_lines;
+    streamed_bytes += o.streamed_bytes;
+    stored_bytes += o.stored_bytes;
+    return *this;
+  }
+};
+
+struct range {
+  std::byte* begin;
+  std::size_t size;
+};
+
+// A pool file in memory: [0, home_offset) is header and logs, the rest is home.
+struct region {
+  std::byte* base = nullptr;
+  std::size_t size = 0;
+  std::size_t home_offset = 0;
+  int fd = -1;
+  std::string path;
+};
+
+template <class M>
+concept medium = requires(M m, void* to, const void* from, std::size_t n, std::span<const range> ranges) {
+  typename M::shared;
+  requires std::constructible_from<M, typename M::shared&, unsigned>;
+  m.store(to, from, n);
+  m.stream(to, from, n);
+  m.flush(from, n);
+  m.fence();
+  m.bulk_persist(ranges);
+  { m.failed() } -> std::same_as<bool>;
+  { m.count } -> std::same_as<counters&>;
+  { M::explores } -> std::convertible_to<bool>;
+};
+
+// Marks on the tape; media that record nothing ignore them.
+enum class mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, returned };
+
+// Ordinary stores in units that neither tear nor mix with a neighbour's: aligned words where possible, else bytes.
+inline void store_units(void* to, const void* from, std::size_t size) noexcept {
+  auto* target = static_cast<unsigned char*>(to);
+  const auto* source = static_cast<const unsigned char*>(from);
+  while (size != 0) {
+    if ((reinterpret_cast<std::uintptr_t>(target) & 7) == 0 && size >= 8) {
+      std::uint64_t word;
+      std::memcpy(&word, source, 8);
+      __atomic_store_n(reinterpret_cast<std::uint64_t*>(target), word, __ATOMIC_RELAXED);
+      target += 8, source += 8, size -= 8;
+    } else {
+      __atomic_store_n(target++, *source++, __ATOMIC_RELAXED);
+      --size;
+    }
+  }
+}
+
+inline std::size_t lines_of(const void* at, std::size_t size) noexcept {
+  const auto first = reinterpret_cast<std::uintptr_t>(at) / line_size;
+  const auto last = (reinterpret_cast<std::uintptr_t>(at) + size - 1) / line_size;
+  return size == 0 ? 0 : last - first + 1;
+}
+
+}  // namespace stele::media

@@ -1,0 +1,23 @@
+// process: memory that outlives the process but not the machine (a shared mapping of a file). A store is as durable as it
+// will get when it is visible; nothing is flushed, and a fence only keeps the compiler and streamed stores in order.
+#pragma once
+
+#include <media/adr.h>
+
+namespace stele::media {
+
+class process : public adr {
+ public:
+  using adr::adr;
+
+  void stream(void* to, const void* from, std::size_t size) noexcept {
+    store_units(to, from, size);
+    count.streamed_bytes += size;
+  }
+  void flush(const void*, std::size_t) noexcept {}
+  void fence() noexcept { asm volatile("" : : : "memory"); }
+  void bulk_persist(std::span<const range>) noexcept { fence(); }
+};
+static_assert(medium<process>);
+
+}  // namespace stele::media

@@ -1,0 +1,73 @@
+// recording: another medium, with everything that passes written to a tape. Explores: planted bugs are real here.
+#pragma once
+
+#include <media/tape.h>
+
+#include <utility>
+
+namespace stele::media {
+
+template <class Inner>
+class recording {
+ public:
+  struct shared {
+    tape_writer& tape;
+    region where;
+    typename Inner::shared inner;
+
+    template <class... Arguments>
+    shared(tape_writer& t, const region& r, Arguments&&... inner_arguments) : tape(t), where(r), inner{std::forward<Arguments>(inner_arguments)...} {}
+  };
+  static constexpr bool explores = true;
+
+  recording(shared& s, unsigned thread) : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
+
+  void store(void* to, const void* from, std::size_t size) {
+    const tape_writer::turn mine(shared_.tape);
+    inner_.store(to, from, size);
+    write(tape_op::store, to, size, from);
+  }
+  void stream(void* to, const void* from, std::size_t size) {
+    const tape_writer::turn mine(shared_.tape);
+    inner_.stream(to, from, size);
+    write(tape_op::stream, to, size, from);
+  }
+  void flush(const void* at, std::size_t size) {
+    const tape_writer::turn mine(shared_.tape);
+    inner_.flush(at, size);
+    write(tape_op::flush, at, size, nullptr);
+  }
+  // The mark comes first: a crash just before the fence is a place to look at.
+  void fence() {
+    const tape_writer::turn mine(shared_.tape);
+    shared_.tape.event(tape_op::fence, thread_, 0, 0);
+    inner_.fence();
+  }
+  void bulk_persist(std::span<const range> ranges) {
+    const tape_writer::turn mine(shared_.tape);
+    for (const range& r : ranges) write(tape_op::bulk, r.begin, r.size, nullptr);
+    inner_.bulk_persist(ranges);
+  }
+  void note(mark m, std::uint64_t argument) {
+    const tape_writer::turn mine(shared_.tape);
+    const auto op = static_cast<tape_op>(static_cast<unsigned>(tape_op::tx_begin) + static_cast<unsigned>(m));
+    shared_.tape.event(op, thread_, argument, 0);
+  }
+  bool failed() const noexcept { return inner_.failed(); }
+
+ private:
+  // Home may be mapped away from its addresses; pool offsets are what the tape is about.
+  void write(tape_op op, const void* at, std::size_t size, const void* bytes) {
+    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - shared_.where.base);
+    shared_.tape.event(op, thread_, offset, static_cast<std::uint32_t>(size), bytes);
+  }
+
+  shared& shared_;
+  unsigned thread_;
+  Inner inner_;
+
+ public:
+  counters& count;
+};
+
+}  // namespace stele::media

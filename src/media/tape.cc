@@ -1,0 +1,198 @@
+// Writing and reading tapes.
+#include <base/check.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <media/cpu.h>
+#include <media/tape.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace stele::media {
+
+using base::fail;
+using base::fail_errno;
+
+namespace {
+
+constexpr std::size_t buffer_size = std::size_t{1} << 20;
+constexpr std::uint32_t tape_version = 1;
+constexpr std::size_t longest_payload = std::size_t{1} << 16;
+
+constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
+
+}  // namespace
+
+const char* name_of(tape_op op) noexcept {
+  constexpr const char* names[] = {"?", "load", "store", "stream", "flush", "fence", "bulk", "begin", "commit", "abort", "invoked", "returned", "compute", "image", "end"};
+  return static_cast<std::size_t>(op) < std::size(names) ? names[static_cast<std::size_t>(op)] : "?";
+}
+
+const char* name_of(tape_tag tag) noexcept {
+  constexpr const char* names[] = {"-", "data", "log", "commit", "meta", "volatile"};
+  return static_cast<std::size_t>(tag) < std::size(names) ? names[static_cast<std::size_t>(tag)] : "?";
+}
+
+tape_writer::tape_writer(int fd, const tape_shape& shape) : fd_(fd), shape_(shape) {
+  buffer_.reserve(buffer_size + longest_payload);
+  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, tape_version, shape.keep_bytes ? 1u : 0u, shape.pool_size, shape.home_offset, shape.log_offset, shape.log_size, {}};
+  append(&h, sizeof h);
+}
+
+result<std::unique_ptr<tape_writer>> tape_writer::to_file(const std::string& path, const tape_shape& shape) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return fail_errno(errno == ENOENT ? errc::not_found : errc::permission, fmt::format("cannot write the tape {}", path));
+  return std::unique_ptr<tape_writer>(new tape_writer(fd, shape));
+}
+
+std::unique_ptr<tape_writer> tape_writer::to_memory(const tape_shape& shape) { return std::unique_ptr<tape_writer>(new tape_writer(-1, shape)); }
+
+tape_writer::~tape_writer() {
+  (void)finish();
+  if (fd_ >= 0) ::close(fd_);
+}
+
+tape_writer::turn::turn(tape_writer& w) noexcept : writer_(w) {
+  while (writer_.busy_.test_and_set(std::memory_order_acquire)) cpu::relax();
+}
+tape_writer::turn::~turn() { writer_.busy_.clear(std::memory_order_release); }
+
+tape_tag tape_writer::tag_of(std::uint64_t address) const noexcept {
+  if (address >= shape_.home_offset) return tape_tag::data;
+  if (address < shape_.log_offset || shape_.log_size == 0) return tape_tag::metadata;
+  return (address - shape_.log_offset) % shape_.log_size < line_size ? tape_tag::metadata : tape_tag::log_record;
+}
+
+void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length, const void* bytes) {
+  const bool memory_op = op <= tape_op::flush || op == tape_op::bulk || op == tape_op::image;
+  const bool follow = bytes != nullptr && (shape_.keep_bytes || op == tape_op::image);
+  const tape_record r{static_cast<std::uint8_t>(static_cast<std::uint8_t>(op) | (follow ? tape_bytes_follow : 0)), memory_op ? tag_of(address) : tape_tag::none,
+                      static_cast<std::uint16_t>(thread), length, address};
+  append(&r, sizeof r);
+  if (follow) {
+    append(bytes, length);
+    constexpr std::uint64_t zero = 0;
+    append(&zero, padded(length) - length);
+  }
+  ++events_;
+  if (fd_ >= 0 && buffer_.size() >= buffer_size) write_out();
+}
+
+void tape_writer::image(const std::byte* base, std::size_t size) {
+  static constexpr std::byte zeroes[4096]{};
+  const turn mine(*this);
+  for (std::size_t at = 0; at < size; at += sizeof zeroes) {
+    const std::size_t n = std::min(sizeof zeroes, size - at);
+    if (std::memcmp(base + at, zeroes, n) != 0) event(tape_op::image, 0, at, static_cast<std::uint32_t>(n), base + at);
+  }
+}
+
+void tape_writer::append(const void* bytes, std::size_t size) {
+  const auto* from = static_cast<const std::byte*>(bytes);
+  buffer_.insert(buffer_.end(), from, from + size);
+}
+
+void tape_writer::write_out() {
+  for (std::size_t done = 0; done < buffer_.size() && failed_ == 0;) {
+    const ssize_t n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
+    if (n < 0 && errno != EINTR) failed_ = errno;
+    if (n > 0) done += static_cast<std::size_t>(n);
+  }
+  buffer_.clear();
+}
+
+result<> tape_writer::finish() {
+  if (!finished_) {
+    const turn mine(*this);
+    const tape_record end{static_cast<std::uint8_t>(tape_op::end), tape_tag::none, 0, 0, events_};
+    append(&end, sizeof end);
+    finished_ = true;
+    if (fd_ >= 0) write_out();
+  }
+  if (failed_ != 0) return fail_errno(failed_ == ENOSPC ? errc::full : errc::io, "the tape was cut short", failed_);
+  return {};
+}
+
+tape_reader::tape_reader(tape_reader&& o) noexcept
+    : fd_(std::exchange(o.fd_, -1)), name_(std::move(o.name_)), header_(o.header_), buffer_(std::move(o.buffer_)), window_(o.window_), consumed_(o.consumed_), number_(o.number_), ended_(o.ended_) {}
+
+tape_reader::~tape_reader() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+result<tape_reader> tape_reader::open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return fail_errno(errno == ENOENT ? errc::not_found : errc::permission, fmt::format("cannot read the tape {}", path));
+  tape_reader reader(fd);
+  if (auto started = reader.start(path); !started) return std::unexpected(started.error());
+  return reader;
+}
+
+result<tape_reader> tape_reader::over(std::span<const std::byte> tape) {
+  tape_reader reader(-1);
+  reader.window_ = tape;
+  if (auto started = reader.start("tape"); !started) return std::unexpected(started.error());
+  return reader;
+}
+
+result<> tape_reader::start(const std::string& name) {
+  name_ = name;
+  const auto there = need(sizeof header_);
+  if (!there) return std::unexpected(there.error());
+  if (*there) std::memcpy(&header_, window_.data(), sizeof header_);
+  if (!*there || std::memcmp(header_.magic, "STELETAP", 8) != 0) return fail(errc::not_a_pool, fmt::format("{} is not a tape (its first bytes are not a tape's)", name));
+  if (header_.version != tape_version) return fail(errc::version, fmt::format("{} is a tape of version {}; this program reads version {}", name, header_.version, tape_version));
+  window_ = window_.subspan(sizeof header_);
+  consumed_ = sizeof header_;
+  return {};
+}
+
+result<bool> tape_reader::need(std::size_t size) {
+  if (window_.size() >= size) return true;
+  if (fd_ < 0) return false;
+  std::vector<std::byte> next(window_.begin(), window_.end());
+  next.resize(std::max(buffer_size, size));
+  std::size_t have = window_.size();
+  while (have < size) {
+    const ssize_t n = ::read(fd_, next.data() + have, next.size() - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail_errno(errc::io, fmt::format("cannot read the tape {}", name_));
+    if (n == 0) break;
+    have += static_cast<std::size_t>(n);
+  }
+  buffer_ = std::move(next);
+  window_ = std::span(buffer_).first(have);
+  return have >= size;
+}
+
+result<std::optional<tape_event>> tape_reader::next() {
+  auto damaged = [&](const char* what) { return fail(errc::corrupt, fmt::format("{}: event {} at byte {}: {}", name_, number_, consumed_, what)); };
+  if (ended_) return std::nullopt;
+  const auto there = need(sizeof(tape_record));
+  if (!there) return std::unexpected(there.error());
+  if (!*there) return damaged("the tape ends in the middle; the run that wrote it was cut off");
+  tape_record r;
+  std::memcpy(&r, window_.data(), sizeof r);
+  const auto op = static_cast<tape_op>(r.op & ~tape_bytes_follow);
+  if (op < tape_op::load || op > tape_op::end || r.tag > tape_tag::volatile_memory) return damaged("no such event");
+  const bool follow = (r.op & tape_bytes_follow) != 0;
+  if (follow && r.length > longest_payload) return damaged("it claims more bytes than an event may have");
+  const std::size_t whole = sizeof r + (follow ? padded(r.length) : 0);
+  const auto rest = need(whole);
+  if (!rest) return std::unexpected(rest.error());
+  if (!*rest) return damaged("the tape ends in the middle; the run that wrote it was cut off");
+  tape_event e{op, r.tag, r.thread, r.length, r.address, {}};
+  if (follow) e.bytes = window_.subspan(sizeof r, r.length);
+  window_ = window_.subspan(whole);
+  consumed_ += whole;
+  if (op == tape_op::end) {
+    ended_ = true;
+    if (r.address != number_) return damaged("the end mark counts other events than there are");
+    return std::nullopt;
+  }
+  ++number_;
+  return e;
+}
+
+}  // namespace stele::media

@@ -1,0 +1,387 @@
+// Allocation and freeing inside transactions; see heap.h for the invariants.
+#include <base/mutant.h>
+#include <fmt/format.h>
+#include <pool/heap.h>
+
+#include <algorithm>
+
+#include <base/check.h>
+
+namespace stele::storage {
+
+using base::fail;
+using base::mutant;
+using base::planted;
+using format::chunk_descriptor;
+using format::chunk_kind;
+using format::class_size;
+
+namespace {
+
+constexpr std::size_t batch = 32;          // blocks moved between a thread's list and the shared one
+constexpr std::size_t cache_limit = 8192;  // blocks of a class that a thread keeps
+
+}  // namespace
+
+heap::heap(const pool_file& file) : file_(file) {
+  for (unsigned k = 0; k < format::size_classes; ++k)
+    shapes_[k] = class_size(k) <= format::largest_small(chunk_size()) ? format::shape_of(chunk_size(), class_size(k)) : format::superblock_shape{};
+}
+
+result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
+  std::uint64_t word;
+  std::memcpy(&word, file_.at(descriptor_offset(chunk)), 8);
+  const auto value = format::unguard(word, file_.header().id, descriptor_offset(chunk));
+  if (!value) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} is damaged (check bits)", file_.path(), chunk));
+  const auto d = chunk_descriptor::unpack(*value);
+  const bool sane = d.kind <= chunk_kind::tail && (d.kind != chunk_kind::small || (d.size_class < format::size_classes && class_size(d.size_class) <= format::largest_small(chunk_size()))) &&
+                    (d.kind != chunk_kind::extent || (d.length >= 1 && d.length <= chunks_.size() - chunk));
+  if (!sane) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} makes no sense", file_.path(), chunk));
+  return d;
+}
+
+void heap::write_descriptor(writer& w, std::uint64_t chunk, chunk_descriptor d) {
+  w.write_private(descriptor_offset(chunk), format::guard(d.pack(), file_.header().id, descriptor_offset(chunk)), 8);
+}
+
+std::uint64_t heap::state_offset(std::uint64_t chunk, std::uint32_t inside, unsigned size_class) const noexcept {
+  return chunk_offset(chunk) + (inside - shapes_[size_class].first) / static_cast<std::uint32_t>(class_size(size_class));
+}
+
+// Lists a free block. Without memory for the list the block waits until the pool is opened again; nothing is lost.
+void heap::keep(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept try {
+  list.push_back(block);
+} catch (const std::bad_alloc&) {
+}
+
+result<> heap::load() {
+  const std::size_t count = file_.header().chunk_count;
+  chunks_ = std::vector<chunk_info>(count);
+  free_chunks_.assign(count, false);
+  for (std::uint64_t chunk = 0; chunk < count;) {
+    const auto d = descriptor(chunk);
+    if (!d) return std::unexpected(d.error());
+    if (d->kind == chunk_kind::tail) return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins", file_.path(), chunk));
+    chunk_info& info = chunks_[chunk];
+    info.kind = d->kind;
+    if (d->kind == chunk_kind::free) {
+      free_chunks_[chunk] = true;
+      ++free_chunk_count_;
+    } else if (d->kind == chunk_kind::small) {
+      info.size_class = d->size_class;
+      info.listed = false;
+      unlisted_[d->size_class].push_back(static_cast<std::uint32_t>(chunk));
+    } else {
+      info.length = d->length;
+      for (std::uint32_t i = 1; i < d->length; ++i) chunks_[chunk + i].kind = chunk_kind::tail;
+    }
+    chunk += d->kind == chunk_kind::extent ? d->length : 1;
+  }
+  for (auto& list : unlisted_) std::reverse(list.begin(), list.end());
+  return {};
+}
+
+result<std::uint64_t> heap::allocate(cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment) {
+  if (alignment > 4096) return fail(errc::invalid_argument, fmt::format("alignment {} is not possible in a pool; 4096 is the most", alignment));
+  if (size == 0) size = 1;
+  if (size > file_.header().size) return full(size);
+  if (size > format::largest_small(chunk_size()) || alignment > detail::line_size) return allocate_extent(t, w, size);
+  unsigned size_class = format::class_for(size);
+  if (alignment > 16)
+    while (class_size(size_class) % detail::line_size != 0) ++size_class;
+  if (class_size(size_class) > format::largest_small(chunk_size())) return allocate_extent(t, w, size);
+  return allocate_small(c, t, w, size_class);
+}
+
+result<std::uint64_t> heap::allocate_small(cache& c, changes& t, writer& w, unsigned size_class) {
+  auto& list = c.free[size_class];
+  if (list.empty()) {
+    answer_recall(c);
+    if (!refill(c, size_class))
+      if (auto made = new_superblock(c, t, w, size_class); !made) return std::unexpected(made.error());
+  }
+  const std::uint64_t block = list.back();
+  const std::uint64_t chunk = chunk_of(block);
+  t.taken.push_back({block, size_class});
+  list.pop_back();
+  w.write_private(state_offset(chunk, static_cast<std::uint32_t>(block - chunk_offset(chunk)), size_class), format::block_used, 1);
+  return block;
+}
+
+bool heap::refill(cache& c, unsigned size_class) {
+  const std::lock_guard hold(mutex_);
+  auto& shared = shared_[size_class];
+  while (shared.empty() && !unlisted_[size_class].empty()) list_blocks(unlisted_[size_class].back());
+  const std::size_t moved = std::min(batch, shared.size());
+  c.free[size_class].insert(c.free[size_class].end(), shared.end() - static_cast<std::ptrdiff_t>(moved), shared.end());
+  shared.resize(shared.size() - moved);
+  return moved != 0;
+}
+
+// Puts an earlier session's superblock into the lists. Its free blocks are those that home says are free: nobody has
+// taken or freed one in this session, since both need the lists. Holds mutex_.
+void heap::list_blocks(std::uint64_t chunk) {
+  chunk_info& info = chunks_[chunk];
+  if (info.listed.load(std::memory_order_relaxed)) return;
+  auto& unlisted = unlisted_[info.size_class];
+  unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
+  const auto shape = shapes_[info.size_class];
+  const std::byte* states = file_.at(chunk_offset(chunk));
+  for (std::uint32_t i = shape.capacity; i-- > 0;)
+    if (states[i] == std::byte{format::block_free}) shared_[info.size_class].push_back(chunk_offset(chunk) + shape.first + i * class_size(info.size_class));
+  info.listed.store(true, std::memory_order_release);
+}
+
+result<> heap::new_superblock(cache& c, changes& t, writer& w, unsigned size_class) {
+  const auto shape = shapes_[size_class];
+  auto& list = c.free[size_class];
+  list.reserve(list.size() + shape.capacity);
+  std::uint32_t chunk;
+  {
+    const std::lock_guard hold(mutex_);
+    const auto taken = take_run(1);
+    if (!taken) return full(class_size(size_class));
+    chunk = *taken;
+  }
+  t.runs_taken.push_back({chunk, 1, true});
+  chunk_info& info = chunks_[chunk];
+  info.size_class = static_cast<std::uint8_t>(size_class);
+  info.listed.store(true, std::memory_order_relaxed);
+  info.kind.store(chunk_kind::small, std::memory_order_release);
+  if (!planted(mutant::heap_no_descriptor)) write_descriptor(w, chunk, {chunk_kind::small, static_cast<std::uint8_t>(size_class), 0});
+  for (std::uint32_t at = 0; at < shape.first && !planted(mutant::heap_stale_states); at += 8)
+    if (w.read_private(chunk_offset(chunk) + at, 8) != 0) w.write_private(chunk_offset(chunk) + at, 0, 8);
+  for (std::uint32_t i = shape.capacity; i-- > 0;) list.push_back(chunk_offset(chunk) + shape.first + i * class_size(size_class));
+  return {};
+}
+
+result<std::uint64_t> heap::allocate_extent(changes& t, writer& w, std::size_t size) {
+  const std::size_t count = (size + chunk_size() - 1) >> file_.header().chunk_shift;
+  std::uint32_t first;
+  {
+    const std::lock_guard hold(mutex_);
+    const auto taken = take_run(count);
+    if (!taken) return full(size);
+    first = *taken;
+  }
+  t.runs_taken.push_back({first, static_cast<std::uint32_t>(count), false});
+  chunks_[first].length = static_cast<std::uint32_t>(count);
+  chunks_[first].kind.store(chunk_kind::extent, std::memory_order_release);
+  write_descriptor(w, first, {chunk_kind::extent, 0, static_cast<std::uint32_t>(count)});
+  for (std::size_t i = 1; i < count; ++i) {
+    chunks_[first + i].kind.store(chunk_kind::tail, std::memory_order_relaxed);
+    write_descriptor(w, first + i, {chunk_kind::tail, 0, 0});
+  }
+  return chunk_offset(first);
+}
+
+result<> heap::deallocate(cache& c, changes& t, writer& w, std::uint64_t offset) {
+  const std::uint64_t chunk = chunk_of(offset);
+  auto refuse = [&](const char* why) { return fail(errc::invalid_argument, fmt::format("{}: offset {} cannot be freed: {}", file_.path(), offset, why)); };
+  if (offset < file_.header().chunks_offset || chunk >= chunks_.size()) return refuse("it is outside the heap");
+  chunk_info& info = chunks_[chunk];
+  const chunk_kind kind = info.kind.load(std::memory_order_acquire);
+  if (kind == chunk_kind::extent && offset == chunk_offset(chunk)) return deallocate_extent(t, w, chunk);
+  if (kind != chunk_kind::small) return refuse("no object starts there");
+  const unsigned size_class = info.size_class;
+  const auto shape = shapes_[size_class];
+  const auto inside = static_cast<std::uint32_t>(offset - chunk_offset(chunk)), size = static_cast<std::uint32_t>(class_size(size_class));
+  if (inside < shape.first || (inside - shape.first) % size != 0 || (inside - shape.first) / size >= shape.capacity) return refuse("no object starts there");
+  const std::uint64_t state = state_offset(chunk, inside, size_class);
+  if (w.read_private(state, 1) != format::block_used) return refuse("it is free already");
+  if (!info.listed.load(std::memory_order_acquire)) {
+    const std::lock_guard hold(mutex_);
+    list_blocks(chunk);
+  }
+  answer_recall(c);
+  if (planted(mutant::heap_untracked_free))
+    *file_.at(state) = std::byte{format::block_free};
+  else
+    w.write_private(state, format::block_free, 1);
+  if (planted(mutant::heap_free_early))
+    c.free[size_class].push_back(offset);
+  else
+    t.freed.push_back({offset, size_class});
+  return {};
+}
+
+result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
+  const std::uint32_t count = chunks_[chunk].length;
+  const bool again = std::any_of(t.runs_freed.begin(), t.runs_freed.end(), [&](const changes::run& r) { return r.first == chunk; });
+  if (again) return fail(errc::invalid_argument, fmt::format("{}: the extent at chunk {} is free already", file_.path(), chunk));
+  t.runs_freed.push_back({static_cast<std::uint32_t>(chunk), count, false});
+  const std::uint32_t cleared = planted(mutant::heap_short_extent) && count > 1 ? count - 1 : count;
+  for (std::uint32_t i = 0; i < cleared; ++i) write_descriptor(w, chunk + i, {});
+  return {};
+}
+
+void heap::commit(cache& c, changes& t) noexcept {
+  for (const auto& b : t.freed) keep(c.free[b.size_class], b.offset);
+  for (const auto& r : t.runs_freed) {
+    const std::lock_guard hold(mutex_);
+    return_run(r.first, r.count);
+  }
+  t.clear();
+}
+
+void heap::rollback(cache& c, changes& t) noexcept {
+  if (!planted(mutant::heap_lost_abort))
+    for (auto b = t.taken.rbegin(); b != t.taken.rend(); ++b) keep(c.free[b->size_class], b->offset);
+  for (const auto& r : t.runs_taken) {
+    if (r.superblock) {
+      const std::uint64_t begin = chunk_offset(r.first), end = begin + chunk_size();
+      std::erase_if(c.free[chunks_[r.first].size_class], [&](std::uint64_t b) { return b >= begin && b < end; });
+    }
+    const std::lock_guard hold(mutex_);
+    return_run(r.first, r.count);
+  }
+  for (const auto& r : t.runs_freed)
+    if (r.superblock) {  // reclaim's: its blocks go back to the list they were taken from
+      const std::lock_guard hold(mutex_);
+      chunk_info& info = chunks_[r.first];
+      const auto shape = shapes_[info.size_class];
+      for (std::uint32_t i = 0; i < shape.capacity; ++i) keep(shared_[info.size_class], chunk_offset(r.first) + shape.first + i * class_size(info.size_class));
+    }
+  t.clear();
+}
+
+void heap::give_back(cache& c) {
+  const std::lock_guard hold(mutex_);
+  for (unsigned k = 0; k < format::size_classes; ++k) {
+    shared_[k].insert(shared_[k].end(), c.free[k].begin(), c.free[k].end());
+    c.free[k].clear();
+  }
+}
+
+void heap::answer_recall(cache& c) {
+  const std::uint64_t now = recall_.load(std::memory_order_relaxed);
+  if (c.seen_recall != now) {
+    c.seen_recall = now;
+    give_back(c);
+  }
+  for (unsigned k = 0; k < format::size_classes; ++k)
+    if (c.free[k].size() > cache_limit) {
+      const std::lock_guard hold(mutex_);
+      auto& list = c.free[k];
+      shared_[k].insert(shared_[k].end(), list.begin(), list.begin() + cache_limit / 2);
+      list.erase(list.begin(), list.begin() + cache_limit / 2);
+    }
+}
+
+std::size_t heap::reclaim(cache& c, changes& t, writer& w) {
+  c.seen_recall = recall_.fetch_add(1, std::memory_order_relaxed) + 1;
+  give_back(c);
+  const std::lock_guard hold(mutex_);
+  std::size_t reclaimed = 0;
+  for (unsigned k = 0; k < format::size_classes; ++k) {
+    while (!unlisted_[k].empty()) list_blocks(unlisted_[k].back());
+    std::vector<std::uint32_t> free_blocks(shared_[k].empty() ? 0 : chunks_.size(), 0);
+    for (std::uint64_t block : shared_[k]) ++free_blocks[chunk_of(block)];
+    const auto capacity = shapes_[k].capacity;
+    for (std::uint32_t chunk = 0; chunk < free_blocks.size(); ++chunk)
+      if (free_blocks[chunk] == capacity) {
+        write_descriptor(w, chunk, {});
+        t.runs_freed.push_back({chunk, 1, true});
+        ++reclaimed;
+      }
+    std::erase_if(shared_[k], [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
+  }
+  return reclaimed;
+}
+
+result<std::uint64_t> heap::reserve_chunks(std::size_t bytes) {
+  const std::lock_guard hold(mutex_);
+  const auto first = take_run((bytes + chunk_size() - 1) >> file_.header().chunk_shift);
+  if (!first) return full(bytes);
+  return chunk_offset(*first);
+}
+
+void heap::release_chunks(std::uint64_t offset, std::size_t bytes) noexcept {
+  const std::lock_guard hold(mutex_);
+  return_run(static_cast<std::uint32_t>(chunk_of(offset)),
+             static_cast<std::uint32_t>((bytes + chunk_size() - 1) >> file_.header().chunk_shift));
+}
+
+// First fit, from where the last search for one chunk ended. Holds mutex_.
+result<std::uint32_t> heap::take_run(std::size_t count) {
+  if (count > free_chunk_count_) return fail(errc::full, "");
+  std::size_t length = 0;
+  const std::size_t begin = count == 1 ? search_from_ : 0;
+  for (std::size_t i = begin; i < free_chunks_.size(); ++i) {
+    length = free_chunks_[i] ? length + 1 : 0;
+    if (length != count) continue;
+    const std::size_t first = i + 1 - count;
+    for (std::size_t k = first; k <= i; ++k) free_chunks_[k] = false;
+    free_chunk_count_ -= count;
+    if (count == 1) search_from_ = i;
+    return static_cast<std::uint32_t>(first);
+  }
+  return fail(errc::full, "");
+}
+
+// Holds mutex_.
+void heap::return_run(std::uint32_t first, std::uint32_t count) noexcept {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    chunks_[first + i].kind.store(chunk_kind::free, std::memory_order_release);
+    free_chunks_[first + i] = true;
+  }
+  free_chunk_count_ += count;
+  search_from_ = std::min<std::size_t>(search_from_, first);
+}
+
+std::unexpected<error> heap::full(std::size_t size) const {
+  return fail(errc::full, fmt::format("{}: no room for {} bytes; destroy something, or create a larger pool and copy this one", file_.path(), size));
+}
+
+result<heap::account> heap::audit(const block_visitor& used) const {
+  account sum;
+  std::uint64_t run = 0;
+  for (std::uint64_t chunk = 0; chunk < chunks_.size();) {
+    const auto d = descriptor(chunk);
+    if (!d) return std::unexpected(d.error());
+    run = d->kind == chunk_kind::free ? run + 1 : 0;
+    sum.longest_free_run = std::max(sum.longest_free_run, run);
+    std::uint64_t next = chunk + 1;
+    if (d->kind == chunk_kind::free) {
+      ++sum.free_chunks;
+    } else if (d->kind == chunk_kind::small) {
+      ++sum.used_chunks;
+      if (auto fine = audit_superblock(chunk, d->size_class, sum, used); !fine) return std::unexpected(fine.error());
+    } else if (d->kind == chunk_kind::extent) {
+      next = chunk + d->length;
+      for (std::uint64_t i = chunk + 1; i < next; ++i) {
+        const auto part = descriptor(i);
+        if (!part || part->kind != chunk_kind::tail) return fail(errc::corrupt, fmt::format("{}: chunk {} should continue the extent of chunk {}", file_.path(), i, chunk));
+      }
+      sum.used_chunks += d->length;
+      ++sum.used_blocks;
+      sum.used_bytes += d->length * chunk_size();
+      if (used) used(chunk_offset(chunk), d->length * chunk_size());
+    } else {
+      return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins", file_.path(), chunk));
+    }
+    chunk = next;
+  }
+  return sum;
+}
+
+result<> heap::audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const {
+  const std::size_t size = class_size(size_class);
+  const auto shape = shapes_[size_class];
+  const std::byte* states = file_.at(chunk_offset(chunk));
+  for (std::uint32_t i = 0; i < shape.first; ++i) {
+    const auto state = static_cast<std::uint8_t>(states[i]);
+    if (state == format::block_used && i < shape.capacity) {
+      ++sum.used_blocks;
+      sum.used_bytes += size;
+      if (used) used(chunk_offset(chunk) + shape.first + i * size, size);
+    } else if (state == format::block_free) {
+      if (i < shape.capacity) sum.free_blocks_bytes += size;
+    } else {
+      return fail(errc::corrupt, fmt::format("{}: block {} of chunk {} has the impossible state {:#x}", file_.path(), i, chunk, state));
+    }
+  }
+  return {};
+}
+
+}  // namespace stele::storage

@@ -1,0 +1,135 @@
+// The heap: which bytes of home belong to which object.
+//
+// Allocation state is changed only through the running transaction (heap::writer), so it commits and rolls back with it.
+// What is volatile here - lists of free blocks, a bitmap of free chunks - is a reservation: a block or chunk leaves the lists
+// when a transaction takes it, and comes (back) to them when a transaction that freed it has committed or one that took it
+// has rolled back. So a state on media has one writer at a time and needs no lock of its own. Superblocks of an earlier
+// session are read when first needed, so opening costs one pass over the chunk table, not over the pool.
+//
+// After a crash every block is used exactly if the transaction that made it committed, and free exactly if the one that
+// destroyed it did. A reservation leaves no trace.
+#pragma once
+
+#include <format/heap_layout.h>
+#include <pool/pool_file.h>
+#include <stele/error.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace stele::storage {
+
+class heap {
+ public:
+  // The running transaction, as the heap needs it: stores that no other transaction can want.
+  class writer {
+   public:
+    virtual void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) = 0;
+    virtual std::uint64_t read_private(std::uint64_t offset, unsigned size) = 0;
+
+   protected:
+    ~writer() = default;
+  };
+
+  // Free blocks that one thread keeps at hand.
+  struct cache {
+    std::array<std::vector<std::uint64_t>, format::size_classes> free;
+    std::uint64_t seen_recall = 0;
+  };
+
+  // What a running transaction has taken and given; empty between transactions.
+  struct changes {
+    struct block {
+      std::uint64_t offset;
+      unsigned size_class;
+    };
+    struct run {
+      std::uint32_t first, count;
+      bool superblock;
+    };
+    std::vector<block> taken, freed;
+    std::vector<run> runs_taken, runs_freed;
+    bool empty() const noexcept { return taken.empty() && freed.empty() && runs_taken.empty() && runs_freed.empty(); }
+    void clear() noexcept { taken.clear(), freed.clear(), runs_taken.clear(), runs_freed.clear(); }
+  };
+
+  // What a walk over the whole heap found.
+  struct account {
+    std::uint64_t used_blocks = 0, used_bytes = 0;
+    std::uint64_t free_blocks_bytes = 0;  // free blocks inside superblocks
+    std::uint64_t free_chunks = 0, used_chunks = 0, longest_free_run = 0;
+  };
+  using block_visitor = std::function<void(std::uint64_t offset, std::size_t size)>;
+
+  explicit heap(const pool_file& file);
+
+  // Reads the chunk table. Errors: corrupt.
+  result<> load();
+
+  // Reserves a block of at least `size` bytes. Errors: full, invalid_argument. Alignment: up to 4096.
+  result<std::uint64_t> allocate(cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment);
+  // Errors: invalid_argument when `offset` is not the start of a used block.
+  result<> deallocate(cache& c, changes& t, writer& w, std::uint64_t offset);
+  // Frees superblocks without used blocks, for use by other sizes; the caller commits. Returns the chunks freed.
+  std::size_t reclaim(cache& c, changes& t, writer& w);
+
+  void commit(cache& c, changes& t) noexcept;
+  void rollback(cache& c, changes& t) noexcept;
+  // A thread that goes leaves its free blocks to the others.
+  void give_back(cache& c);
+
+  // Chunks for a log that outgrows its ring: reserved in memory only, free on media. Returns a pool offset. Errors: full.
+  result<std::uint64_t> reserve_chunks(std::size_t bytes);
+  void release_chunks(std::uint64_t offset, std::size_t bytes) noexcept;
+
+  // Walks the whole heap as home has it and checks that used and free tile it. No transaction may run. Errors: corrupt,
+  // naming the chunk.
+  result<account> audit(const block_visitor& used = {}) const;
+
+ private:
+  struct chunk_info {
+    std::atomic<format::chunk_kind> kind{format::chunk_kind::free};
+    std::atomic<bool> listed{true};  // its free blocks are in the lists
+    std::uint8_t size_class = 0;
+    std::uint32_t length = 0;
+  };
+
+  std::size_t chunk_size() const noexcept { return std::size_t{1} << file_.header().chunk_shift; }
+  std::uint64_t chunk_offset(std::uint64_t chunk) const noexcept { return file_.header().chunks_offset + (chunk << file_.header().chunk_shift); }
+  std::uint64_t descriptor_offset(std::uint64_t chunk) const noexcept { return file_.header().table_offset + 8 * chunk; }
+  result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;
+  void write_descriptor(writer& w, std::uint64_t chunk, format::chunk_descriptor d);
+  // Of the block at `inside` bytes into its chunk.
+  std::uint64_t state_offset(std::uint64_t chunk, std::uint32_t inside, unsigned size_class) const noexcept;
+  std::uint64_t chunk_of(std::uint64_t offset) const noexcept { return (offset - file_.header().chunks_offset) >> file_.header().chunk_shift; }
+  static void keep(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
+
+  result<std::uint64_t> allocate_small(cache& c, changes& t, writer& w, unsigned size_class);
+  result<std::uint64_t> allocate_extent(changes& t, writer& w, std::size_t size);
+  bool refill(cache& c, unsigned size_class);
+  result<> new_superblock(cache& c, changes& t, writer& w, unsigned size_class);
+  result<> deallocate_extent(changes& t, writer& w, std::uint64_t chunk);
+  void list_blocks(std::uint64_t chunk);
+  result<std::uint32_t> take_run(std::size_t count);
+  void return_run(std::uint32_t first, std::uint32_t count) noexcept;
+  void answer_recall(cache& c);
+  result<> audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const;
+  std::unexpected<error> full(std::size_t size) const;
+
+  const pool_file& file_;
+  std::array<format::superblock_shape, format::size_classes> shapes_;
+  std::vector<chunk_info> chunks_;
+  std::mutex mutex_;                    // of what follows
+  std::vector<bool> free_chunks_;
+  std::size_t free_chunk_count_ = 0;
+  std::size_t search_from_ = 0;
+  std::array<std::vector<std::uint64_t>, format::size_classes> shared_;
+  std::array<std::vector<std::uint32_t>, format::size_classes> unlisted_;
+  std::atomic<std::uint64_t> recall_{0};  // raised when a full pool wants the threads' free blocks back
+};
+
+}  // namespace stele::storage

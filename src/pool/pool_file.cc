@@ -1,0 +1,287 @@
+// Creating, locking and mapping pool files.
+#include <base/check.h>
+#include <base/rng.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pool/pool_file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <format/heap_layout.h>
+#include <utility>
+
+namespace stele::storage {
+
+using base::fail;
+using base::fail_errno;
+using format::pool_header;
+
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t smallest_pool = 32 * 1024;
+constexpr std::size_t largest_pool = std::size_t{1} << 46;
+
+std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+
+errc code_for(int number) {
+  switch (number) {
+    case ENOENT: case ENOTDIR: return errc::not_found;
+    case EACCES: case EPERM: return errc::permission;
+    case EROFS: return errc::read_only;
+    case EEXIST: return errc::exists;
+    case ENOSPC: case EDQUOT: case EFBIG: return errc::full;
+    default: return errc::io;
+  }
+}
+
+std::unexpected<error> fail_path(const char* what, const std::string& path, int number = errno) {
+  const char* advice = number == ENOENT || number == ENOTDIR ? " (does the directory exist?)" : "";
+  return fail_errno(code_for(number), fmt::format("cannot {} {}{}", what, path, advice), number);
+}
+
+// A file descriptor that closes itself.
+struct descriptor {
+  explicit descriptor(int n) : fd(n) {}
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  ~descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+  int release() { return std::exchange(fd, -1); }
+  int fd;
+};
+
+// Real space, not a promise: a full disk is an error now, not a signal later.
+result<> allocate_space(int fd, std::size_t size, const std::string& path) {
+  int failed = ::posix_fallocate(fd, 0, static_cast<off_t>(size));
+  if (failed == 0) return {};
+  if (failed == EFBIG || failed == EINVAL)
+    return fail(errc::full, fmt::format("cannot create {}: {} bytes are more than this file system takes in one file", path, size));
+  return fail_errno(code_for(failed), fmt::format("cannot reserve {} bytes for {}; free some space or create a smaller pool", size, path), failed);
+}
+
+// A failed open's reason when another handle holds the lock.
+std::unexpected<error> fail_locked(int fd, const std::string& path) {
+  std::uint64_t pid = 0;
+  if (::pread(fd, &pid, sizeof pid, format::owner_offset) != sizeof pid) pid = 0;
+  return fail(errc::in_use, fmt::format("{} is open in process {}; close it there first (one process at a time has a pool open)", path, pid));
+}
+
+result<> lock(int fd, const std::string& path) {
+  struct flock whole = {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  if (::fcntl(fd, F_OFD_SETLK, &whole) == 0) return {};
+  if (errno == EAGAIN || errno == EACCES) return fail_locked(fd, path);
+  return fail_path("lock", path);
+}
+
+result<pool_header> read_header(int fd, const std::string& path) {
+  struct stat status = {};
+  if (::fstat(fd, &status) != 0) return fail_path("examine", path);
+  if (!S_ISREG(status.st_mode)) return fail(errc::not_a_pool, fmt::format("{} is not an ordinary file, so it is no pool", path));
+  pool_header h{};
+  const ssize_t got = ::pread(fd, &h, sizeof h, 0);
+  if (got < 0) return fail_path("read", path);
+  if (got != sizeof h)
+    return fail(errc::not_a_pool, fmt::format("{} is {} bytes long, too short for a pool; if it was one, it has been truncated: restore it from a copy", path, status.st_size));
+  if (auto fine = check_header(h, static_cast<std::uint64_t>(status.st_size), path); !fine) return std::unexpected(fine.error());
+  return h;
+}
+
+std::size_t chunk_shift_for(std::size_t size) { return size >= (64u << 20) ? 16 : size >= (4u << 20) ? 14 : 12; }
+
+// Everything in the new file but its name: header, session word, zeroes.
+result<> write_fresh(int fd, const pool_header& h, const std::string& path) {
+  const std::uint64_t word = format::guard(format::session{}.pack(), h.id, format::session_offset);
+  if (::pwrite(fd, &word, sizeof word, format::session_offset) != sizeof word) return fail_path("write", path);
+  if (::pwrite(fd, &h, sizeof h, 0) != sizeof h) return fail_path("write", path);
+  if (::fsync(fd) != 0) return fail_path("sync", path);
+  return {};
+}
+
+void sync_directory(const std::string& path) {
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  descriptor d(::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (d.fd >= 0) ::fsync(d.fd);
+}
+
+bool maps_directly(int fd) {
+  void* const sync = ::mmap(nullptr, page, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+  if (sync == MAP_FAILED) return false;
+  ::munmap(sync, page);
+  return true;
+}
+
+}  // namespace
+
+bool is_memory_file_system(const std::string& path) {
+  struct statfs status = {};
+  constexpr auto tmpfs_magic = 0x01021994, ramfs_magic = static_cast<int>(0x858458F6);
+  return ::statfs(path.c_str(), &status) == 0 && (status.f_type == tmpfs_magic || static_cast<int>(status.f_type) == ramfs_magic);
+}
+
+bool is_direct_access(const std::string& path) {
+  descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return file.fd >= 0 && maps_directly(file.fd);
+}
+
+result<pool_header> pool_file::plan(const shape& s) {
+  if (s.size < smallest_pool || s.size > largest_pool)
+    return fail(errc::invalid_argument, fmt::format("a pool of {} bytes is not possible; choose from {} (32 KiB) to {} (64 TiB)", s.size, smallest_pool, largest_pool));
+  if (s.layout.size() >= format::layout_name_size)
+    return fail(errc::invalid_argument, fmt::format("the layout name is {} bytes long; {} are the most", s.layout.size(), format::layout_name_size - 1));
+  pool_header h{};
+  h.magic = format::pool_magic;
+  h.version = format::pool_version;
+  h.header_size = sizeof h;
+  while (h.id == 0)
+    if (::getrandom(&h.id, sizeof h.id, 0) != sizeof h.id) return fail_errno(errc::io, "cannot draw a pool id");
+  h.size = s.size / page * page;
+  h.log_count = static_cast<std::uint32_t>(s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
+  h.log_size = s.log_size != 0 ? round_up(s.log_size, page) : std::clamp<std::size_t>(s.size / (8 * h.log_count) / page * page, page, 1u << 20);
+  if (s.log_count > 4096 || h.log_size > s.size || h.log_count * h.log_size > s.size / 2)
+    return fail(errc::invalid_argument, fmt::format("{} logs of {} bytes do not fit a pool of {} bytes (half of it at most)", h.log_count, h.log_size, s.size));
+  h.log_offset = format::header_area;
+  h.home_offset = h.log_offset + h.log_count * h.log_size;
+  h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
+  const std::size_t chunk = std::size_t{1} << h.chunk_shift;
+  h.table_offset = h.home_offset + sizeof(format::home_header);
+  h.chunk_count = (h.size - h.table_offset) / (chunk + 8);
+  h.chunks_offset = round_up(h.table_offset + 8 * h.chunk_count, page);
+  while (h.chunks_offset + h.chunk_count * chunk > h.size) --h.chunk_count;
+  std::copy(s.layout.begin(), s.layout.end(), h.layout.begin());
+  h.checksum = format::header_checksum(h);
+  return h;
+}
+
+result<> check_header(const pool_header& h, std::uint64_t file_size, const std::string& path) {
+  if (h.magic != format::pool_magic)
+    return fail(errc::not_a_pool, fmt::format("{} is not a stele pool (its first bytes are not a pool's); nothing was changed", path));
+  if (h.version != format::pool_version)
+    return fail(errc::version, fmt::format("{} is a pool of format version {}; this program reads version {}: use the matching release", path, h.version, format::pool_version));
+  if (h.checksum != format::header_checksum(h))
+    return fail(errc::corrupt, fmt::format("the header of {} is damaged (checksum); restore the pool from a copy", path));
+  if (file_size < h.size)
+    return fail(errc::corrupt, fmt::format("{} has {} of its {} bytes: it has been truncated; restore it from a copy", path, file_size, h.size));
+  const std::uint64_t chunk = h.chunk_shift < 32 ? std::uint64_t{1} << h.chunk_shift : 0;
+  const bool sane = h.header_size == sizeof h && h.id != 0 && h.size <= largest_pool && h.log_offset == format::header_area && h.log_count >= 1 &&
+                    h.log_count <= 4096 && h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
+                    h.home_offset == h.log_offset + h.log_count * h.log_size && h.home_offset < h.size && chunk >= page && chunk <= (1u << 20) &&
+                    h.table_offset == h.home_offset + sizeof(format::home_header) && h.chunk_count >= 1 && h.chunk_count <= h.size / chunk &&
+                    h.chunks_offset == round_up(h.table_offset + 8 * h.chunk_count, page) && h.chunks_offset + h.chunk_count * chunk <= h.size;
+  if (!sane) return fail(errc::corrupt, fmt::format("the header of {} contradicts itself; restore the pool from a copy", path));
+  return {};
+}
+
+result<> pool_file::create(const std::string& path, const shape& s) {
+  auto h = plan(s);
+  if (!h) return std::unexpected(h.error());
+  if (::access(path.c_str(), F_OK) == 0) return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
+  const std::string draft = fmt::format("{}.creating.{}", path, ::getpid());
+  descriptor file(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.fd < 0) return fail_path("create", path);
+  auto made = [&]() -> result<> {
+    if (auto space = allocate_space(file.fd, h->size, path); !space) return space;
+    if (auto fresh = write_fresh(file.fd, *h, path); !fresh) return fresh;
+    if (::link(draft.c_str(), path.c_str()) != 0) return fail_path("create", path);
+    return {};
+  }();
+  ::unlink(draft.c_str());
+  if (made) sync_directory(path);
+  return made;
+}
+
+result<pool_header> pool_file::peek(const std::string& path) {
+  descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) return fail_path("open", path);
+  return read_header(file.fd, path);
+}
+
+result<pool_file> pool_file::open(const std::string& path, map_kind kind) {
+  descriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) {
+    if (errno == ELOOP) return fail(errc::permission, fmt::format("{} is a symbolic link; name the pool file itself", path));
+    if (errno == EISDIR) return fail(errc::not_a_pool, fmt::format("{} is a directory, not a pool", path));
+    if (errno == EACCES || errno == EROFS)
+      return fail_errno(code_for(errno), fmt::format("cannot open {} for writing (a pool is recovered and marked when opened)", path));
+    return fail_path("open", path);
+  }
+  auto header = read_header(file.fd, path);
+  if (!header) return std::unexpected(header.error());
+  if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
+  if (auto space = allocate_space(file.fd, header->size, path); !space) return std::unexpected(space.error());
+  pool_file opened;
+  opened.header_ = *header;
+  opened.region_ = {nullptr, header->size, header->home_offset, file.release(), path};
+  if (auto mapped = opened.map(kind); !mapped) return std::unexpected(mapped.error());
+  const auto pid = static_cast<std::uint64_t>(::getpid());
+  if (::pwrite(opened.region_.fd, &pid, sizeof pid, format::owner_offset) != sizeof pid) return fail_path("write", path);
+  return opened;
+}
+
+result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
+  pool_file opened;
+  if (size < sizeof(pool_header)) return fail(errc::not_a_pool, "the image is too short for a pool");
+  std::memcpy(&opened.header_, image, sizeof(pool_header));
+  if (auto fine = check_header(opened.header_, size, "image"); !fine) return std::unexpected(fine.error());
+  opened.region_ = {image, opened.header_.size, opened.header_.home_offset, -1, "image"};
+  return opened;
+}
+
+result<> pool_file::map(map_kind kind) {
+  void* const whole = ::mmap(nullptr, region_.size, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd, 0);
+  if (whole == MAP_FAILED) return fail_path("map", region_.path);
+  region_.base = static_cast<std::byte*>(whole);
+  mapped_ = true;
+  direct_access_ = maps_directly(region_.fd);
+  const std::size_t home = header_.home_offset;
+  if (kind == map_kind::log_apart) {
+    if (::mmap(whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return fail_path("map", region_.path);
+    for (std::size_t at = 0; at < home;) {
+      const ssize_t got = ::pread(region_.fd, region_.base + at, home - at, static_cast<off_t>(at));
+      if (got <= 0) return fail_path("read", region_.path);
+      at += static_cast<std::size_t>(got);
+    }
+  } else if (kind == map_kind::elsewhere) {
+    void* const home_at = ::mmap(nullptr, region_.size - home, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd, static_cast<off_t>(home));
+    if (home_at == MAP_FAILED || ::mmap(region_.base + home, region_.size - home, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+      return fail_path("map", region_.path);
+    home_delta_ = static_cast<std::byte*>(home_at) - (region_.base + home);
+  }
+  return {};
+}
+
+pool_file::pool_file(pool_file&& other) noexcept { *this = std::move(other); }
+
+pool_file& pool_file::operator=(pool_file&& other) noexcept {
+  if (this != &other) {
+    release();
+    header_ = other.header_;
+    region_ = std::exchange(other.region_, {});
+    home_delta_ = std::exchange(other.home_delta_, 0);
+    mapped_ = std::exchange(other.mapped_, false);
+    direct_access_ = other.direct_access_;
+  }
+  return *this;
+}
+
+pool_file::~pool_file() { release(); }
+
+void pool_file::release() noexcept {
+  if (mapped_) {
+    if (home_delta_ != 0) ::munmap(region_.base + header_.home_offset + home_delta_, region_.size - header_.home_offset);
+    ::munmap(region_.base, region_.size);
+  }
+  if (region_.fd >= 0) ::close(region_.fd);
+  mapped_ = false;
+  region_.fd = -1;
+}
+
+}  // namespace stele::storage

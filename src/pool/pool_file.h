@@ -1,0 +1,83 @@
+// A pool file in memory: creating, locking, checking the header, mapping. No logs, no heap, no transactions.
+//
+// Invariants: a file that is open here is locked (open-file-description lock), of the size its header says, and backed by
+// real space. Creation happens under a temporary name and ends with a link, so a pool exists whole or not at all. What
+// the file says is not trusted: offsets are checked before use.
+#pragma once
+
+#include <format/pool_layout.h>
+#include <media/media.h>
+#include <stele/error.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace stele::storage {
+
+struct shape {
+  std::size_t size = 0;
+  std::size_t log_size = 0;   // 0: by size
+  std::size_t log_count = 0;  // 0: by size
+  std::string layout;
+};
+
+enum class map_kind : std::uint8_t {
+  shared,     // loads and stores reach the file's pages
+  log_apart,  // home as shared; header and logs in private memory, read at open and written by the file medium only
+  elsewhere,  // as shared, but home is mapped at another address and its own addresses fault (tests)
+};
+
+class pool_file {
+ public:
+  // A header for a pool of this shape. Errors: invalid_argument for sizes that cannot hold a pool.
+  static result<format::pool_header> plan(const shape& s);
+
+  // Errors: exists, not_found, permission, full, io, invalid_argument.
+  static result<> create(const std::string& path, const shape& s);
+
+  // Locks, checks and maps. Errors: not_found, permission, in_use, not_a_pool, version, corrupt, io.
+  static result<pool_file> open(const std::string& path, map_kind kind);
+
+  // Over memory that holds a pool image; nothing is locked, and the memory stays the caller's.
+  static result<pool_file> adopt(std::byte* image, std::size_t size);
+
+  // The header of a pool that may be in use elsewhere; reads, locks nothing.
+  static result<format::pool_header> peek(const std::string& path);
+
+  pool_file(pool_file&& other) noexcept;
+  pool_file& operator=(pool_file&& other) noexcept;
+  ~pool_file();
+
+  const format::pool_header& header() const noexcept { return header_; }
+  std::byte* base() const noexcept { return region_.base; }
+  // Where the byte at a pool offset is kept (elsewhere: not where its address is).
+  std::byte* at(std::uint64_t offset) const noexcept {
+    return region_.base + offset + (offset >= header_.home_offset ? home_delta_ : 0);
+  }
+  std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
+  const media::region& region() const noexcept { return region_; }
+  const std::string& path() const noexcept { return region_.path; }
+  // A shared mapping of memory that survives power loss without a sync (MAP_SYNC holds)?
+  bool direct_access() const noexcept { return direct_access_; }
+
+ private:
+  pool_file() = default;
+  result<> map(map_kind kind);
+  void release() noexcept;
+
+  format::pool_header header_{};
+  media::region region_;
+  std::ptrdiff_t home_delta_ = 0;
+  bool mapped_ = false;
+  bool direct_access_ = false;
+};
+
+// What lies behind a path: memory that a reboot empties (tmpfs), or memory that keeps its content (DAX with MAP_SYNC)?
+bool is_memory_file_system(const std::string& path);
+bool is_direct_access(const std::string& path);
+
+// Checks a header against the size of what holds it. Errors: not_a_pool, version, corrupt.
+result<> check_header(const format::pool_header& h, std::uint64_t file_size, const std::string& path);
+
+}  // namespace stele::storage

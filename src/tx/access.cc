@@ -1,0 +1,185 @@
+// The slow paths of field<T>, allocation, and the steps of a transaction that pool.h drives.
+#include <base/check.h>
+#include <base/rng.h>
+#include <tx/runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace stele::detail {
+
+runtime* runtime_at(std::uintptr_t address);
+
+namespace {
+
+// The pool whose transaction runs in this thread.
+constinit thread_local runtime* this_runtime = nullptr;
+constinit thread_local visitor* this_visitor = nullptr;
+
+bool in_transaction(std::uintptr_t address, std::size_t size) noexcept {
+  const access& a = this_access;
+  return a.running != nullptr && address - a.home < this_runtime->size() && this_runtime->size() - (address - a.home) >= size;
+}
+
+// A store to memory that no transaction covers: an ordinary variable's, or a mistake.
+void check_ordinary(std::uintptr_t address) {
+  base::check(runtime_at(address) == nullptr,
+              this_access.running == nullptr ? "a store to a pool outside a transaction would be torn by a crash; put it inside pool::update"
+                                             : "a store to a pool inside a transaction on another pool; a transaction changes one pool");
+}
+
+void finish() noexcept {
+  this_visitor->tx->attempts = 0;
+  this_visitor->tx->reclaimed = false;
+  if (this_visitor->holds_unlucky) {
+    this_visitor->holds_unlucky = false;
+    this_runtime->unlucky().unlock();
+  }
+  this_visitor->reading.store(false, std::memory_order_release);
+  this_runtime->unlock_writer(*this_visitor);
+  this_runtime->leave(*this_visitor);
+  this_runtime = nullptr;
+}
+
+// Waits a random while that grows with the attempts lost, so that two losers do not meet again.
+void back_off(unsigned attempts) {
+  static thread_local base::rng random(reinterpret_cast<std::uintptr_t>(&this_access));
+  if (attempts < 4) return;
+  const std::uint64_t wait = random.below(std::uint64_t{1} << std::min(attempts, 12u));
+  if (attempts > 8)
+    std::this_thread::yield();
+  else
+    for (std::uint64_t i = 0; i < wait; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+std::uint64_t load_word(std::uintptr_t address) { return this_access.running->load_word(address - this_access.home); }
+
+void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
+  if (!in_transaction(address, size)) [[unlikely]] {
+    check_ordinary(address);
+    std::memcpy(reinterpret_cast<void*>(address), &bits, size);
+    return;
+  }
+  const unsigned shift = address & 7;
+  this_access.running->store_bits((address & ~std::uintptr_t{7}) - this_access.home, bits << (8 * shift),
+                                  static_cast<std::uint8_t>(((1u << size) - 1) << shift));
+}
+
+void load_range(const void* from, void* to, std::size_t size) {
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  const access& a = this_access;
+  if (address - a.home >= a.load_size) {
+    std::memcpy(to, from, size);
+    return;
+  }
+  base::check(a.load_size - (address - a.home) >= size, "a load reaches past the end of its pool");
+  auto* target = static_cast<std::byte*>(to);
+  for (std::size_t done = 0; done < size;) {
+    const std::uintptr_t at = address + done, word_at = at & ~std::uintptr_t{7};
+    const std::size_t skip = at - word_at, take = std::min<std::size_t>(8 - skip, size - done);
+    const std::uint64_t word = (a.filter & filter_bit(at)) == 0 ? *reinterpret_cast<const std::uint64_t*>(word_at) : load_word(word_at);
+    std::memcpy(target + done, reinterpret_cast<const std::byte*>(&word) + skip, take);
+    done += take;
+  }
+}
+
+namespace {
+
+template <class Source>
+void store_words(std::uintptr_t address, std::size_t size, Source&& source) {
+  transaction& tx = *this_access.running;
+  for (std::size_t done = 0; done < size;) {
+    const std::uintptr_t at = address + done;
+    const std::size_t skip = at & 7, take = std::min<std::size_t>(8 - skip, size - done);
+    std::uint64_t word = 0;
+    source(reinterpret_cast<std::byte*>(&word) + skip, done, take);
+    tx.store_bits(at - skip - this_access.home, word, static_cast<std::uint8_t>(((1u << take) - 1) << skip));
+    done += take;
+  }
+}
+
+}  // namespace
+
+void store_range(void* to, const void* from, std::size_t size) {
+  const auto address = reinterpret_cast<std::uintptr_t>(to);
+  if (!in_transaction(address, size)) [[unlikely]] {
+    check_ordinary(address);
+    std::memcpy(to, from, size);
+    return;
+  }
+  store_words(address, size, [&](std::byte* word, std::size_t at, std::size_t n) { std::memcpy(word, static_cast<const std::byte*>(from) + at, n); });
+}
+
+void fill_zero(void* to, std::size_t size) {
+  const auto address = reinterpret_cast<std::uintptr_t>(to);
+  base::check(in_transaction(address, size), "make<T>() outside a transaction; put it inside pool::update");
+  store_words(address, size, [](std::byte*, std::size_t, std::size_t) {});
+}
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (this_access.running == nullptr) throw failure({errc::invalid_argument, "make<T>() outside a transaction; put it inside pool::update"});
+  return reinterpret_cast<void*>(this_access.home + this_access.running->allocate(size, alignment));
+}
+
+void deallocate(void* block) {
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  if (!in_transaction(address, 1))
+    throw failure({errc::invalid_argument, "destroy() of an object that is not in the pool of the running transaction"});
+  this_access.running->deallocate(address - this_access.home);
+}
+
+result<bool> begin_transaction(runtime& r, bool writes, durability d) {
+  if (this_runtime != nullptr) {
+    if (this_runtime != &r) return base::fail(errc::nested, "a transaction on another pool is running in this thread; end it first");
+    if (!this_visitor->retrying) return true;
+    this_visitor->retrying = false;
+    this_visitor->tx->begin(*this_visitor, writes, d == durability::ordered);
+    return false;
+  }
+  auto entered = r.enter();
+  if (!entered) return std::unexpected(std::move(entered.error()));
+  this_visitor = *entered;
+  this_runtime = &r;
+  if (writes)
+    r.lock_writer(*this_visitor);
+  else
+    r.begin_read(*this_visitor);
+  this_visitor->tx->begin(*this_visitor, writes, d == durability::ordered);
+  return false;
+}
+
+result<attempt> commit_transaction() {
+  auto done = this_visitor->tx->commit();
+  if (!done || *done == attempt::committed) finish();
+  return done;
+}
+
+void abandon_transaction() noexcept {
+  this_visitor->tx->rollback();
+  finish();
+}
+
+// Leaves the transaction rolled back but the thread inside; run_transaction begins it again.
+void retry_transaction() noexcept {
+  transaction& tx = *this_visitor->tx;
+  tx.rollback();
+  const unsigned attempts = ++tx.attempts;
+  if (tx.wants_reclaim) {
+    tx.wants_reclaim = false;
+    tx.reclaimed = true;
+    tx.begin(*this_visitor, true, false);
+    tx.reclaim();
+    if (auto done = tx.commit(); done && *done == attempt::retry) tx.rollback();
+  } else if (attempts == 16 && !this_visitor->holds_unlucky) {
+    this_runtime->unlucky().lock();
+    this_visitor->holds_unlucky = true;
+  } else {
+    back_off(attempts);
+  }
+  this_visitor->retrying = true;
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,311 @@
+// What every mechanism shares on a given medium: lanes (a medium object and a ring for each log), control words, storing
+// home, spilling records that outgrow a ring, and recovery of torn-bit logs.
+#pragma once
+
+#include <base/check.h>
+#include <base/mutant.h>
+#include <fmt/format.h>
+#include <tx/engine.h>
+#include <tx/log/ring.h>
+#include <tx/transaction.h>
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+
+namespace stele::detail {
+
+// Which log format a session's logs have; part of the session word on media.
+enum class log_kind : std::uint8_t { none = 0, torn_bit = 1, ordered_writes = 2 };
+
+template <class Media>
+class engine_on : public engine {
+ public:
+  engine_on(pool_state& state, std::unique_ptr<typename Media::shared> shared, log_kind kind)
+      : state_(state), kind_(kind), shared_(std::move(shared)), control_(*shared_, media_count(state)) {
+    for (unsigned i = 0; i < state.file.header().log_count; ++i) lanes_.emplace_back(*shared_, i, state.file);
+  }
+
+  result<> start(std::uint8_t logs_were) override {
+    const auto mark = read_word(format::watermark_offset);
+    if (!mark) return std::unexpected(mark.error());
+    state_.clock.store(std::max(state_.clock.load(), *mark));
+    if (auto taken = take_over(static_cast<log_kind>(logs_were)); !taken) return taken;
+    write_word(format::session_offset, format::session{.open = true, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());
+    control_.fence();  // the session is marked open before its first commit
+    return check_medium();
+  }
+
+  result<> recover() override { return {}; }
+  result<> prepare(transaction&) override { return {}; }
+  result<> sync() override { return check_medium(); }
+
+  // Home is durable already (mechanisms that write home late do that first).
+  result<> close() override {
+    write_word(format::watermark_offset, state_.clock.load());
+    control_.fence();  // TxIDs go on from here; before the session is marked closed
+    write_word(format::session_offset, format::session{.open = false, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());
+    control_.fence();
+    return check_medium();
+  }
+
+  engine_totals totals() const noexcept override {
+    engine_totals t;
+    t.media += control_.count;
+    for (const lane& l : lanes_) {
+      t.media += l.media.count;
+      t.log_spills += l.spill_count;
+    }
+    t.truncations = truncations_;
+    return t;
+  }
+
+  void note(unsigned log, media::mark m, std::uint64_t argument) override { lanes_[log].media.note(m, argument); }
+
+ protected:
+  struct spill {
+    std::uint64_t position;  // of its record in the ring
+    std::uint64_t offset, bytes;
+  };
+
+  // What one thread at a time uses.
+  struct alignas(64) lane {
+    lane(typename Media::shared& shared, unsigned n, const storage::pool_file& file) : number(n), media(shared, n), log(media, file, n) {}
+    const unsigned number;
+    Media media;
+    ring<Media> log;
+    std::uint64_t reserved_spill = 0, reserved_bytes = 0;  // chunks for the record about to be written
+    std::mutex spills_mutex;
+    std::deque<spill> spills;                              // chunks that records in the ring point to
+    std::uint64_t spill_count = 0;
+  };
+
+  // Makes the logs, empty but of this kind, ready for this mechanism's records.
+  virtual result<> take_over(log_kind) { return {}; }
+
+  static unsigned media_count(const pool_state& s) { return s.file.header().log_count; }
+
+  result<> check_medium() {
+    bool failed = control_.failed();
+    for (lane& l : lanes_) failed = failed || l.media.failed();
+    if (!failed) return {};
+    state_.poisoned.store(true);
+    return base::fail(errc::io, fmt::format("{}: writing to the device failed; reopen the pool: recovery decides from what reached it", state_.file.path()));
+  }
+
+  // A fence that a commit depends on. False: poisoned.
+  bool settled(lane& l) {
+    l.media.fence();
+    if (!l.media.failed()) [[likely]]
+      return true;
+    state_.poisoned.store(true);
+    return false;
+  }
+
+  result<std::uint64_t> read_word(std::uint64_t offset) const {
+    std::uint64_t word;
+    std::memcpy(&word, state_.file.base() + offset, 8);
+    const auto value = format::unguard(word, state_.file.header().id, offset);
+    if (!value) return base::fail(errc::corrupt, fmt::format("{}: the control word at offset {} is damaged (check bits); restore the pool from a copy", state_.file.path(), offset));
+    return *value;
+  }
+  void write_word(std::uint64_t offset, std::uint64_t value) {
+    const std::uint64_t word = format::guard(value, state_.file.header().id, offset);
+    control_.store(state_.file.base() + offset, &word, 8);
+    control_.flush(state_.file.base() + offset, 8);
+  }
+  // Head words of lanes whose owners may be running: through the control medium.
+  void write_head(lane& l, std::uint64_t position, std::uint64_t flags = 0) {
+    l.log.start(position);
+    write_word(log_offset(l), position | flags);
+  }
+  std::uint64_t log_offset(const lane& l) const {
+    return state_.file.header().log_offset + l.number * state_.file.header().log_size;
+  }
+
+  // Stores the bytes of a written line that count.
+  static void store_home(Media& media, const storage::pool_file& file, const written_line& line) {
+    std::byte* const home = file.at(line.offset);
+    if (line.mask == ~std::uint64_t{0}) return media.store(home, line.words.data(), line_size);
+    for (unsigned w = 0; w < 8; ++w) store_word_home(media, home + 8 * w, line.words[w], line.word_mask(w));
+  }
+  static void store_word_home(Media& media, std::byte* to, std::uint64_t word, std::uint8_t mask) {
+    if (mask == 0xFF) return media.store(to, &word, 8);
+    for (unsigned begin = 0; begin < 8; ++begin)
+      if ((mask >> begin & 1) != 0) {
+        unsigned end = begin + 1;
+        while (end < 8 && (mask >> end & 1) != 0) ++end;
+        media.store(to + begin, reinterpret_cast<const std::byte*>(&word) + begin, end - begin);
+        begin = end;
+      }
+  }
+  void store_home_flushed(lane& l, const transaction& t, base::mutant skips_last) {
+    const auto lines = t.lines();
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      store_home(l.media, state_.file, lines[i]);
+      if (i + 1 == lines.size() && base::planted<Media>(skips_last)) break;
+      l.media.flush(state_.file.at(lines[i].offset), line_size);
+    }
+  }
+
+  // Chunks that an attempt reserved and did not come to use.
+  void drop_reserved(lane& l) {
+    if (l.reserved_bytes != 0) state_.heap.release_chunks(l.reserved_spill, l.reserved_bytes);
+    l.reserved_spill = l.reserved_bytes = 0;
+  }
+
+  // Chunks for a record that is longer than the ring: taken in memory only, so a crash leaves nothing behind.
+  result<> prepare_spill(lane& l, std::uint64_t words) {
+    auto reserved = state_.heap.reserve_chunks(words * 8);
+    if (!reserved)
+      return base::fail(errc::full, fmt::format("{}: no room for the log of a transaction of {} bytes; make smaller transactions or a larger pool", state_.file.path(), words * 8));
+    l.reserved_spill = *reserved;
+    l.reserved_bytes = words * 8;
+    ++l.spill_count;
+    return {};
+  }
+
+  // Appends the record of t: what `word_of(offset, value)` makes of each word stored (its new or old value).
+  template <class WordOf>
+  void append(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
+    if (l.reserved_bytes != 0) [[unlikely]]
+      return append_spilled(l, kind, txid, t, word_of);
+    l.log.append(kind, txid, [&](auto& out) { write_runs(t, out, word_of); });
+  }
+  template <class Out, class WordOf>
+  static void write_runs(const transaction& t, Out& out, WordOf&& word_of) {
+    std::uint64_t offset = 0;
+    for_each_run(
+        t.lines(), format::longest_run,
+        [&](std::uint64_t at, std::uint8_t mask, std::uint32_t count) { out.word(format::run_head{offset = at, mask, count}.pack()); },
+        [&](std::uint64_t value) { out.word(word_of(offset, value)), offset += 8; });
+  }
+  template <class WordOf>
+  void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
+    struct spill_writer {
+      Media& media;
+      std::byte* to;
+      base::checksum sum;
+      std::uint64_t words = 0;
+      format::log_line line{};
+      void word(std::uint64_t w) {
+        sum.add(w);
+        line.words[words++ % 8] = w;
+        if (words % 8 == 0) media.stream(to + words * 8 - line_size, &line, line_size);
+      }
+    } out{l.media, state_.file.at(l.reserved_spill), base::checksum(state_.file.header().id ^ l.reserved_spill)};
+    write_runs(t, out, word_of);
+    const std::uint64_t words = out.words;
+    if (words % 8 != 0) l.media.stream(out.to + words / 8 * line_size, &out.line, line_size);
+    l.media.fence();  // the payload is whole before a record points to it
+    {
+      const std::lock_guard hold(l.spills_mutex);
+      l.spills.push_back({l.log.tail(), l.reserved_spill, l.reserved_bytes});
+    }
+    l.log.append(format::record_kind::spilled, txid, [&](auto& record) { record.word(l.reserved_spill), record.word(words), record.word(out.sum.value()); }, kind);
+    l.reserved_spill = l.reserved_bytes = 0;
+  }
+  // Once the head is durable beyond them, the chunks of spilled records are free again.
+  void release_spills(lane& l, std::uint64_t head) {
+    const std::lock_guard hold(l.spills_mutex);
+    while (!l.spills.empty() && l.spills.front().position < head) {
+      state_.heap.release_chunks(l.spills.front().offset, l.spills.front().bytes);
+      l.spills.pop_front();
+    }
+  }
+  // Upper bound first: most transactions are far from the ring's size.
+  static std::uint64_t lines_needed(const transaction& t, std::uint64_t plenty) {
+    const std::uint64_t bound = lines_for_words(1 + 12 * t.lines().size());
+    return bound <= plenty ? bound : lines_for_words(1 + payload_words(t.lines()));
+  }
+
+  pool_state& state_;
+  const log_kind kind_;
+  std::unique_ptr<typename Media::shared> shared_;
+  Media control_;  // for what no lane's owner does: control words, truncation, recovery
+  std::deque<lane> lanes_;
+  std::uint64_t truncations_ = 0;
+};
+
+// An engine whose logs are torn-bit rings: recovery by replaying every whole record above the watermark.
+template <class Media>
+class torn_bit_engine : public engine_on<Media> {
+ public:
+  torn_bit_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared) : engine_on<Media>(state, std::move(shared), log_kind::torn_bit) {}
+
+  // docs/protocol/recovery.md, steps R1 to R6. May be cut off after any store and run again: until R4 the logs are as they
+  // were and replay gives the same home; from R4 on the watermark has every record ignored.
+  result<> recover() override {
+    using base::mutant;
+    using base::planted;
+    const auto mark = this->read_word(format::watermark_offset);
+    if (!mark) return std::unexpected(mark.error());
+    std::vector<log_record> records;
+    if (auto read = collect(*mark, records); !read) return read;  // R1
+    if (!planted<Media>(mutant::recover_unsorted)) std::ranges::stable_sort(records, {}, &log_record::txid);  // R2
+    std::uint64_t newest = *mark;
+    if (planted<Media>(mutant::recover_truncate_first)) empty_logs();
+    for (const log_record& r : records) {
+      if (auto replayed = replay(r); !replayed) return replayed;
+      newest = std::max(newest, r.txid);
+    }
+    this->control_.fence();  // R3: home is durable before the logs are cut
+    this->state_.clock.store(newest);
+    this->write_word(format::watermark_offset, newest);
+    this->control_.fence();  // R4: no record counts any more before rings are emptied
+    if (!planted<Media>(mutant::recover_truncate_first)) empty_logs();  // R5, R6
+    return this->check_medium();
+  }
+
+ protected:
+  // A ring of ours is taken over at its head; anything else is emptied first.
+  result<> take_over(log_kind logs_were) override {
+    if (logs_were != log_kind::torn_bit) empty_logs();
+    for (auto& l : this->lanes_) {
+      const auto head = l.log.stored_head();
+      if (!head) return std::unexpected(head.error());
+      l.log.start(*head);
+    }
+    return {};
+  }
+
+  // R1: the whole records above the watermark, of every log.
+  result<> collect(std::uint64_t mark, std::vector<log_record>& records) {
+    for (auto& l : this->lanes_) {
+      const auto head = l.log.stored_head();
+      if (!head) return std::unexpected(head.error());
+      if ((*head & format::log_void) != 0) continue;  // recovery was emptying this ring
+      for (std::uint64_t position = *head;;) {
+        auto record = l.log.read(position);
+        if (!record) return std::unexpected(std::move(record.error()));
+        if (!*record) break;
+        if ((*record)->txid > mark) records.push_back(std::move(**record));
+      }
+      if (base::planted<Media>(base::mutant::recover_first_log_only)) break;
+    }
+    return {};
+  }
+
+  result<> replay(const log_record& r) {
+    auto& file = this->state_.file;
+    return for_each_stored_run(file, r.payload, [&](format::run_head head, const std::uint64_t* words) {
+      for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words[i], head.mask);
+      this->control_.flush(file.at(head.offset), head.count * 8);
+    });
+  }
+
+  // R5: every ring is declared void; R6: zeroed, so that nothing of a torn record is left, and begun anew.
+  void empty_logs() {
+    static constexpr format::log_line zeroes{};
+    for (auto& l : this->lanes_) this->write_head(l, 0, format::log_void);
+    this->control_.fence();  // void before the first line is zeroed
+    for (auto& l : this->lanes_)
+      for (std::uint64_t i = 0; i < l.log.lines() && !base::planted<Media>(base::mutant::recover_no_scrub); ++i)
+        if (std::memcmp(l.log.bytes() + i * line_size, &zeroes, line_size) != 0) this->control_.stream(l.log.bytes() + i * line_size, &zeroes, line_size);
+    this->control_.fence();  // zeroed before a head says so
+    for (auto& l : this->lanes_) this->write_head(l, 0);
+    this->control_.fence();  // heads before the first record
+  }
+};
+
+}  // namespace stele::detail

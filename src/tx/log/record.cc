@@ -1,0 +1,89 @@
+// Decoding of torn-bit log records.
+#include <base/check.h>
+#include <base/checksum.h>
+#include <fmt/format.h>
+#include <tx/log/record.h>
+
+namespace stele::detail {
+
+using base::fail;
+
+namespace {
+
+std::unexpected<error> damaged(const storage::pool_file& file, const ring_view& ring, std::uint64_t position, const char* what) {
+  return fail(errc::corrupt, fmt::format("{}: the log at offset {} is damaged at line {}: {}; restore the pool from a copy", file.path(), ring.log_offset, position % ring.lines, what));
+}
+
+bool sound(const format::line_header& h, bool first) {
+  return h.words >= 1 && h.words <= format::payload_words && h.first == first && h.kind != format::record_kind::none && h.kind <= format::record_kind::spilled &&
+         (h.last || (h.words == format::payload_words && h.checksum == 0));
+}
+
+// The payload of a record that did not fit its ring: words, streamed and fenced before the record was.
+result<> read_spilled(const storage::pool_file& file, const ring_view& ring, log_record& record) {
+  if (record.payload.size() != 3) return damaged(file, ring, record.position, "a spilled record has another shape");
+  const auto& h = file.header();
+  const std::uint64_t offset = record.payload[0], words = record.payload[1], expected = record.payload[2];
+  if (offset < h.chunks_offset || offset % line_size != 0 || offset >= h.size || words > (h.size - offset) / 8)
+    return damaged(file, ring, record.position, "a spilled record points outside the heap");
+  record.spill_offset = offset;
+  record.spill_bytes = words * 8;
+  record.payload.assign(words, 0);
+  if (words != 0) std::memcpy(record.payload.data(), file.at(offset), words * 8);
+  base::checksum sum(h.id ^ offset);
+  for (std::uint64_t w : record.payload) sum.add(w);
+  if (sum.value() != expected) return damaged(file, ring, record.position, "the payload of a spilled record fails its checksum");
+  return {};
+}
+
+}  // namespace
+
+result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_t log_offset) {
+  std::uint64_t word;
+  std::memcpy(&word, file.base() + log_offset, 8);
+  const auto head = format::unguard(word, file.header().id, log_offset);
+  if (!head) return fail(errc::corrupt, fmt::format("{}: the head of the log at offset {} is damaged (check bits); restore the pool from a copy", file.path(), log_offset));
+  return *head;
+}
+
+result<std::optional<log_record>> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position) {
+  log_record record;
+  record.position = position;
+  base::checksum sum(file.header().id ^ position);
+  for (std::uint64_t at = position; at < position + ring.lines; ++at) {
+    format::log_line line;
+    std::memcpy(&line, ring.bytes + at % ring.lines * line_size, line_size);
+    const bool sense = ((at / ring.lines) & 1) == 0;
+    if (!format::whole(line, sense)) return std::nullopt;
+    const auto header = format::line_header::unpack(line.words[0]);
+    if (header.kind == format::record_kind::none && header.words == 0) return std::nullopt;  // zeroes: never written
+    if (!sound(header, at == position)) return damaged(file, ring, at, "its header makes no sense");
+    for (unsigned i = 1; i <= header.words; ++i) {
+      const std::uint64_t word = format::payload(line, i);
+      sum.add(word);
+      record.payload.push_back(word);
+    }
+    if (!header.last) continue;
+    if (header.checksum != sum.value32()) return damaged(file, ring, at, "its record fails the checksum");
+    record.txid = record.payload.front();
+    record.payload.erase(record.payload.begin());
+    record.kind = header.kind == format::record_kind::spilled ? header.spilled_kind : header.kind;
+    if (header.kind == format::record_kind::spilled)
+      if (auto read = read_spilled(file, ring, record); !read) return std::unexpected(std::move(read.error()));
+    position = at + 1;
+    return record;
+  }
+  return damaged(file, ring, position, "a record is longer than the ring");
+}
+
+std::uint64_t payload_words(std::span<const written_line> lines) {
+  std::uint64_t words = 0;
+  for_each_run(lines, format::longest_run, [&](std::uint64_t, std::uint8_t, std::uint32_t) { ++words; }, [&](std::uint64_t) { ++words; });
+  return words;
+}
+
+std::unexpected<error> bad_run(const storage::pool_file& file, std::uint64_t offset) {
+  return fail(errc::corrupt, fmt::format("{}: a log record names offset {}, which is outside home; restore the pool from a copy", file.path(), offset));
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,60 @@
+// Reading records back from torn-bit logs, for recovery, truncation and `stele pool check`. Trusts nothing it reads.
+#pragma once
+
+#include <format/log_line.h>
+#include <pool/pool_file.h>
+#include <stele/error.h>
+#include <tx/write_set.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace stele::detail {
+
+struct log_record {
+  format::record_kind kind = format::record_kind::none;
+  std::uint64_t txid = 0;
+  std::uint64_t position = 0;           // of its first line
+  std::vector<std::uint64_t> payload;   // runs, without the TxID
+  std::uint64_t spill_offset = 0, spill_bytes = 0;
+};
+
+struct ring_view {
+  const std::byte* bytes;
+  std::uint64_t lines;
+  std::uint64_t log_offset;
+};
+
+// The head word of the log at `log_offset`, flags included. Errors: corrupt.
+result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_t log_offset);
+
+// The record that starts at `position`; moves `position` past it. Nothing: the lines there were not all written in this lap.
+// Errors: corrupt.
+result<std::optional<log_record>> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position);
+
+// Calls run(head, words) for each run of a payload. Errors: corrupt, for a run outside home.
+template <class Run>
+result<> for_each_stored_run(const storage::pool_file& file, const std::vector<std::uint64_t>& payload, Run&& run);
+
+// How many payload words these lines take in a record, and the lines that many words need.
+std::uint64_t payload_words(std::span<const written_line> lines);
+constexpr std::uint64_t lines_for_words(std::uint64_t words) noexcept { return (words + format::payload_words - 1) / format::payload_words; }
+
+// An error for a run that does not lie in home.
+std::unexpected<error> bad_run(const storage::pool_file& file, std::uint64_t offset);
+
+template <class Run>
+result<> for_each_stored_run(const storage::pool_file& file, const std::vector<std::uint64_t>& payload, Run&& run) {
+  const auto& h = file.header();
+  for (std::size_t at = 0; at < payload.size();) {
+    const auto head = format::run_head::unpack(payload[at]);
+    const bool inside = head.offset >= h.home_offset && head.offset < h.size && head.count * 8 <= h.size - head.offset;
+    if (!inside || head.count == 0 || head.count >= payload.size() - at || (head.mask != 0xFF && head.count != 1)) return bad_run(file, head.offset);
+    run(head, payload.data() + at + 1);
+    at += 1 + head.count;
+  }
+  return {};
+}
+
+}  // namespace stele::detail

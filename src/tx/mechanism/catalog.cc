@@ -1,0 +1,105 @@
+// Every mechanism compiled for every medium, and the table of their names.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <tx/mechanism/catalog.h>
+
+#include <charconv>
+#include <media/eadr.h>
+#include <media/file.h>
+#include <media/image.h>
+#include <media/process.h>
+#include <media/recording.h>
+#include <tx/mechanism/base.h>
+#include <tx/mechanism/none.h>
+#include <tx/mechanism/redo.h>
+#include <tx/mechanism/redo_async.h>
+#include <tx/mechanism/undo.h>
+
+namespace stele::detail {
+
+namespace {
+
+template <template <class> class Mechanism, class Media, class... SharedArguments>
+std::unique_ptr<engine> build(pool_state& state, const media_choice& choice, SharedArguments&&... arguments) {
+  auto shared = std::make_unique<typename Media::shared>(std::forward<SharedArguments>(arguments)...);
+  auto made = std::make_unique<Mechanism<Media>>(state, std::move(shared));
+  if constexpr (requires { made->run_in_background(); })
+    if (choice.background) made->run_in_background();
+  return made;
+}
+
+template <template <class> class Mechanism>
+std::unique_ptr<engine> build_on(pool_state& state, const media_choice& choice) {
+  using kind = media_choice::kind;
+  using media::adr, media::eadr, media::process, media::file, media::delayed, media::recording, media::image;
+  switch (choice.what) {
+    case kind::adr: return build<Mechanism, adr>(state, choice);
+    case kind::eadr: return build<Mechanism, eadr>(state, choice);
+    case kind::process: return build<Mechanism, process>(state, choice);
+    case kind::file: return build<Mechanism, file>(state, choice, state.file.region());
+    case kind::delayed: return build<Mechanism, delayed<adr>>(state, choice, typename delayed<adr>::shared{{}, choice.delay});
+    case kind::recording: return build<Mechanism, recording<adr>>(state, choice, *choice.tape, state.file.region());
+    case kind::image: return build<Mechanism, image>(state, choice, *choice.image);
+    case kind::recording_image:
+      return build<Mechanism, recording<image>>(state, choice, *choice.tape, state.file.region(), *choice.image);
+  }
+  return nullptr;
+}
+
+std::vector<mechanism_entry>& table() {
+  static std::vector<mechanism_entry> all = {
+      {"none", "no persistence: the ceiling", log_kind::none, build_on<none>, storage::map_kind::shared},
+      {"base", "log, commit record, home, cut: a fence after each", log_kind::ordered_writes, build_on<base_log>, storage::map_kind::shared},
+      {"redo", "torn-bit redo log, home written back in the commit", log_kind::torn_bit, build_on<redo>, storage::map_kind::shared},
+      {"redo-async", "torn-bit redo log, home written back in the background", log_kind::torn_bit, build_on<redo_async>, storage::map_kind::shared},
+      {"undo", "torn-bit undo log, home written back in the commit", log_kind::torn_bit, build_on<undo>, storage::map_kind::shared},
+  };
+  return all;
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& value) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+const std::vector<mechanism_entry>& mechanisms() { return table(); }
+
+result<const mechanism_entry*> find_mechanism(std::string_view name) {
+  std::vector<std::string> names;
+  for (const mechanism_entry& m : table()) {
+    if (m.name == name) return &m;
+    names.push_back(m.name);
+  }
+  return base::fail(errc::not_found, fmt::format("there is no mechanism named '{}'; choose one of {}", name, fmt::join(names, ", ")));
+}
+
+const mechanism_entry* recoverer_of(log_kind logs) {
+  for (const mechanism_entry& m : table())
+    if (m.logs == logs && logs != log_kind::none) return &m;
+  return nullptr;
+}
+
+void register_mechanism(mechanism_entry entry) { table().push_back(std::move(entry)); }
+
+result<media_choice> parse_media(std::string_view specification) {
+  using kind = media_choice::kind;
+  auto choice = [](kind k) { return media_choice{.what = k}; };
+  if (specification == "adr") return choice(kind::adr);
+  if (specification == "eadr") return choice(kind::eadr);
+  if (specification == "process") return choice(kind::process);
+  if (specification == "file") return choice(kind::file);
+  if (specification.starts_with("delayed:")) {
+    media_choice c = choice(kind::delayed);
+    std::string_view rest = specification.substr(8);
+    const auto colon = rest.find(':');
+    const bool latency = parse_number(rest.substr(0, colon), c.delay.latency_ns) && c.delay.latency_ns <= 1'000'000;
+    const bool bandwidth = colon == std::string_view::npos || (parse_number(rest.substr(colon + 1), c.delay.bytes_per_ns) && c.delay.bytes_per_ns > 0);
+    if (latency && bandwidth) return c;
+  }
+  return base::fail(errc::invalid_argument, fmt::format("there is no medium '{}'; choose adr, eadr, process, file, delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns)", specification));
+}
+
+}  // namespace stele::detail

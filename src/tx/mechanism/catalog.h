@@ -1,0 +1,48 @@
+// The mechanisms by name, and the media by specification. Adding a mechanism: its header here, and one line in catalog.cc.
+#pragma once
+
+#include <media/delayed.h>
+#include <tx/engine_on.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stele::media {
+class tape_writer;
+struct image_view;
+}
+
+namespace stele::detail {
+
+// A medium by name: adr, eadr, process, file, delayed:NS[:GBPS], recording (over adr), image (the explorer's).
+struct media_choice {
+  enum class kind : std::uint8_t { adr, eadr, process, file, delayed, recording, image, recording_image };
+  kind what = kind::adr;
+  media::delay delay = {};
+  media::tape_writer* tape = nullptr;      // recording
+  media::image_view* image = nullptr;      // image
+  bool background = true;
+};
+// Errors: invalid_argument, naming what is possible.
+result<media_choice> parse_media(std::string_view specification);
+
+struct mechanism_entry {
+  std::string name;
+  std::string summary;
+  log_kind logs = log_kind::none;
+  std::function<std::unique_ptr<engine>(pool_state&, const media_choice&)> make;
+  storage::map_kind map = storage::map_kind::shared;  // on media in memory
+};
+
+const std::vector<mechanism_entry>& mechanisms();
+// Errors: not_found, naming those that exist.
+result<const mechanism_entry*> find_mechanism(std::string_view name);
+// The mechanism that recovers logs of a kind; null for none.
+const mechanism_entry* recoverer_of(log_kind logs);
+// For tests; not thread-safe.
+void register_mechanism(mechanism_entry entry);
+
+}  // namespace stele::detail

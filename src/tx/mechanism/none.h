@@ -1,0 +1,22 @@
+// none: no persistence at all, the ceiling that the others are measured against. A commit stores home and orders nothing;
+// after a crash the pool may hold any part of the latest commits.
+#pragma once
+
+#include <tx/engine_on.h>
+
+namespace stele::detail {
+
+template <class Media>
+class none final : public engine_on<Media> {
+ public:
+  none(pool_state& state, std::unique_ptr<typename Media::shared> shared) : engine_on<Media>(state, std::move(shared), log_kind::none) {}
+
+  bool commit(transaction& t, std::uint64_t) override {
+    auto& l = this->lanes_[t.log()];
+    t.begin_home();
+    for (const written_line& line : t.lines()) this->store_home(l.media, this->state_.file, line);
+    return true;
+  }
+};
+
+}  // namespace stele::detail

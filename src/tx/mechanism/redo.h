@@ -1,0 +1,41 @@
+// redo: new values go to a torn-bit log past the cache, home is written back and the log cut before the commit returns.
+// Page: docs/protocol/redo.md. Source: Volos, Tack and Swift, "Mnemosyne" (2011), sections 4.4 and 5, synchronous truncation.
+#pragma once
+
+#include <tx/engine_on.h>
+
+namespace stele::detail {
+
+template <class Media>
+class redo final : public torn_bit_engine<Media> {
+ public:
+  using torn_bit_engine<Media>::torn_bit_engine;
+
+  // The ring holds one record at a time: only its length matters.
+  result<> prepare(transaction& t) override {
+    auto& l = this->lanes_[t.log()];
+    this->drop_reserved(l);
+    if (this->lines_needed(t, l.log.lines()) <= l.log.lines()) return {};
+    return this->prepare_spill(l, payload_words(t.lines()));
+  }
+
+  bool commit(transaction& t, std::uint64_t txid) override {
+    using base::mutant;
+    using base::planted;
+    auto& l = this->lanes_[t.log()];
+    this->append(l, format::record_kind::redo, txid, t, [](std::uint64_t, std::uint64_t value) { return value; });  // 1
+    if (planted<Media>(mutant::redo_truncate_first)) l.log.write_head(l.log.tail() + 1);
+    if (!planted<Media>(mutant::redo_no_log_fence) && !this->settled(l)) return false;  // 2: the log is durable before home changes
+    l.log.publish();
+    t.begin_home();
+    this->store_home_flushed(l, t, mutant::redo_last_home_line);                         // 3
+    if (!planted<Media>(mutant::redo_no_data_fence) && !this->settled(l)) return false;  // 4: home is durable before the log is cut
+    l.log.write_head(l.log.tail());                                                      // 5
+    if (!planted<Media>(mutant::redo_no_truncate_fence) && !this->settled(l)) return false;  // 6: the cut is durable before locks go
+    l.log.reuse();
+    this->release_spills(l, l.log.head());
+    return true;
+  }
+};
+
+}  // namespace stele::detail

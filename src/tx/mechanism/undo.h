@@ -1,0 +1,44 @@
+// undo: old values go to the log before the first store to home; cutting the log commits.
+// Page: docs/protocol/undo.md. The execution is write-back like everyone's, so all ranges of a transaction are first touched at
+// its commit, as one batch: one fence for their old values, where an in-place undo log pays one a range.
+#pragma once
+
+#include <tx/engine_on.h>
+
+namespace stele::detail {
+
+template <class Media>
+class undo final : public torn_bit_engine<Media> {
+ public:
+  using torn_bit_engine<Media>::torn_bit_engine;
+
+  result<> prepare(transaction& t) override {
+    auto& l = this->lanes_[t.log()];
+    this->drop_reserved(l);
+    if (this->lines_needed(t, l.log.lines()) <= l.log.lines()) return {};
+    return this->prepare_spill(l, payload_words(t.lines()));
+  }
+
+  bool commit(transaction& t, std::uint64_t txid) override {
+    using base::mutant;
+    using base::planted;
+    auto& l = this->lanes_[t.log()];
+    auto old_value = [&](std::uint64_t offset, std::uint64_t value) {
+      if (planted<Media>(mutant::undo_new_values)) return value;
+      return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)), __ATOMIC_RELAXED);
+    };
+    this->append(l, format::record_kind::undo, txid, t, old_value);                      // 1
+    if (!planted<Media>(mutant::undo_no_log_fence) && !this->settled(l)) return false;   // 2: old values are durable before home changes
+    l.log.publish();
+    t.begin_home();
+    this->store_home_flushed(l, t, mutant::undo_last_home_line);                         // 3
+    if (!planted<Media>(mutant::undo_no_data_fence) && !this->settled(l)) return false;  // 4: home is durable before the log is cut
+    l.log.write_head(l.log.tail());                                                      // 5: committed when this is durable
+    if (!planted<Media>(mutant::undo_no_truncate_fence) && !this->settled(l)) return false;  // 6: the commit is durable before it is told
+    l.log.reuse();
+    this->release_spills(l, l.log.head());
+    return true;
+  }
+};
+
+}  // namespace stele::detail

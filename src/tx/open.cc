@@ -1,0 +1,149 @@
+// Opening a pool: file, recovery, heap, engine, root; and the functions behind pool<Root>'s members.
+#include <fmt/format.h>
+#include <media/tape.h>
+#include <stele/pool.h>
+#include <tx/mechanism/catalog.h>
+#include <tx/open.h>
+#include <tx/runtime.h>
+#include <unistd.h>
+
+#include <base/check.h>
+
+namespace stele::detail {
+
+using base::fail;
+using kind = media_choice::kind;
+
+namespace {
+
+constexpr const char* default_mechanism = "redo-async";
+
+// What an acknowledged commit survives: the instructions of a medium are worth what lies behind the mapping.
+std::string durability_of(const media_choice& m, const storage::pool_file& file) {
+  if (m.what == kind::file) return "power";
+  if (!file.direct_access() || m.what == kind::process) return "process";
+  return m.what == kind::eadr ? "power, cache included" : "power";
+}
+
+// auto: cache-line write-back where that reaches persistent memory, else the file's own sync; in memory (tmpfs) nothing
+// but the process can be survived.
+result<media_choice> choose_media(const pool_options& options, const std::string& path) {
+  if (!options.tape.empty() && options.media != "auto" && options.media != "adr")
+    return fail(errc::unsupported, fmt::format("a tape records the medium adr, not '{}'; leave the medium out", options.media));
+  if (options.media != "auto") return parse_media(options.media);
+  if (!options.tape.empty()) return media_choice{.what = kind::adr};
+  return media_choice{.what = storage::is_memory_file_system(path) ? kind::process : storage::is_direct_access(path) ? kind::adr : kind::file};
+}
+
+result<format::session> read_session(const storage::pool_file& file) {
+  std::uint64_t word;
+  std::memcpy(&word, file.base() + format::session_offset, 8);
+  const auto value = format::unguard(word, file.header().id, format::session_offset);
+  if (!value || (*value & 0xFFFF) != (format::session{}.pack() & 0xFFFF))
+    return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", file.path()));
+  return format::session::unpack(*value);
+}
+
+}  // namespace
+
+media::tape_shape tape_shape_of(const storage::pool_file& file) {
+  const auto& h = file.header();
+  return {.pool_size = h.size, .home_offset = h.home_offset, .log_offset = h.log_offset, .log_size = h.log_size};
+}
+
+result<> recover_if_open(pool_state& state, const media_choice& media) {
+  const auto session = read_session(state.file);
+  if (!session) return std::unexpected(session.error());
+  if (!session->open) return {};
+  const mechanism_entry* recoverer = recoverer_of(static_cast<log_kind>(session->log_kind));
+  if (recoverer == nullptr && session->log_kind != 0)
+    return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does not know (log kind {}); use the matching release", state.file.path(), session->log_kind));
+  if (recoverer == nullptr) return {};
+  media_choice quiet = media;
+  quiet.background = false;
+  return recoverer->make(state, quiet)->recover();
+}
+
+result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, const media_choice& media, const mechanism_entry& mechanism, const pool_options& options) {
+  if (auto recovered = recover_if_open(*state, media); !recovered) return std::unexpected(recovered.error());
+  if (auto loaded = state->heap.load(); !loaded) return std::unexpected(loaded.error());
+  const auto session = read_session(state->file);
+  std::unique_ptr<engine> e = mechanism.make(*state, media);
+  if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
+  std::string durability = mechanism.name == "none" ? "none" : durability_of(media, state->file);
+  return std::make_unique<runtime>(std::move(state), std::move(e), options, std::move(durability));
+}
+
+pool_handle::pool_handle(std::unique_ptr<runtime> r) : runtime_(std::move(r)) {}
+pool_handle::pool_handle(pool_handle&&) noexcept = default;
+pool_handle& pool_handle::operator=(pool_handle&&) noexcept = default;
+pool_handle::~pool_handle() = default;
+
+result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options, std::size_t root_size) {
+  const auto mechanism = find_mechanism(options.mechanism.empty() ? default_mechanism : options.mechanism);
+  if (!mechanism) return std::unexpected(mechanism.error());
+  if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
+    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout});
+    if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
+  }
+  auto media = choose_media(options, path);
+  if (!media) return std::unexpected(media.error());
+  media->background = options.background;
+  const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
+  auto file = storage::pool_file::open(path, map);
+  if (!file) return std::unexpected(file.error());
+  const std::string layout(file->header().layout.data());
+  if (!options.layout.empty() && layout != options.layout)
+    return fail(errc::layout, fmt::format("{} holds the layout '{}', not '{}'; open it with the program that made it", path, layout, options.layout));
+  auto state = std::make_unique<pool_state>(std::move(*file));
+  std::unique_ptr<media::tape_writer> tape;
+  if (!options.tape.empty()) {
+    auto writer = media::tape_writer::to_file(options.tape, tape_shape_of(state->file));
+    if (!writer) return std::unexpected(writer.error());
+    tape = std::move(*writer);
+    tape->image(state->file.base(), state->file.header().size);
+    media->what = kind::recording;
+    media->tape = tape.get();
+  }
+  auto opened = open_on(std::move(state), *media, **mechanism, options);
+  if (!opened) return std::unexpected(opened.error());
+  (*opened)->keep(std::move(tape));
+  return over(std::move(*opened), root_size);
+}
+
+result<pool_handle> pool_handle::over(std::unique_ptr<runtime> r, std::size_t root_size) {
+  pool_handle handle(std::move(r));
+  auto root = handle.runtime_->root(root_size);
+  if (!root) return std::unexpected(root.error());
+  handle.root_ = *root;
+  return handle;
+}
+
+// The root object; made, zeroed, by the first open.
+result<void*> runtime::root(std::size_t size) {
+  const std::string& path = state_->file.path();
+  auto* const header = reinterpret_cast<std::uint64_t*>(base() + state_->file.header().home_offset);
+  return run_transaction(*this, true, durability::durable, [&]() -> result<void*> {
+    const std::uint64_t offset = load(header), held = load(header + 1);
+    if (offset != 0) {
+      if (held != size) return fail(errc::layout, fmt::format("the root of {} is {} bytes, this program's is {}: another layout; open it with the program that made it", path, held, size));
+      if (offset < state_->file.header().chunks_offset || offset % 8 != 0 || offset > this->size() - held) return fail(errc::corrupt, fmt::format("{}: the root offset {} is outside the heap", path, offset));
+      return base() + offset;
+    }
+    auto* const root = static_cast<std::byte*>(allocate(size, line_size));
+    fill_zero(root, size);
+    store(header, static_cast<std::uint64_t>(root - base()));
+    store(header + 1, std::uint64_t{size});
+    return root;
+  });
+}
+
+result<> sync_pool(runtime& r) { return r.mechanism().sync(); }
+result<> close_pool(runtime& r) { return r.close(); }
+std::uint64_t newest_commit(const runtime& r) noexcept { return r.newest_commit(); }
+pool_counters counters_of(const runtime& r) noexcept { return r.counters(); }
+pool_space space_of(const runtime& r) { return r.space(); }
+std::string durability_of(const runtime& r) { return r.durability_in_force(); }
+std::string mechanism_of(const runtime& r) { return r.options().mechanism.empty() ? default_mechanism : r.options().mechanism; }
+
+}  // namespace stele::detail

@@ -1,0 +1,19 @@
+// The steps of opening a pool, for those who bring their own memory and media (the explorer).
+#pragma once
+
+#include <media/tape.h>
+#include <tx/mechanism/catalog.h>
+#include <tx/runtime.h>
+
+namespace stele::detail {
+
+media::tape_shape tape_shape_of(const storage::pool_file& file);
+
+// Recovers the pool if its session word says that nobody closed it; by the mechanism whose logs it has.
+result<> recover_if_open(pool_state& state, const media_choice& media);
+
+// Recovery, heap, engine: a pool in use, its root not looked at.
+result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, const media_choice& media, const mechanism_entry& mechanism,
+                                         const pool_options& options);
+
+}  // namespace stele::detail

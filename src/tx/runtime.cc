@@ -1,0 +1,263 @@
+// Threads, logs and policies of an open pool.
+#include <base/check.h>
+#include <base/rng.h>
+#include <fmt/format.h>
+#include <linux/membarrier.h>
+#include <media/cpu.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <tx/runtime.h>
+#include <unistd.h>
+
+#include <bit>
+#include <chrono>
+#include <map>
+
+namespace stele::detail {
+
+using base::fail;
+
+namespace {
+
+// Runtimes that are open in this process, for threads that end and stores that go astray.
+std::mutex open_mutex;
+std::map<std::uint64_t, runtime*>& open_runtimes() {
+  static std::map<std::uint64_t, runtime*> all;
+  return all;
+}
+std::atomic<std::uint64_t> next_id{1};
+
+bool register_membarrier() noexcept { return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0; }
+const bool has_membarrier = register_membarrier();
+
+// A fence in every thread of the process, so that theirs may be left out (light_fence).
+void heavy_fence() noexcept {
+  if (has_membarrier) ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+void light_fence() noexcept {
+  if (has_membarrier) [[likely]]
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+// The pools that this thread has visited; gives the logs back when the thread ends.
+struct visits {
+  struct visit {
+    std::uint64_t id;
+    visitor* who;
+  };
+  std::vector<visit> all;
+
+  ~visits() {
+    const std::lock_guard hold(open_mutex);
+    for (const visit& v : all)
+      if (auto found = open_runtimes().find(v.id); found != open_runtimes().end()) found->second->forget(*v.who);
+  }
+};
+thread_local visits this_visits;
+constinit thread_local visits::visit last_visit{0, nullptr};
+
+// Keeps a thread's list short when it opens and closes many pools.
+void forget_closed(std::vector<visits::visit>& all) {
+  if (all.size() < 32) return;
+  const std::lock_guard hold(open_mutex);
+  std::erase_if(all, [](const visits::visit& v) { return !open_runtimes().contains(v.id); });
+}
+
+// A child of fork shares the file but not the lock's meaning, nor our threads: every open pool is out of bounds there.
+void poison_in_child() noexcept {
+  for (auto& [id, r] : open_runtimes()) r->state().poisoned.store(true, std::memory_order_relaxed);
+}
+[[maybe_unused]] const int at_fork = ::pthread_atfork(nullptr, nullptr, poison_in_child);
+
+}  // namespace
+
+runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string durability)
+    : state_(std::move(s)),
+      engine_(std::move(e)),
+      options_(options),
+      durability_(std::move(durability)),
+      home_delta_(state_->file.home_delta()),
+      places_(state_->file.header().log_count),
+      id_(next_id.fetch_add(1)) {
+  if (options_.policy == concurrency::stm) {
+    const std::uint64_t count = std::clamp<std::uint64_t>(std::bit_ceil(size() / line_size), 64, 1u << 20);
+    locks_ = std::make_unique<line_lock[]>(count);
+    lock_mask_ = count - 1;
+  }
+  const std::lock_guard hold(open_mutex);
+  open_runtimes()[id_] = this;
+}
+
+runtime::~runtime() {
+  (void)close();
+  const std::lock_guard hold(open_mutex);
+  open_runtimes().erase(id_);
+}
+
+void runtime::keep(std::unique_ptr<media::tape_writer> tape) { tape_ = std::move(tape); }
+
+result<visitor*> runtime::enter() {
+  if (state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
+    return fail(errc::poisoned, fmt::format("{} cannot be used any more: an earlier write failed, or this is a fork of the process that opened it; reopen it", state_->file.path()));
+  if (last_visit.id != id_) {
+    auto known = std::find_if(this_visits.all.begin(), this_visits.all.end(), [&](const visits::visit& v) { return v.id == id_; });
+    if (known == this_visits.all.end()) {
+      forget_closed(this_visits.all);
+      const std::lock_guard hold(registry_);
+      visitors_.push_back(std::make_unique<visitor>());
+      this_visits.all.push_back({id_, visitors_.back().get()});
+      known = this_visits.all.end() - 1;
+    }
+    last_visit = *known;
+  }
+  visitor& v = *last_visit.who;
+  v.inside.store(true, std::memory_order_relaxed);
+  light_fence();
+  if (v.tx == nullptr || places_[v.tx->log()].owner.load(std::memory_order_acquire) != &v) [[unlikely]] {
+    v.inside.store(false, std::memory_order_relaxed);
+    auto tx = take_log(v);
+    if (!tx) return std::unexpected(std::move(tx.error()));
+  }
+  return &v;
+}
+
+void runtime::leave(visitor& v) noexcept { v.inside.store(false, std::memory_order_release); }
+
+// Finds a log for a visitor: a free one, else one whose owner is between transactions, else waits for either.
+result<transaction*> runtime::take_log(visitor& v) {
+  std::unique_lock hold(registry_);
+  for (;;) {
+    if (closed_) return fail(errc::invalid_argument, fmt::format("{} has been closed", state_->file.path()));
+    for (place& p : places_)
+      if (p.owner.load(std::memory_order_relaxed) == nullptr) return settle(v, p);
+    for (place& p : places_) {
+      visitor* const owner = p.owner.exchange(&v, std::memory_order_relaxed);
+      heavy_fence();  // from here on the owner sees, at its next begin, that the log is gone
+      if (!owner->inside.load(std::memory_order_acquire)) return settle(v, p);
+      p.owner.store(owner, std::memory_order_release);
+    }
+    log_left_.wait_for(hold, std::chrono::microseconds(100));
+  }
+}
+
+// Makes the visitor the owner of a log that no running transaction uses. Holds registry_.
+transaction* runtime::settle(visitor& v, place& p) {
+  p.owner.store(&v, std::memory_order_relaxed);
+  if (!p.tx) p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - places_.data()));
+  v.tx = p.tx.get();
+  v.inside.store(true, std::memory_order_relaxed);
+  if (visitors_.size() > 1 && alone_.load(std::memory_order_relaxed)) {
+    alone_.store(false, std::memory_order_relaxed);
+    heavy_fence();  // the first visitor now locks, or is inside without locks: wait for that one transaction
+    for (const auto& other : visitors_)
+      while (other.get() != &v && other->inside.load(std::memory_order_acquire)) ::sched_yield();
+  }
+  return v.tx;
+}
+
+void runtime::forget(visitor& v) noexcept {
+  const std::lock_guard hold(registry_);
+  for (place& p : places_)
+    if (p.owner.load(std::memory_order_relaxed) == &v) {
+      if (p.tx) state_->heap.give_back(p.tx->cache);
+      p.owner.store(nullptr, std::memory_order_release);
+    }
+  std::erase_if(visitors_, [&](const auto& known) { return known.get() == &v; });
+  log_left_.notify_one();
+}
+
+void runtime::lock_writer(visitor& v) {
+  if (policy() != concurrency::single_writer || alone_.load(std::memory_order_relaxed)) return;
+  writer_.lock();
+  v.holds_writer = true;
+}
+
+void runtime::unlock_writer(visitor& v) noexcept {
+  if (!v.holds_writer) return;
+  v.holds_writer = false;
+  writer_.unlock();
+}
+
+void runtime::begin_read(visitor& v) {
+  if (policy() != concurrency::single_writer || alone_.load(std::memory_order_relaxed)) return;
+  for (;;) {
+    v.reading.store(true, std::memory_order_seq_cst);
+    if (!gate_closed_.load(std::memory_order_seq_cst)) return;
+    v.reading.store(false, std::memory_order_release);
+    while (gate_closed_.load(std::memory_order_acquire)) media::cpu::relax();
+  }
+}
+
+void runtime::close_gate() {
+  gate_closed_.store(true, std::memory_order_seq_cst);
+  const std::lock_guard hold(registry_);
+  for (const auto& v : visitors_)
+    while (v->reading.load(std::memory_order_seq_cst)) media::cpu::relax();
+}
+
+void runtime::open_gate() noexcept { gate_closed_.store(false, std::memory_order_release); }
+
+std::uint64_t runtime::newest_commit() const noexcept {
+  std::uint64_t newest = 0;
+  for (const place& p : places_) newest = std::max(newest, p.newest.load(std::memory_order_acquire));
+  return newest;
+}
+
+result<> runtime::close() {
+  {
+    const std::lock_guard hold(registry_);
+    if (closed_) return {};
+    for (const auto& v : visitors_)
+      if (v->inside.load(std::memory_order_acquire)) return fail(errc::in_use, fmt::format("{} cannot be closed while a transaction runs", state_->file.path()));
+    closed_ = true;
+    for (place& p : places_) p.owner.store(nullptr, std::memory_order_relaxed);
+  }
+  if (state_->poisoned.load()) return fail(errc::poisoned, fmt::format("{} was left as it is: an earlier write failed; opening it recovers it", state_->file.path()));
+  return engine_->close();
+}
+
+pool_counters runtime::counters() const noexcept {
+  pool_counters c;
+  for (const place& p : places_) {
+    c.commits += p.commits.load(std::memory_order_relaxed);
+    c.aborts += p.aborts.load(std::memory_order_relaxed);
+    c.reads += p.reads.load(std::memory_order_relaxed);
+  }
+  const engine_totals t = engine_->totals();
+  c.fences = t.media.fences;
+  c.flushed_lines = t.media.flushed_lines;
+  c.streamed_bytes = t.media.streamed_bytes;
+  c.stored_bytes = t.media.stored_bytes;
+  c.truncations = t.truncations;
+  c.log_spills = t.log_spills;
+  return c;
+}
+
+pool_space runtime::space() const {
+  const auto& h = state_->file.header();
+  pool_space s;
+  s.size_bytes = h.size;
+  s.log_bytes = h.home_offset;
+  const auto sum = state_->heap.audit();
+  if (!sum) return s;
+  const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
+  s.used_bytes = sum->used_bytes;
+  s.free_bytes = sum->free_chunks * chunk + sum->free_blocks_bytes;
+  s.largest_free = sum->longest_free_run * chunk;
+  const double taken = static_cast<double>(sum->used_chunks * chunk);
+  s.fragmentation = taken == 0 ? 0 : 1 - static_cast<double>(sum->used_bytes) / taken;
+  return s;
+}
+
+// The pool that holds an address, for stores outside a transaction.
+runtime* runtime_at(std::uintptr_t address) {
+  const std::lock_guard hold(open_mutex);
+  for (auto& [id, r] : open_runtimes())
+    if (address - reinterpret_cast<std::uintptr_t>(r->base()) < r->size()) return r;
+  return nullptr;
+}
+
+}  // namespace stele::detail

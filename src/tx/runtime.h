@@ -1,0 +1,100 @@
+// A pool in use: its state, engine, threads and the shared parts of the concurrency policies.
+//
+// A thread that runs its first transaction on a pool becomes a visitor and owns one of the logs until it ends, or
+// until another thread finds all logs taken and takes over one whose owner is between transactions. The owner notices at its
+// next begin. That check costs no locked instruction: the taker pays with membarrier(2).
+#pragma once
+
+#include <media/tape.h>
+#include <stele/pool.h>
+#include <tx/engine.h>
+#include <tx/transaction.h>
+
+#include <condition_variable>
+#include <mutex>
+
+namespace stele::detail {
+
+// One thread's stay at one pool.
+struct visitor {
+  std::atomic<bool> inside{false};          // between begin and end of a transaction
+  std::atomic<bool> reading{false};         // single_writer: a reader that home stores must wait for
+  transaction* tx = nullptr;                // of the log that this thread owned last
+  bool retrying = false;                    // between two attempts of one body
+  bool holds_writer = false;                // the writer lock
+  bool holds_unlucky = false;               // the lock of transactions that keep losing
+};
+
+class runtime {
+ public:
+  runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string durability);
+  ~runtime();
+
+  pool_state& state() noexcept { return *state_; }
+  engine& mechanism() noexcept { return *engine_; }
+  const pool_options& options() const noexcept { return options_; }
+  concurrency policy() const noexcept { return options_.policy; }
+  std::byte* base() const noexcept { return state_->file.base(); }
+  std::size_t size() const noexcept { return state_->file.header().size; }
+  std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
+  line_lock& lock_of(std::uint64_t line) noexcept {
+    return locks_[(line / line_size) & lock_mask_];
+  }
+  const std::string& durability_in_force() const noexcept { return durability_; }
+
+  // The calling thread's visitor, inside from now on and owning a log. Errors: poisoned.
+  result<visitor*> enter();
+  void leave(visitor& v) noexcept;
+  void forget(visitor& v) noexcept;  // its thread ends
+
+  void lock_writer(visitor& v);
+  void unlock_writer(visitor& v) noexcept;
+  void begin_read(visitor& v);
+  void close_gate();
+  void open_gate() noexcept;
+  // Serialises transactions that keep losing.
+  std::mutex& unlucky() noexcept { return unlucky_; }
+
+  result<> close();
+  result<void*> root(std::size_t size);
+  // The tape is finished when the pool has been closed.
+  void keep(std::unique_ptr<media::tape_writer> tape);
+  pool_counters counters() const noexcept;
+  pool_space space() const;
+  std::uint64_t newest_commit() const noexcept;  // TxID of the newest commit that has returned
+
+ private:
+  struct alignas(64) place {
+    std::unique_ptr<transaction> tx;
+    std::atomic<visitor*> owner{nullptr};
+    // Written by the owner alone; readers may be behind.
+    std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0};
+  };
+
+  result<transaction*> take_log(visitor& v);
+  transaction* settle(visitor& v, place& p);
+  friend class transaction;
+
+  std::unique_ptr<media::tape_writer> tape_;
+  std::unique_ptr<pool_state> state_;
+  std::unique_ptr<engine> engine_;
+  pool_options options_;
+  std::string durability_;
+  std::ptrdiff_t home_delta_;
+  std::unique_ptr<line_lock[]> locks_;
+  std::uint64_t lock_mask_ = 0;
+  std::vector<place> places_;
+  std::uint64_t id_;  // of this runtime; never used again
+
+  std::mutex registry_;  // of places' owners and visitors
+  std::condition_variable log_left_;
+  std::vector<std::unique_ptr<visitor>> visitors_;
+  std::atomic<bool> alone_{true};     // at most one visitor: no reader and writer can meet
+  std::mutex writer_;
+  std::atomic<bool> writer_locked_{false};
+  std::atomic<bool> gate_closed_{false};
+  std::mutex unlucky_;
+  bool closed_ = false;
+};
+
+}  // namespace stele::detail

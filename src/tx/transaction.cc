@@ -1,0 +1,230 @@
+// Loads, stores, commit and roll-back of one transaction; see transaction.h for the rules.
+#include <media/cpu.h>
+#include <tx/runtime.h>
+
+#include <base/check.h>
+
+namespace stele::detail {
+
+namespace {
+
+constexpr unsigned patience = 128;  // looks at a locked line before giving up on it
+
+std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) noexcept {
+  const std::uint64_t bits = spread(line.word_mask(word));
+  return (line.words[word] & bits) | (below & ~bits);
+}
+
+void bump(std::atomic<std::uint64_t>& counter) noexcept { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+
+}  // namespace
+
+storage::heap& transaction::heap() noexcept { return runtime_.state().heap; }
+
+void transaction::begin(visitor& v, bool writes, bool ordered) {
+  visitor_ = &v;
+  writing_ = writes;
+  ordered_ = ordered;
+  const bool stm = runtime_.policy() == concurrency::stm;
+  const bool routed = writes || stm || runtime_.home_delta() != 0;
+  access& a = this_access;
+  a.home = reinterpret_cast<std::uintptr_t>(runtime_.base());
+  a.load_size = routed ? runtime_.size() : 0;
+  a.filter = stm || runtime_.home_delta() != 0 ? ~std::uint64_t{0} : 0;
+  a.running = this;
+  any_read_ = false;
+  record_reads_ = writes || attempts > 2;
+  if (stm) snapshot_ = runtime_.state().clock.load(std::memory_order_acquire);
+}
+
+void transaction::clear() noexcept {
+  this_access = {};
+  writes_.clear();
+  reads_.clear();
+  locks_.clear();
+  if (gate_held_) runtime_.open_gate();
+  gate_held_ = false;
+}
+
+std::uint64_t transaction::home_word(std::uint64_t offset) const noexcept {
+  return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(runtime_.base() + offset + runtime_.home_delta()), __ATOMIC_ACQUIRE);
+}
+
+std::uint64_t transaction::load_word(std::uint64_t offset) {
+  const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
+  const unsigned word = static_cast<unsigned>(offset - line) / 8;
+  if (!writes_.empty())
+    if (const written_line* own = writes_.find(line); own != nullptr && own->word_mask(word) != 0)
+      return own->word_mask(word) == 0xFF ? own->words[word] : blend(*own, word, home_word(offset));
+  return runtime_.policy() == concurrency::stm ? stm_load(offset) : home_word(offset);
+}
+
+std::uint64_t transaction::stm_load(std::uint64_t offset) {
+  line_lock& lock = runtime_.lock_of(offset);
+  for (unsigned tries = 0; tries < patience; ++tries) {
+    const std::uint64_t seen = lock.load(std::memory_order_acquire);
+    if ((seen & 1) != 0) {
+      if (seen >> 1 == log_) return home_word(offset);
+      media::cpu::relax();
+      continue;
+    }
+    const std::uint64_t value = home_word(offset);
+    if (lock.load(std::memory_order_acquire) != seen) continue;
+    if (seen >> 1 > snapshot_) {
+      extend();
+      continue;
+    }
+    if (record_reads_) reads_.push_back({&lock, seen});
+    any_read_ = true;
+    return value;
+  }
+  conflict();
+}
+
+// Moves the snapshot to now if everything read so far is as it was.
+void transaction::extend() {
+  const std::uint64_t now = runtime_.state().clock.load(std::memory_order_acquire);
+  if ((any_read_ && !record_reads_) || !reads_valid()) conflict();
+  snapshot_ = now;
+}
+
+bool transaction::reads_valid() const noexcept {
+  const std::uint64_t mine = std::uint64_t{log_} << 1 | 1;
+  for (const read_entry& r : reads_) {
+    const std::uint64_t now = r.lock->load(std::memory_order_acquire);
+    if (now != r.seen && now != mine) return false;  // a lock taken by us was checked against the snapshot when we took it
+  }
+  return true;
+}
+
+void transaction::conflict() { throw restart{}; }
+
+void transaction::acquire(std::uint64_t line) {
+  line_lock& lock = runtime_.lock_of(line);
+  const std::uint64_t mine = std::uint64_t{log_} << 1 | 1;
+  for (unsigned tries = 0; tries < patience; ++tries) {
+    std::uint64_t seen = lock.load(std::memory_order_acquire);
+    if (seen == mine) return;  // another line with the same lock
+    if ((seen & 1) != 0) {
+      media::cpu::relax();
+    } else if (seen >> 1 > snapshot_) {
+      extend();
+    } else {
+      locks_.push_back({&lock, seen});
+      if (lock.compare_exchange_strong(seen, mine, std::memory_order_acq_rel)) return;
+      locks_.pop_back();
+    }
+  }
+  conflict();
+}
+
+written_line& transaction::line_for_store(std::uint64_t line) {
+  if (!writes_.empty() && writes_.lines().back().offset == line) return const_cast<written_line&>(writes_.lines().back());
+  if (written_line* own = writes_.find(line)) return *own;
+  if (runtime_.policy() == concurrency::stm) acquire(line);
+  this_access.filter |= filter_bit(reinterpret_cast<std::uintptr_t>(runtime_.base()) + line);
+  return writes_.add(line);
+}
+
+void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
+  if (!writing_) throw failure({errc::read_only, "a store inside pool::read; use pool::update to change the pool"});
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
+  const unsigned word = static_cast<unsigned>(offset - line_offset) / 8;
+  written_line& line = line_for_store(line_offset);
+  const std::uint64_t counting = spread(mask);
+  line.words[word] = (line.words[word] & ~counting) | (bits & counting);
+  line.mask |= std::uint64_t{mask} << (8 * word);
+}
+
+void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsigned size) {
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
+  written_line* line = writes_.find(line_offset);
+  if (line == nullptr) line = &writes_.add(line_offset);
+  const unsigned at = static_cast<unsigned>(offset - line_offset);
+  std::memcpy(reinterpret_cast<char*>(line->words.data()) + at, &value, size);
+  line->mask |= (size == 8 ? std::uint64_t{0xFF} : (std::uint64_t{1} << size) - 1) << at;
+}
+
+std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1}, word_offset = offset & ~std::uint64_t{7};
+  const written_line* own = writes_.find(line_offset);
+  const std::uint64_t home = home_word(word_offset);
+  const std::uint64_t word = own != nullptr ? blend(*own, static_cast<unsigned>(word_offset - line_offset) / 8, home) : home;
+  return size == 8 ? word : (word >> (8 * (offset & 7))) & ((std::uint64_t{1} << (8 * size)) - 1);
+}
+
+std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
+  if (!writing_) throw failure({errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
+  auto block = heap().allocate(cache, changes_, *this, size, alignment);
+  if (block) return *block;
+  if (block.error().code == errc::full && !reclaimed) {
+    wants_reclaim = true;
+    throw restart{};
+  }
+  throw failure(std::move(block.error()));
+}
+
+void transaction::deallocate(std::uint64_t offset) {
+  if (!writing_) throw failure({errc::read_only, "a destroy inside pool::read; use pool::update to change the pool"});
+  auto freed = heap().deallocate(cache, changes_, *this, offset);
+  if (freed) return;
+  if (runtime_.policy() == concurrency::stm) extend();  // a stale snapshot explains it: start over
+  throw failure(std::move(freed.error()));
+}
+
+// Draws the TxID, and with stm checks that everything read is still current. False: start over.
+bool transaction::draw_txid(std::uint64_t& txid) {
+  pool_state& state = runtime_.state();
+  auto& announced = state.committing[log_].value;
+  announced.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
+  if (runtime_.policy() != concurrency::stm) {
+    txid = state.clock.load(std::memory_order_relaxed) + 1;
+    state.clock.store(txid, std::memory_order_release);
+    return true;
+  }
+  txid = state.clock.fetch_add(1, std::memory_order_seq_cst) + 1;
+  if (txid == snapshot_ + 1 || reads_valid()) return true;
+  announced.store(pool_state::no_commit, std::memory_order_release);
+  return false;
+}
+
+result<attempt> transaction::commit() {
+  auto& place = runtime_.places_[log_];
+  if (writes_.empty()) {
+    bump(writing_ ? place.commits : place.reads);
+    clear();
+    return attempt::committed;
+  }
+  if (auto room = runtime_.mechanism().prepare(*this); !room) {
+    rollback();
+    return std::unexpected(std::move(room.error()));
+  }
+  std::uint64_t txid = 0;
+  if (!draw_txid(txid)) return attempt::retry;
+  const bool kept = runtime_.mechanism().commit(*this, txid);
+  heap().commit(cache, changes_);
+  for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
+  runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
+  clear();
+  if (!kept)
+    return std::unexpected(error{errc::poisoned, runtime_.state().file.path() + ": writing the log failed; this commit may or may not be kept. "
+                                 "Reopen the pool: recovery decides from what reached the device"});
+  bump(place.commits);
+  place.newest.store(txid, std::memory_order_release);
+  return attempt::committed;
+}
+
+void transaction::rollback() noexcept {
+  heap().rollback(cache, changes_);
+  for (const read_entry& l : locks_) l.lock->store(l.seen, std::memory_order_release);
+  bump(runtime_.places_[log_].aborts);
+  clear();
+}
+
+void transaction::begin_home() {
+  if (!visitor_->holds_writer) return;
+  runtime_.close_gate();
+  gate_held_ = true;
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,97 @@
+// One transaction: what it has read, what it will write, what it has allocated; and the rules of its policy.
+//
+// stm: a time-based software transactional memory after Felber, Fetzer and Riegel, "Dynamic Performance Tuning of
+// Word-Based Software Transactional Memory" (2008), with the lazy snapshot algorithm of Riegel, Felber and Fetzer, "A Lazy Snapshot
+// Algorithm with Eager Validation" (2006): encounter-time locking, write-back, a shared clock whose values are the TxIDs.
+// Loads are word by word; a lock covers one line. Invariants: a value that a load returns belongs to one snapshot
+// [.., snapshot_] of committed states, so the body never sees a torn state; a line in the write set is locked by its
+// transaction (heap states apart: the heap's reservation is their lock).
+// single_writer: writers hold one lock, readers run beside the writer's body and keep its home stores waiting.
+// external: no locks at all.
+#pragma once
+
+#include <pool/heap.h>
+#include <stele/pool.h>
+#include <tx/write_set.h>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace stele::detail {
+
+class runtime;
+struct visitor;
+
+// A lock of the stm: version << 1, or owner << 1 | 1 with owner the log index.
+using line_lock = std::atomic<std::uint64_t>;
+
+class transaction final : public storage::heap::writer {
+ public:
+  transaction(runtime& r, unsigned log) : runtime_(r), log_(log) {}
+  transaction(const transaction&) = delete;
+  transaction& operator=(const transaction&) = delete;
+
+  unsigned log() const noexcept { return log_; }
+  write_set& writes() noexcept { return writes_; }
+  std::span<const written_line> lines() const noexcept { return writes_.lines(); }
+  bool ordered() const noexcept { return ordered_; }
+
+  void begin(visitor& v, bool writes, bool ordered);
+  result<attempt> commit();
+  void rollback() noexcept;
+  void end() noexcept;
+
+  // Called by the mechanism when the log is durable and home is to change: keeps readers out until the end.
+  void begin_home();
+
+  std::uint64_t load_word(std::uint64_t offset);
+  void store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);  // within one word
+  void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) override;
+  std::uint64_t read_private(std::uint64_t offset, unsigned size) override;
+
+  std::uint64_t allocate(std::size_t size, std::size_t alignment);
+  void deallocate(std::uint64_t offset);
+  // Frees empty superblocks as part of this transaction; how many chunks.
+  std::size_t reclaim() { return heap().reclaim(cache, changes_, *this); }
+
+  unsigned attempts = 0;         // of the present body so far, the running one not counted
+  bool wants_reclaim = false;    // an allocation did not fit; superblocks may be empty
+  bool reclaimed = false;        // that has been tried for the present body
+
+ private:
+  struct read_entry {
+    line_lock* lock;
+    std::uint64_t seen;
+  };
+
+  storage::heap& heap() noexcept;
+  std::uint64_t home_word(std::uint64_t offset) const noexcept;
+  std::uint64_t stm_load(std::uint64_t offset);
+  void acquire(std::uint64_t line);
+  void extend();
+  bool reads_valid() const noexcept;
+  [[noreturn]] void conflict();
+  written_line& line_for_store(std::uint64_t line);
+  bool draw_txid(std::uint64_t& txid);
+  void clear() noexcept;
+
+  runtime& runtime_;
+  const unsigned log_;
+  bool writing_ = false;
+  bool ordered_ = false;
+  bool record_reads_ = false;
+  bool gate_held_ = false;
+  visitor* visitor_ = nullptr;
+  std::uint64_t snapshot_ = 0;
+  write_set writes_;
+  std::vector<read_entry> reads_;
+  std::vector<read_entry> locks_;
+  bool any_read_ = false;
+  storage::heap::changes changes_;
+
+ public:
+  storage::heap::cache cache;
+};
+
+}  // namespace stele::detail

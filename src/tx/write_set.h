@@ -1,0 +1,122 @@
+// The stores of a running transaction, by line: new bytes and a mask of which bytes count. The paper's "execution area".
+//
+// Lines are found by a small hash table that is emptied in constant time (generation stamps). The filter in this thread's
+// access record has a bit set for every line here, so a load that misses it need not ask.
+#pragma once
+
+#include <stele/access.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace stele::detail {
+
+struct written_line {
+  std::uint64_t offset;                // of the line in the pool
+  std::uint64_t mask = 0;              // bit i: byte i has been stored
+  std::array<std::uint64_t, 8> words;  // bytes outside the mask are unspecified
+
+  std::uint8_t word_mask(unsigned word) const noexcept { return static_cast<std::uint8_t>(mask >> (word * 8)); }
+};
+
+// 0xFF for each set bit of a word mask: the bits that count.
+constexpr std::uint64_t spread(std::uint8_t word_mask) noexcept {
+  std::uint64_t bits = word_mask;
+  bits = (bits | bits << 28) & 0x0000000F0000000Fu;
+  bits = (bits | bits << 14) & 0x0003000300030003u;
+  bits = (bits | bits << 7) & 0x0101010101010101u;
+  return bits * 0xFF;
+}
+static_assert(spread(0xFF) == ~std::uint64_t{0} && spread(0x01) == 0xFF && spread(0x80) == 0xFF00000000000000u && spread(0x12) == 0x000000FF0000FF00u);
+
+class write_set {
+ public:
+  write_set() { slots_.resize(64); }
+
+  bool empty() const noexcept { return lines_.empty(); }
+  std::span<const written_line> lines() const noexcept { return lines_; }
+
+  written_line* find(std::uint64_t line) noexcept {
+    for (std::size_t at = place(line);; at = (at + 1) & (slots_.size() - 1)) {
+      const slot s = slots_[at];
+      if (s.generation != generation_) return nullptr;
+      if (lines_[s.index].offset == line) return &lines_[s.index];
+    }
+  }
+
+  // Adds a line that find() did not find.
+  written_line& add(std::uint64_t line) {
+    if ((lines_.size() + 1) * 2 > slots_.size()) grow();
+    lines_.push_back({line, 0, {}});
+    insert(line, static_cast<std::uint32_t>(lines_.size() - 1));
+    return lines_.back();
+  }
+
+  void clear() noexcept {
+    lines_.clear();
+    if (++generation_ == 0) {
+      std::fill(slots_.begin(), slots_.end(), slot{});
+      generation_ = 1;
+    }
+  }
+
+ private:
+  struct slot {
+    std::uint32_t generation = 0;
+    std::uint32_t index = 0;
+  };
+
+  std::size_t place(std::uint64_t line) const noexcept { return (line / line_size * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1); }
+  void insert(std::uint64_t line, std::uint32_t index) noexcept {
+    std::size_t at = place(line);
+    while (slots_[at].generation == generation_) at = (at + 1) & (slots_.size() - 1);
+    slots_[at] = {generation_, index};
+  }
+  void grow() {
+    slots_.assign(slots_.size() * 2, slot{});
+    generation_ = 1;
+    for (std::uint32_t i = 0; i < lines_.size(); ++i) insert(lines_[i].offset, i);
+  }
+
+  std::vector<written_line> lines_;
+  std::vector<slot> slots_;
+  std::uint32_t generation_ = 1;
+};
+
+// Calls run(offset, mask, words...) for the stores in order: a whole-word run may span neighbouring lines; a word stored in
+// part is a run of its own. `head(run_head)` comes first, then `word(value)` for each of its words.
+template <class Head, class Word>
+void for_each_run(std::span<const written_line> lines, std::uint32_t longest, Head&& head, Word&& word) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    for (unsigned w = 0; w < 8;) {
+      const std::uint8_t mask = lines[i].word_mask(w);
+      if (mask == 0) {
+        ++w;
+      } else if (mask != 0xFF) {
+        head(lines[i].offset + 8 * w, mask, 1u);
+        word(lines[i].words[w++]);
+      } else {
+        std::size_t last = i;
+        unsigned end = w;
+        std::uint32_t count = 0;
+        while (count < longest && lines[last].word_mask(end) == 0xFF) {
+          ++count;
+          if (++end < 8) continue;
+          if (last + 1 == lines.size() || lines[last + 1].offset != lines[last].offset + line_size) break;
+          if (lines[last + 1].word_mask(0) != 0xFF) break;
+          ++last;
+          end = 0;
+        }
+        head(lines[i].offset + 8 * w, std::uint8_t{0xFF}, count);
+        for (std::uint32_t k = 0; k < count; ++k) {
+          word(lines[i].words[w]);
+          if (++w == 8 && k + 1 < count) ++i, w = 0;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace stele::detail
