@@ -27,35 +27,38 @@ error naming(const contender& system, error e) {
   return e;
 }
 
-result<> set_up(std::vector<entrant>& entrants, contender_result made, const comparison& c) {
-  if (!made) return std::unexpected(std::move(made.error()));
-  c.progress(fmt::format("setting up {}", (*made)->name()));
-  if (auto done = (*made)->set_up(); !done) return std::unexpected(naming(**made, std::move(done.error())));
-  if (auto warm = (*made)->run(c.seconds * warm_up_share); !warm)
-    return std::unexpected(naming(**made, std::move(warm.error())));
-  entrants.push_back({std::move(*made), {}, {}, 0, std::nullopt});
-  return {};
+// The limit models that fit the task, then all that were asked for by name.
+result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison& c, std::vector<std::string>& notes) {
+  std::vector<std::unique_ptr<contender>> made;
+  std::optional<error> failure;
+  const auto take = [&](contender_result one, bool is_limit) {
+    if (one)
+      made.push_back(std::move(*one));
+    else if (is_limit && one.error().code == errc::unsupported)
+      notes.push_back(std::move(one.error().message));
+    else if (!failure)
+      failure = std::move(one.error());
+  };
+  if (c.limits) {
+    take(make_volatile(c.what), true);
+    take(make_hand_log(c.what), true);
+  }
+  for (const std::string& mechanism : c.mechanisms) take(make_stele(c.what, mechanism), false);
+  for (const std::string& rival : c.rivals) take(make_rival(c.what, rival), false);
+  if (made.empty() && !failure) failure = {errc::invalid_argument, "nothing to compare: name a mechanism or a rival"};
+  if (failure) return std::unexpected(std::move(*failure));
+  return made;
 }
 
-result<std::vector<entrant>> gather(const comparison& c, std::vector<std::string>& notes) {
+result<std::vector<entrant>> set_up(std::vector<std::unique_ptr<contender>> contenders, const comparison& c) {
   std::vector<entrant> entrants;
-  if (c.limits) {
-    for (const auto make : {make_volatile, make_hand_log}) {
-      contender_result made = make(c.what);
-      if (!made && made.error().code == errc::unsupported) {
-        notes.push_back(made.error().message);
-        continue;
-      }
-      if (auto done = set_up(entrants, std::move(made), c); !done) return std::unexpected(std::move(done.error()));
-    }
+  for (auto& system : contenders) {
+    c.progress(fmt::format("setting up {}", system->name()));
+    if (auto done = system->set_up(); !done) return std::unexpected(naming(*system, std::move(done.error())));
+    if (auto warm = system->run(c.seconds * warm_up_share); !warm)
+      return std::unexpected(naming(*system, std::move(warm.error())));
+    entrants.push_back({std::move(system), {}, {}, 0, std::nullopt});
   }
-  for (const std::string& mechanism : c.mechanisms)
-    if (auto done = set_up(entrants, make_stele(c.what, mechanism), c); !done)
-      return std::unexpected(std::move(done.error()));
-  for (const std::string& rival : c.rivals)
-    if (auto done = set_up(entrants, make_rival(c.what, rival), c); !done) return std::unexpected(std::move(done.error()));
-  if (entrants.empty())
-    return std::unexpected(error{errc::invalid_argument, "nothing to compare: name a mechanism or a rival"});
   return entrants;
 }
 
@@ -128,7 +131,9 @@ spread spread_of(std::vector<double> values) {
 
 result<report> compare(const comparison& c) {
   report out;
-  auto entrants = gather(c, out.notes);
+  auto contenders = make_contenders(c, out.notes);
+  if (!contenders) return std::unexpected(std::move(contenders.error()));
+  auto entrants = set_up(std::move(*contenders), c);
   if (!entrants) return std::unexpected(std::move(entrants.error()));
   hardware_runs hardware;
   unsigned completed = 0;

@@ -3,12 +3,14 @@
 #include <bench/drive.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <pool/pool_file.h>
 #include <unistd.h>
 
 namespace stele::bench {
 
 #ifdef STELE_HAVE_LIBPMEMOBJ
 contender_result make_libpmemobj(const task& t);
+contender_result make_libpmemobj_actions(const task& t);
 #endif
 
 namespace {
@@ -22,6 +24,7 @@ std::vector<rival> rivals() {
   return {
 #ifdef STELE_HAVE_LIBPMEMOBJ
       {"libpmemobj", make_libpmemobj},
+      {"libpmemobj-actions", make_libpmemobj_actions},
 #endif
   };
 }
@@ -43,7 +46,14 @@ std::vector<std::string> rival_names() {
 
 std::uint64_t live_bytes_of(const task& t) {
   const auto& p = t.parameters;
-  return t.workload == "sps" ? p.keys * p.value_size : p.keys / 2 * (p.value_size + sizeof(std::uint64_t));
+  if (t.workload == "sps") return p.keys * p.value_size;
+  return p.keys / 2 * (p.value_size + (t.workload == "kv" ? 16 : 8));
+}
+
+std::string durability_of(const task& t, const std::string& file) {
+  if (t.media == "file") return "power";
+  if (t.media == "process" || !storage::is_direct_access(file)) return "process";
+  return t.media == "eadr" ? "power, cache included" : "power";
 }
 
 std::string pool_path(const task& t, std::string_view name) {

@@ -54,7 +54,7 @@ class contender {
  public:
   virtual ~contender() = default;
   virtual std::string name() const = 0;
-  // Where its data lives and what an acknowledged transaction survives: "power", "process", "nothing", ...
+  // Where its data lives, and what an acknowledged transaction survives: "power", "process", "none", ...
   virtual std::string media() const = 0;
   virtual std::string durability() const = 0;
   virtual result<> set_up() = 0;
@@ -75,6 +75,10 @@ std::vector<std::string> rival_names();
 
 // Keys and values of the workload's initial content, in bytes.
 std::uint64_t live_bytes_of(const task& t);
+
+// What an acknowledged transaction survives on the task's media, by the rule that pools follow: flushes into a file whose
+// memory is not persistent are worth no more than the process.
+std::string durability_of(const task& t, const std::string& file);
 
 // A path in the task's directory for a contender's pool, not in use by another process.
 std::string pool_path(const task& t, std::string_view name);

@@ -10,9 +10,11 @@
 #include <bench/stripes.h>
 #include <bench/value.h>
 #include <fmt/format.h>
+#include <media/delayed.h>
 #include <media/eadr.h>
 #include <media/process.h>
 #include <stele/element.h>
+#include <tx/mechanism/catalog.h>
 
 #include <cstring>
 
@@ -66,12 +68,13 @@ class array_of_elements final : public structure {
     auto memory = mapping::create(pool_path(t, "hand-array"), t.parameters.keys * size_);
     if (!memory) return std::unexpected(std::move(memory.error()));
     home_.emplace(std::move(*memory));
-    for (std::size_t i = 0; i < t.parameters.keys; ++i) write_value(at(i), size_, i);
+    const workloads::key_space keys(t.parameters);
+    for (std::size_t i = 0; i < t.parameters.keys; ++i) fill_with(at(i), size_, keys.word_at_start(i));
     return {};
   }
   result<> apply(unsigned, const operation& op, record& r) override {
     if (op.what == kind::read) {
-      consume_value(at(op.a), size_);
+      read_value(at(op.a), size_);
       return {};
     }
     std::swap_ranges(at(op.a), at(op.a) + size_ / 8, at(op.b));
@@ -108,7 +111,7 @@ class chained_map final : public structure {
     while (word(link) != 0 && word(word(link)) != op.a) link = word(link) + 8;
     const std::uint64_t found = word(link);
     if (op.what == kind::read) {
-      if (found != 0) consume_value(&word(found + 16), size_);
+      if (found != 0) read_value(&word(found + 16), size_);
       return {};
     }
     if (found != 0 && op.what == kind::put) return write(found + 16, op.b, r);
@@ -123,7 +126,7 @@ class chained_map final : public structure {
   std::size_t node_size() const noexcept { return 16 + size_; }
   std::uint64_t& word(std::uint64_t offset) const { return *reinterpret_cast<std::uint64_t*>(home_->base() + offset); }
   result<> write(std::uint64_t value, std::uint64_t seed, record& r) {
-    write_value(&word(value), size_, seed);
+    fill_with(&word(value), size_, seed);
     r.stored(value, &word(value), size_);
     return {};
   }
@@ -140,7 +143,7 @@ class chained_map final : public structure {
     }
     word(node) = op.a;
     word(node + 8) = 0;
-    write_value(&word(node + 16), size_, op.b);
+    fill_with(&word(node + 16), size_, op.b);
     r.stored(node, &word(node), node_size());
     return set_link(link, node, r);
   }
@@ -164,47 +167,64 @@ class chained_map final : public structure {
   std::vector<free_list> free_;          // a thread's
 };
 
+// Any workload by its volatile twin; the record is the operation and, when it writes a value, the value.
 class volatile_structure final : public structure {
  public:
   explicit volatile_structure(std::unique_ptr<workloads::volatile_run> r) : run_(std::move(r)) {}
   result<> set_up(const task& t) override {
     value_.resize(t.parameters.value_size / 8);
+    const workloads::key_space keys(t.parameters);
+    for (std::uint64_t key = 0; key < keys.size(); ++key) present_.push_back(keys.holds_at_start(key));
     run_->set_up();
     return {};
   }
   result<> apply(unsigned, const operation& op, record& r) override {
     run_->apply(std::span(&op, 1));
     if (op.what == kind::read) return {};
-    write_value(value_.data(), value_.size() * 8, op.b);
+    const std::size_t size = value_size(op);
+    fill_with(value_.data(), size, op.b);
     r.word(op.a);
-    r.stored(static_cast<std::uint64_t>(op.what), value_.data(), value_.size() * 8);
+    r.stored(static_cast<std::uint64_t>(op.what), value_.data(), size);
     return {};
   }
   std::optional<std::uint64_t> space_bytes() const override { return std::nullopt; }
 
  private:
+  // Bytes of the value that the operation writes.
+  std::size_t value_size(const operation& op) {
+    const std::size_t full = value_.size() * 8;
+    if (op.what == kind::append) return std::max<std::size_t>(full / 4, 8);
+    if (op.what == kind::toggle) {
+      present_[op.a].flip();
+      return present_[op.a] ? full : 0;
+    }
+    return op.what == kind::erase ? 0 : full;
+  }
+
   std::unique_ptr<workloads::volatile_run> run_;
   std::vector<std::uint64_t> value_;
+  std::vector<bool> present_;  // the keys that toggling erases
 };
 
 template <class Medium>
 class hand_log final : public contender {
  public:
-  hand_log(const task& t, std::string durability, std::unique_ptr<workloads::workload> w, std::unique_ptr<structure> s)
+  hand_log(const task& t, typename Medium::shared medium, std::unique_ptr<workloads::workload> w,
+           std::unique_ptr<structure> s)
       : task_(t),
-        durability_(std::move(durability)),
         draws_(std::move(w)),
         structure_(std::move(s)),
         generators_(make_generators(t)),
-        locks_(t.threads == 1 ? 0 : std::min(std::size_t{1} << 16, std::bit_ceil(t.parameters.keys))) {}
+        locks_(t.threads == 1 ? 0 : std::min(std::size_t{1} << 16, std::bit_ceil(t.parameters.keys))),
+        shared_(medium) {}
 
   std::string name() const override { return "one-fence log by hand"; }
   std::string media() const override { return task_.media; }
-  std::string durability() const override { return durability_; }
+  std::string durability() const override { return durability_of(task_, ring_path(0)); }
 
   result<> set_up() override {
     for (unsigned i = 0; i < task_.threads; ++i) {
-      auto ring = mapping::create(pool_path(task_, fmt::format("hand-ring-{}", i)), ring_size(task_));
+      auto ring = mapping::create(ring_path(i), ring_size(task_));
       if (!ring) return std::unexpected(std::move(ring.error()));
       writers_.push_back(std::make_unique<writer>(shared_, i, std::move(*ring)));
     }
@@ -237,6 +257,8 @@ class hand_log final : public contender {
     record next;
   };
 
+  std::string ring_path(unsigned thread) const { return pool_path(task_, fmt::format("hand-ring-{}", thread)); }
+
   result<> transact(unsigned thread, std::span<const operation> ops) {
     writer& w = *writers_[thread];
     w.next.clear();
@@ -266,7 +288,6 @@ class hand_log final : public contender {
   }
 
   const task task_;
-  const std::string durability_;
   const std::unique_ptr<workloads::workload> draws_;  // only draws operations; never attached
   const std::unique_ptr<structure> structure_;
   std::vector<base::rng> generators_;
@@ -285,18 +306,33 @@ result<std::unique_ptr<structure>> make_structure(const task& t) {
   return std::make_unique<volatile_structure>(std::move(*r));
 }
 
-}  // namespace
-
-contender_result make_hand_log(const task& t) {
+template <class Medium>
+contender_result make_on(const task& t, typename Medium::shared medium = {}) {
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
   auto s = make_structure(t);
   if (!s) return std::unexpected(std::move(s.error()));
-  if (t.media == "adr") return std::make_unique<hand_log<media::adr>>(t, "power", std::move(*w), std::move(*s));
-  if (t.media == "eadr")
-    return std::make_unique<hand_log<media::eadr>>(t, "power, cache included", std::move(*w), std::move(*s));
-  if (t.media == "process") return std::make_unique<hand_log<media::process>>(t, "process", std::move(*w), std::move(*s));
-  return std::unexpected(error{errc::unsupported, fmt::format("the log by hand does not run on media '{}'", t.media)});
+  return std::make_unique<hand_log<Medium>>(t, medium, std::move(*w), std::move(*s));
+}
+
+}  // namespace
+
+contender_result make_hand_log(const task& t) {
+  const auto media = detail::parse_media(t.media);
+  if (!media) return std::unexpected(media.error());
+  using kind_of_media = detail::media_choice::kind;
+  switch (media->what) {
+    case kind_of_media::adr:
+      return make_on<media::adr>(t);
+    case kind_of_media::eadr:
+      return make_on<media::eadr>(t);
+    case kind_of_media::process:
+      return make_on<media::process>(t);
+    case kind_of_media::delayed:
+      return make_on<media::delayed<media::adr>>(t, {.inner = {}, .cost = media->delay});
+    default:
+      return std::unexpected(error{errc::unsupported, fmt::format("the log by hand does not run on media '{}'", t.media)});
+  }
 }
 
 }  // namespace stele::bench

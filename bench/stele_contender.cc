@@ -1,5 +1,6 @@
 // Stele itself under comparison: a pool with one mechanism and the workload on it, as any program would use them.
 #include <bench/drive.h>
+#include <tx/mechanism/catalog.h>
 
 #include <filesystem>
 
@@ -8,11 +9,15 @@ namespace {
 
 using workloads::operation;
 
-// Bytes of a pool that holds the workload at its fullest: every key of a map present, with room for headers and links.
+constexpr std::string_view default_name = "default";  // what a pool gets that asks for no mechanism
+
+// Bytes of a pool that holds the workload at its fullest: every key of a map present, with room for headers and links; an
+// array twice, since the transaction that makes it logs it.
 std::size_t pool_size(const task& t) {
   const auto& p = t.parameters;
-  const std::size_t element = t.workload == "sps" ? p.value_size : p.value_size + 96;
+  const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + 96;
   return p.keys * element * 5 / 4 + (std::size_t{64} << 20);
+} << 20);
 }
 
 event_counts counts_between(const pool_counters& a, const pool_counters& b) {
@@ -42,7 +47,7 @@ class stele_contender final : public contender {
     pool_options o;
     o.create_size = pool_size(task_);
     o.layout = "comparison";
-    o.mechanism = mechanism_;
+    if (mechanism_ != default_name) o.mechanism = mechanism_;
     o.media = task_.media;
     o.policy = task_.policy;
     auto handle = detail::pool_handle::open(path_, o, workload_->root_size());
@@ -84,6 +89,8 @@ class stele_contender final : public contender {
 }  // namespace
 
 contender_result make_stele(const task& t, const std::string& mechanism) {
+  if (mechanism != default_name)
+    if (const auto known = detail::find_mechanism(mechanism); !known) return std::unexpected(known.error());
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
   return std::make_unique<stele_contender>(t, mechanism, std::move(*w));

@@ -13,7 +13,7 @@ class volatile_contender final : public contender {
 
   std::string name() const override { return "volatile"; }
   std::string media() const override { return "memory"; }
-  std::string durability() const override { return "nothing"; }
+  std::string durability() const override { return "none"; }
 
   result<> set_up() override {
     run_->set_up();

@@ -11,7 +11,12 @@
 
 namespace stele::cli {
 
+void add_bench(CLI::App& app);
 void add_compare(CLI::App& app);
+void add_crash(CLI::App& app);
+void add_demo(CLI::App& app);
+void add_pool(CLI::App& app);
+void add_tape(CLI::App& app);
 
 // Says the error on standard error and ends the command with status 1.
 [[noreturn]] void fail(const std::string& message);

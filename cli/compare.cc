@@ -3,10 +3,10 @@
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <tx/mechanism/catalog.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 struct options {
   bench::comparison comparison;
   double zipf = -1;
-  std::string dir, json, baseline;
+  std::string policy = "stm", dir, json, baseline;
   bool no_limits = false;
 };
 
@@ -30,27 +30,29 @@ std::string default_dir(const std::string& media) {
   return media != "file" && std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
 }
 
+std::string counted(std::size_t n, const char* thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
 std::string check_workload(const std::string& name) {
   const auto names = workloads::workload_names();
   if (std::ranges::find(names, name) != names.end()) return {};
   return fmt::format("there is no workload '{}'; choose one of {}", name, fmt::join(names, ", "));
 }
 
-bool is_delay(const std::string& media) {
-  unsigned latency_ns = 0;
-  double gb_per_s = 0;
-  int end = 0;
-  std::sscanf(media.c_str(), "delayed:%u%n:%lf%n", &latency_ns, &end, &gb_per_s, &end);
-  return end != 0 && static_cast<std::size_t>(end) == media.size();
+std::string check_media(const std::string& media) {
+  const auto parsed = detail::parse_media(media);
+  return parsed ? std::string() : parsed.error().message;
 }
 
-std::string check_media(const std::string& media) {
-  if (media == "adr" || media == "eadr" || media == "file" || media == "process" || is_delay(media)) return {};
-  return fmt::format("there is no media '{}'; choose adr, eadr, file, process or delayed:NS[:GBPS]", media);
+std::string check_policy(const std::string& name) {
+  if (policies.contains(name)) return {};
+  return fmt::format("there is no policy '{}'; choose stm, single_writer or external", name);
 }
 
 void check(options& o) {
   bench::comparison& c = o.comparison;
+  c.what.policy = policies.at(o.policy);
   if (c.what.policy == concurrency::external && c.what.threads > 1)
     fail("--policy external leaves locking to the caller, and this caller has none: use --threads 1");
   if (o.zipf >= 0) {
@@ -62,13 +64,15 @@ void check(options& o) {
   c.limits = !o.no_limits;
 }
 
-std::string title(const bench::comparison& c) {
+std::string title(const options& o) {
+  const bench::comparison& c = o.comparison;
   const bench::task& t = c.what;
-  return fmt::format(
-      "{}: values of {} B, {} operation{} a transaction, {} keys{}, {} thread{}, media {}, {} runs of {} s in turn\n",
-      t.workload, t.parameters.value_size, t.ops_per_tx, t.ops_per_tx == 1 ? "" : "s", t.parameters.keys,
-      t.parameters.read_share > 0 ? fmt::format(", {:.0f} % reads", t.parameters.read_share * 100) : "", t.threads,
-      t.threads == 1 ? "" : "s", t.media, c.runs, c.seconds);
+  std::string out = fmt::format("{}: {} B values, {} a transaction, {} keys", t.workload, t.parameters.value_size,
+                                counted(t.ops_per_tx, "operation"), t.parameters.keys);
+  if (o.zipf >= 0) out += fmt::format(" by zipf {}", o.zipf);
+  if (t.parameters.read_share > 0) out += fmt::format(", {:.0f} % reads", t.parameters.read_share * 100);
+  return out + fmt::format(", {}, policy {}, media {}, {} of {} s in turn\n", counted(t.threads, "thread"), o.policy,
+                           t.media, counted(c.runs, "run"), c.seconds);
 }
 
 void run(options& o) {
@@ -79,7 +83,7 @@ void run(options& o) {
   const auto report = bench::compare(o.comparison);
   if (watched) fmt::print(stderr, "\r\033[K");
   if (!report) fail(report.error());
-  const std::string table = title(o.comparison) + bench::table_of(*report, o.baseline);
+  const std::string table = title(o) + bench::table_of(*report, o.baseline);
   fmt::print(o.json == "-" ? stderr : stdout, "{}", table);
   if (!o.json.empty()) write_json(o.json, bench::json_of(*report));
   if (interrupted()) throw CLI::RuntimeError(130);
@@ -103,7 +107,9 @@ void add_task_options(CLI::App& command, options& o) {
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--zipf", o.zipf, "draw keys by Zipf's law with this theta instead of uniformly")
       ->check(CLI::Range(0.0, 0.9999));
-  command.add_option("--policy", t.policy, "stm, single_writer or external")->transform(CLI::CheckedTransformer(policies));
+  command.add_option("--policy", o.policy, "how transactions are kept apart: stm, single_writer or external")
+      ->capture_default_str()
+      ->check(check_policy);
   command.add_option("--media", t.media, "adr, eadr, file, process or delayed:NS[:GBPS]")
       ->capture_default_str()
       ->check(check_media);

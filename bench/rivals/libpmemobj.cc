@@ -1,4 +1,5 @@
-// libpmemobj (PMDK) on the workloads, as fast as its transactions go.
+// libpmemobj (PMDK) on the workloads, as fast as it goes: by its transactions, and by its actions, which publish new words
+// and allocations at once but leave it to the program to gather them.
 //
 // Settings: it is told that the mapping is persistent memory (PMEM_IS_PMEM_FORCE), so it flushes lines instead of calling
 // msync; pages are touched at creation; no unsafe-shutdown record; nodes come from allocation classes of their exact size
@@ -19,32 +20,32 @@ namespace {
 
 using namespace pmdk;
 
+template <class Changes>
 class pmemobj_contender final : public contender {
  public:
   pmemobj_contender(const task& t, std::unique_ptr<workloads::workload> w)
       : task_(t), draws_(std::move(w)), generators_(make_generators(t)), locks_(lock_count(t)) {}
 
   std::string name() const override {
-    if (task_.threads == 1) return "libpmemobj";
-    if (task_.workload == "sps") return "libpmemobj, no isolation";
-    return task_.workload == "hash" ? "libpmemobj, striped locks" : "libpmemobj, one lock";
+    const std::string name = Changes::name;
+    if (task_.threads == 1) return name;
+    if (task_.workload == "sps") return name + ", no isolation";
+    return name + (task_.workload == "hash" ? ", striped locks" : ", one lock");
   }
   std::string media() const override { return task_.media; }
-  std::string durability() const override {
-    return task_.media == "process" ? "process" : task_.media == "eadr" ? "power, cache included" : "power";
-  }
+  std::string durability() const override { return durability_of(task_, path()); }
 
   result<> set_up() override {
     setenv("PMEM_IS_PMEM_FORCE", task_.media == "file" ? "0" : "1", 1);
-    auto made = pmem_pool::create(pool_path(task_, "libpmemobj"), pool_size());
+    auto made = pmem_pool::create(path(), pool_size());
     if (!made) return std::unexpected(std::move(made.error()));
     pool_ = std::move(*made);
     if (task_.workload == "sps")
-      structure_ = std::make_unique<array_of_elements>(*pool_, task_);
+      structure_ = std::make_unique<array_of_elements<Changes>>(*pool_, task_);
     else if (task_.workload == "hash")
-      structure_ = std::make_unique<chained_map>(*pool_, task_);
+      structure_ = std::make_unique<chained_map<Changes>>(*pool_, task_);
     else
-      structure_ = std::make_unique<red_black_map>(*pool_, task_);
+      structure_ = std::make_unique<red_black_map<Changes>>(*pool_, task_);
     return structure_->fill(task_.parameters);
   }
 
@@ -67,6 +68,7 @@ class pmemobj_contender final : public contender {
     if (t.threads == 1 || t.workload == "sps") return 0;
     return t.workload == "hash" ? std::min<std::size_t>(4096, std::bit_ceil(t.parameters.keys)) : 1;
   }
+  std::string path() const { return pool_path(task_, Changes::name); }
   std::size_t pool_size() const {
     const auto& p = task_.parameters;
     const std::size_t element = task_.workload == "sps" ? p.value_size : p.value_size + sizeof(tree_node) + 16;
@@ -75,20 +77,7 @@ class pmemobj_contender final : public contender {
 
   result<> apply(std::span<const operation> ops) {
     const stripes::held locked(locks_, ops);
-    const auto reads = [](const operation& op) { return op.what == kind::read; };
-    if (std::ranges::all_of(ops, reads)) {
-      for (const operation& op : ops) structure_->read(op);
-      return {};
-    }
-    return transact(pool_->handle(), [&] {
-      for (const operation& op : ops) {
-        if (reads(op))
-          structure_->read(op);
-        else if (!structure_->change(op))
-          return false;
-      }
-      return true;
-    });
+    return structure_->apply(ops);
   }
 
   const task task_;
@@ -99,9 +88,8 @@ class pmemobj_contender final : public contender {
   std::unique_ptr<structure> structure_;
 };
 
-}  // namespace
-
-contender_result make_libpmemobj(const task& t) {
+template <class Changes>
+contender_result make(const task& t) {
   const auto unsupported = [](std::string why) {
     return std::unexpected(error{errc::unsupported, "libpmemobj: " + std::move(why)});
   };
@@ -115,7 +103,16 @@ contender_result make_libpmemobj(const task& t) {
     return unsupported(fmt::format("media '{}' needs the environment to have PMEM_NO_FLUSH={}", t.media, flushes ? 1 : 0));
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
-  return std::make_unique<pmemobj_contender>(t, std::move(*w));
+  return std::make_unique<pmemobj_contender<Changes>>(t, std::move(*w));
+}
+
+}  // namespace
+
+contender_result make_libpmemobj(const task& t) {
+  return make<transaction_changes>(t);
+}
+contender_result make_libpmemobj_actions(const task& t) {
+  return make<action_changes>(t);
 }
 
 }  // namespace stele::bench

@@ -17,10 +17,19 @@ class transaction;
 // A line is the unit of write-back and of the write set.
 inline constexpr std::size_t line_size = 64;
 
+// What a word held before a store in place; `where` is its address, the stored size in the top byte.
+struct old_word {
+  std::uintptr_t where;
+  std::uint64_t value;
+};
+
 struct access {
   std::uintptr_t home = 0;           // first byte of the running transaction's pool
   std::size_t load_size = 0;         // loads in [home, home + load_size) are routed; 0: all loads are direct
   std::uint64_t filter = 0;          // routed loads of lines whose bit is clear are direct
+  std::size_t in_place_size = 0;     // stores in [home, home + in_place_size) go straight home, the old word kept for roll-back
+  old_word* kept = nullptr;          // next free place for an old word
+  old_word* kept_end = nullptr;
   transaction* running = nullptr;
 };
 
@@ -37,6 +46,7 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size);  // 
 void load_range(const void* from, void* to, std::size_t size);
 void store_range(void* to, const void* from, std::size_t size);
 void fill_zero(void* to, std::size_t size);
+void more_kept();  // makes room for old words
 
 // True when a T at its natural alignment lies within one 8-byte word.
 template <class T>
@@ -60,9 +70,19 @@ inline T load(const T* from) {
 template <class T>
 inline void store(T* to, T value) {
   if constexpr (within_word<T>) {
+    const auto address = reinterpret_cast<std::uintptr_t>(to);
+    access& a = this_access;
+    if (address - a.home < a.in_place_size) {
+      if (a.kept == a.kept_end) [[unlikely]]
+        more_kept();
+      const std::uintptr_t word_at = address & ~std::uintptr_t{7};
+      *a.kept++ = {word_at | sizeof(T) << 56, *reinterpret_cast<const std::uint64_t*>(word_at)};
+      *to = value;
+      return;
+    }
     std::uint64_t word = 0;
     std::memcpy(&word, &value, sizeof(T));
-    store_word(reinterpret_cast<std::uintptr_t>(to), word, sizeof(T));
+    store_word(address, word, sizeof(T));
   } else {
     store_range(to, &value, sizeof(T));
   }

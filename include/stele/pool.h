@@ -171,7 +171,7 @@ template <class Root>
 class pool {
   static_assert(pool_object<Root>,
                 "the root of a pool is a standard-layout struct of fields and stele containers: no virtual functions, no references, "
-                "no std::string or other owner of ordinary memory");
+                "no std::string or other owner of ordinary memory; a struct with containers in it says `using pool_resident = void;`");
 
  public:
   // Opens the pool at `path`; creates it first when it does not exist and options.create_size is set. A fresh root is all
@@ -232,7 +232,7 @@ template <class T, class... Arguments>
 T* make(Arguments&&... arguments) {
   static_assert(pool_object<T>,
                 "an object in a pool is a standard-layout struct of fields and stele containers: no virtual functions, no references, no "
-                "std::string or other owner of ordinary memory");
+                "std::string or other owner of ordinary memory; a struct with containers in it says `using pool_resident = void;`");
   static_assert(sizeof...(Arguments) == 0 || !std::is_aggregate_v<T>,
                 "give the type a constructor to make it from arguments: an aggregate's missing members would be zeroed behind the "
                 "transaction's back");

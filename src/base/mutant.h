@@ -6,8 +6,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string_view>
 
 namespace stele::base {
@@ -56,6 +57,57 @@ enum class mutant : std::uint16_t {
   heap_stale_states,     // a chunk turned superblock keeps the block states of its former use
   heap_short_extent,     // freeing an extent forgets its last chunk
 };
+
+// By number: mutants[i].what is i. `of` is the mechanism that it breaks, or the part that several share: log, recovery, heap.
+struct mutant_entry {
+  mutant what;
+  std::string_view name, of;
+};
+inline constexpr mutant_entry mutants[] = {
+    {mutant::none, "none", ""},
+    {mutant::log_torn_sense, "log_torn_sense", "log"},
+    {mutant::log_last_line, "log_last_line", "log"},
+    {mutant::log_no_checksum_seed, "log_no_checksum_seed", "log"},
+    {mutant::base_no_log_fence, "base_no_log_fence", "base"},
+    {mutant::base_no_commit_fence, "base_no_commit_fence", "base"},
+    {mutant::base_no_data_fence, "base_no_data_fence", "base"},
+    {mutant::base_no_truncate_fence, "base_no_truncate_fence", "base"},
+    {mutant::base_commit_first, "base_commit_first", "base"},
+    {mutant::redo_no_log_fence, "redo_no_log_fence", "redo"},
+    {mutant::redo_no_data_fence, "redo_no_data_fence", "redo"},
+    {mutant::redo_no_truncate_fence, "redo_no_truncate_fence", "redo"},
+    {mutant::redo_last_home_line, "redo_last_home_line", "redo"},
+    {mutant::redo_truncate_first, "redo_truncate_first", "redo"},
+    {mutant::async_no_log_fence, "async_no_log_fence", "redo-async"},
+    {mutant::async_no_data_fence, "async_no_data_fence", "redo-async"},
+    {mutant::async_no_mark_fence, "async_no_mark_fence", "redo-async"},
+    {mutant::async_last_home_line, "async_last_home_line", "redo-async"},
+    {mutant::async_own_log_only, "async_own_log_only", "redo-async"},
+    {mutant::async_reuse_early, "async_reuse_early", "redo-async"},
+    {mutant::undo_no_log_fence, "undo_no_log_fence", "undo"},
+    {mutant::undo_no_data_fence, "undo_no_data_fence", "undo"},
+    {mutant::undo_no_truncate_fence, "undo_no_truncate_fence", "undo"},
+    {mutant::undo_new_values, "undo_new_values", "undo"},
+    {mutant::undo_last_home_line, "undo_last_home_line", "undo"},
+    {mutant::recover_truncate_first, "recover_truncate_first", "recovery"},
+    {mutant::recover_unsorted, "recover_unsorted", "recovery"},
+    {mutant::recover_first_log_only, "recover_first_log_only", "recovery"},
+    {mutant::recover_no_scrub, "recover_no_scrub", "recovery"},
+    {mutant::heap_free_early, "heap_free_early", "heap"},
+    {mutant::heap_lost_abort, "heap_lost_abort", "heap"},
+    {mutant::heap_untracked_free, "heap_untracked_free", "heap"},
+    {mutant::heap_no_descriptor, "heap_no_descriptor", "heap"},
+    {mutant::heap_stale_states, "heap_stale_states", "heap"},
+    {mutant::heap_short_extent, "heap_short_extent", "heap"},
+};
+
+constexpr std::string_view name_of(mutant m) noexcept { return mutants[static_cast<std::size_t>(m)].name; }
+
+constexpr std::optional<mutant> mutant_named(std::string_view name) noexcept {
+  for (const mutant_entry& e : mutants)
+    if (e.name == name) return e.what;
+  return std::nullopt;
+}
 
 inline constinit std::atomic<mutant> planted_mutant{mutant::none};
 

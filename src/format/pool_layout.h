@@ -60,13 +60,12 @@ inline constexpr std::uint64_t owner_offset = 640;      // pid of the process th
 struct session {
   bool open = false;            // a process has (or had, when it died) the pool open
   std::uint8_t log_kind = 0;    // whose log format: see tx/mechanism
-  bool prefix_only = false;     // commits were ordered: recovery stops at the first TxID missing
 
   constexpr std::uint64_t pack() const noexcept {
-    return 0x5E55u | std::uint64_t{open} << 16 | std::uint64_t{prefix_only} << 17 | std::uint64_t{log_kind} << 24;
+    return 0x5E55u | std::uint64_t{open} << 16 | std::uint64_t{log_kind} << 24;
   }
   static constexpr session unpack(std::uint64_t word) noexcept {
-    return {(word >> 16 & 1) != 0, static_cast<std::uint8_t>(word >> 24), (word >> 17 & 1) != 0};
+    return {(word >> 16 & 1) != 0, static_cast<std::uint8_t>(word >> 24)};
   }
 };
 

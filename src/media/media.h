@@ -69,20 +69,30 @@ concept medium = requires(M m, void* to, const void* from, std::size_t n, std::s
 enum class mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, returned };
 
 // Ordinary stores in units that neither tear nor mix with a neighbour's: aligned words where possible, else bytes.
-inline void store_units(void* to, const void* from, std::size_t size) noexcept {
+[[gnu::always_inline]] inline void store_word(void* to, const void* from) noexcept {
+  std::uint64_t word;
+  std::memcpy(&word, from, 8);
+  __atomic_store_n(static_cast<std::uint64_t*>(to), word, __ATOMIC_RELAXED);
+}
+inline void store_many(void* to, const void* from, std::size_t size) noexcept {
   auto* target = static_cast<unsigned char*>(to);
   const auto* source = static_cast<const unsigned char*>(from);
   while (size != 0) {
     if ((reinterpret_cast<std::uintptr_t>(target) & 7) == 0 && size >= 8) {
-      std::uint64_t word;
-      std::memcpy(&word, source, 8);
-      __atomic_store_n(reinterpret_cast<std::uint64_t*>(target), word, __ATOMIC_RELAXED);
+      store_word(target, source);
       target += 8, source += 8, size -= 8;
     } else {
       __atomic_store_n(target++, *source++, __ATOMIC_RELAXED);
       --size;
     }
   }
+}
+
+[[gnu::always_inline]] inline void store_units(void* to, const void* from, std::size_t size) noexcept {
+  if (size == 8 && (reinterpret_cast<std::uintptr_t>(to) & 7) == 0)
+    store_word(to, from);
+  else
+    store_many(to, from, size);
 }
 
 inline std::size_t lines_of(const void* at, std::size_t size) noexcept {

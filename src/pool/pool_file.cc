@@ -99,9 +99,9 @@ std::size_t chunk_shift_for(std::size_t size) { return size >= (64u << 20) ? 16 
 
 // Everything in the new file but its name: header, session word, zeroes.
 result<> write_fresh(int fd, const pool_header& h, const std::string& path) {
-  const std::uint64_t word = format::guard(format::session{}.pack(), h.id, format::session_offset);
-  if (::pwrite(fd, &word, sizeof word, format::session_offset) != sizeof word) return fail_path("write", path);
-  if (::pwrite(fd, &h, sizeof h, 0) != sizeof h) return fail_path("write", path);
+  std::array<std::byte, format::header_area> area{};
+  pool_file::lay_out(area.data(), h);
+  if (::pwrite(fd, area.data(), area.size(), 0) != static_cast<ssize_t>(area.size())) return fail_path("write", path);
   if (::fsync(fd) != 0) return fail_path("sync", path);
   return {};
 }
@@ -159,6 +159,12 @@ result<pool_header> pool_file::plan(const shape& s) {
   std::copy(s.layout.begin(), s.layout.end(), h.layout.begin());
   h.checksum = format::header_checksum(h);
   return h;
+}
+
+void pool_file::lay_out(std::byte* zeroes, const pool_header& h) noexcept {
+  const std::uint64_t word = format::guard(format::session{}.pack(), h.id, format::session_offset);
+  std::memcpy(zeroes + format::session_offset, &word, sizeof word);
+  std::memcpy(zeroes, &h, sizeof h);
 }
 
 result<> check_header(const pool_header& h, std::uint64_t file_size, const std::string& path) {
@@ -221,8 +227,38 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind) {
   opened.header_ = *header;
   opened.region_ = {nullptr, header->size, header->home_offset, file.release(), path};
   if (auto mapped = opened.map(kind); !mapped) return std::unexpected(mapped.error());
+  if (auto signed_in = opened.sign_in(); !signed_in) return std::unexpected(signed_in.error());
+  return opened;
+}
+
+// The file names its holder while it is held. Logs and header may be private memory, so both that and the file are told.
+result<> pool_file::sign_in() {
   const auto pid = static_cast<std::uint64_t>(::getpid());
-  if (::pwrite(opened.region_.fd, &pid, sizeof pid, format::owner_offset) != sizeof pid) return fail_path("write", path);
+  std::memcpy(&former_owner_, region_.base + format::owner_offset, sizeof former_owner_);
+  if (::pwrite(region_.fd, &pid, sizeof pid, format::owner_offset) != sizeof pid) return fail_path("write", region_.path);
+  std::memcpy(region_.base + format::owner_offset, &pid, sizeof pid);
+  owner_ = pid;
+  return {};
+}
+
+void pool_file::unlock() noexcept {
+  if (region_.fd < 0) return;
+  if (owner_ == static_cast<std::uint64_t>(::getpid())) (void)!::pwrite(region_.fd, &former_owner_, sizeof former_owner_, format::owner_offset);
+  ::close(region_.fd);
+  region_.fd = -1;
+}
+
+result<pool_file> pool_file::open_copy(const std::string& path) {
+  descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) return fail_path("open", path);
+  auto header = read_header(file.fd, path);
+  if (!header) return std::unexpected(header.error());
+  void* const copy = ::mmap(nullptr, header->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
+  if (copy == MAP_FAILED) return fail_path("map", path);
+  pool_file opened;
+  opened.header_ = *header;
+  opened.region_ = {static_cast<std::byte*>(copy), header->size, header->home_offset, -1, path};
+  opened.mapped_ = true;
   return opened;
 }
 
@@ -268,6 +304,8 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
     home_delta_ = std::exchange(other.home_delta_, 0);
     mapped_ = std::exchange(other.mapped_, false);
     direct_access_ = other.direct_access_;
+    owner_ = std::exchange(other.owner_, 0);
+    former_owner_ = other.former_owner_;
   }
   return *this;
 }
@@ -275,13 +313,12 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
 pool_file::~pool_file() { release(); }
 
 void pool_file::release() noexcept {
+  unlock();
   if (mapped_) {
     if (home_delta_ != 0) ::munmap(region_.base + header_.home_offset + home_delta_, region_.size - header_.home_offset);
     ::munmap(region_.base, region_.size);
   }
-  if (region_.fd >= 0) ::close(region_.fd);
   mapped_ = false;
-  region_.fd = -1;
 }
 
 }  // namespace stele::storage

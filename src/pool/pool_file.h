@@ -33,11 +33,17 @@ class pool_file {
   // A header for a pool of this shape. Errors: invalid_argument for sizes that cannot hold a pool.
   static result<format::pool_header> plan(const shape& s);
 
+  // Makes zeroed memory of the header's size an empty pool; the first header_area bytes are written.
+  static void lay_out(std::byte* zeroes, const format::pool_header& h) noexcept;
+
   // Errors: exists, not_found, permission, full, io, invalid_argument.
   static result<> create(const std::string& path, const shape& s);
 
   // Locks, checks and maps. Errors: not_found, permission, in_use, not_a_pool, version, corrupt, io.
   static result<pool_file> open(const std::string& path, map_kind kind);
+
+  // A private copy in memory: changes to it never reach the file. Takes no lock. Errors: as open.
+  static result<pool_file> open_copy(const std::string& path);
 
   // Over memory that holds a pool image; nothing is locked, and the memory stays the caller's.
   static result<pool_file> adopt(std::byte* image, std::size_t size);
@@ -58,12 +64,15 @@ class pool_file {
   std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
   const media::region& region() const noexcept { return region_; }
   const std::string& path() const noexcept { return region_.path; }
+  // Gives the file up to others; the mapping stays until the end.
+  void unlock() noexcept;
   // A shared mapping of memory that survives power loss without a sync (MAP_SYNC holds)?
   bool direct_access() const noexcept { return direct_access_; }
 
  private:
   pool_file() = default;
   result<> map(map_kind kind);
+  result<> sign_in();
   void release() noexcept;
 
   format::pool_header header_{};
@@ -71,6 +80,7 @@ class pool_file {
   std::ptrdiff_t home_delta_ = 0;
   bool mapped_ = false;
   bool direct_access_ = false;
+  std::uint64_t owner_ = 0, former_owner_ = 0;  // pids: the owner word while the file is held, and before
 };
 
 // What lies behind a path: memory that a reboot empties (tmpfs), or memory that keeps its content (DAX with MAP_SYNC)?

@@ -68,6 +68,8 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
                                   static_cast<std::uint8_t>(((1u << size) - 1) << shift));
 }
 
+void more_kept() { this_access.running->more_kept(); }
+
 void load_range(const void* from, void* to, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(from);
   const access& a = this_access;

@@ -68,6 +68,9 @@ class engine {
   // Home durable, logs empty, pool marked closed.
   virtual result<> close() = 0;
 
+  // Whether transactions may store home as they run when nobody else looks (no crash is ever recovered from).
+  virtual bool stores_in_place() const noexcept { return false; }
+
   virtual engine_totals totals() const noexcept = 0;
   virtual void note(unsigned log, media::mark m, std::uint64_t argument) = 0;
 };

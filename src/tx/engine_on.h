@@ -127,7 +127,7 @@ class engine_on : public engine {
   static void store_home(Media& media, const storage::pool_file& file, const written_line& line) {
     std::byte* const home = file.at(line.offset);
     if (line.mask == ~std::uint64_t{0}) return media.store(home, line.words.data(), line_size);
-    for (unsigned w = 0; w < 8; ++w) store_word_home(media, home + 8 * w, line.words[w], line.word_mask(w));
+    for (unsigned w = next_word(line.mask, 0); w < 8; w = next_word(line.mask, w + 1)) store_word_home(media, home + 8 * w, line.words[w], line.word_mask(w));
   }
   static void store_word_home(Media& media, std::byte* to, std::uint64_t word, std::uint8_t mask) {
     if (mask == 0xFF) return media.store(to, &word, 8);
@@ -213,9 +213,10 @@ class engine_on : public engine {
       l.spills.pop_front();
     }
   }
-  // Upper bound first: most transactions are far from the ring's size.
+  // Upper bound first (a line stored in eight parts takes a head and a word for each): most transactions are far from the
+  // ring's size.
   static std::uint64_t lines_needed(const transaction& t, std::uint64_t plenty) {
-    const std::uint64_t bound = lines_for_words(1 + 12 * t.lines().size());
+    const std::uint64_t bound = lines_for_words(1 + 16 * t.lines().size());
     return bound <= plenty ? bound : lines_for_words(1 + payload_words(t.lines()));
   }
 
@@ -275,11 +276,12 @@ class torn_bit_engine : public engine_on<Media> {
       const auto head = l.log.stored_head();
       if (!head) return std::unexpected(head.error());
       if ((*head & format::log_void) != 0) continue;  // recovery was emptying this ring
+      log_record record;
       for (std::uint64_t position = *head;;) {
-        auto record = l.log.read(position);
-        if (!record) return std::unexpected(std::move(record.error()));
-        if (!*record) break;
-        if ((*record)->txid > mark) records.push_back(std::move(**record));
+        const auto whole = l.log.read(position, record);
+        if (!whole) return std::unexpected(std::move(whole.error()));
+        if (!*whole) break;
+        if (record.txid > mark) records.push_back(record);
       }
       if (base::planted<Media>(base::mutant::recover_first_log_only)) break;
     }

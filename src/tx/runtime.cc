@@ -80,6 +80,7 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const
       options_(options),
       durability_(std::move(durability)),
       home_delta_(state_->file.home_delta()),
+      in_place_(options.policy != concurrency::stm && engine_->stores_in_place() && home_delta_ == 0),
       places_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)) {
   if (options_.policy == concurrency::stm) {
@@ -216,7 +217,9 @@ result<> runtime::close() {
     for (place& p : places_) p.owner.store(nullptr, std::memory_order_relaxed);
   }
   if (state_->poisoned.load()) return fail(errc::poisoned, fmt::format("{} was left as it is: an earlier write failed; opening it recovers it", state_->file.path()));
-  return engine_->close();
+  auto closed = engine_->close();
+  state_->file.unlock();
+  return closed;
 }
 
 pool_counters runtime::counters() const noexcept {
@@ -225,12 +228,13 @@ pool_counters runtime::counters() const noexcept {
     c.commits += p.commits.load(std::memory_order_relaxed);
     c.aborts += p.aborts.load(std::memory_order_relaxed);
     c.reads += p.reads.load(std::memory_order_relaxed);
+    c.stored_bytes += p.stored_in_place.load(std::memory_order_relaxed);
   }
   const engine_totals t = engine_->totals();
   c.fences = t.media.fences;
   c.flushed_lines = t.media.flushed_lines;
   c.streamed_bytes = t.media.streamed_bytes;
-  c.stored_bytes = t.media.stored_bytes;
+  c.stored_bytes += t.media.stored_bytes;
   c.truncations = t.truncations;
   c.log_spills = t.log_spills;
   return c;

@@ -34,6 +34,8 @@ class runtime {
   engine& mechanism() noexcept { return *engine_; }
   const pool_options& options() const noexcept { return options_; }
   concurrency policy() const noexcept { return options_.policy; }
+  // Stores go home as they are made: with nothing to protect and one writer, a write set would be waste.
+  bool in_place() const noexcept { return in_place_; }
   std::byte* base() const noexcept { return state_->file.base(); }
   std::size_t size() const noexcept { return state_->file.header().size; }
   std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
@@ -68,7 +70,7 @@ class runtime {
     std::unique_ptr<transaction> tx;
     std::atomic<visitor*> owner{nullptr};
     // Written by the owner alone; readers may be behind.
-    std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0};
+    std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
   };
 
   result<transaction*> take_log(visitor& v);
@@ -81,6 +83,7 @@ class runtime {
   pool_options options_;
   std::string durability_;
   std::ptrdiff_t home_delta_;
+  bool in_place_;
   std::unique_ptr<line_lock[]> locks_;
   std::uint64_t lock_mask_ = 0;
   std::vector<place> places_;

@@ -2,6 +2,9 @@
 #include <media/cpu.h>
 #include <tx/runtime.h>
 
+#include <algorithm>
+#include <bit>
+
 #include <base/check.h>
 
 namespace stele::detail {
@@ -34,6 +37,14 @@ void transaction::begin(visitor& v, bool writes, bool ordered) {
   a.running = this;
   any_read_ = false;
   record_reads_ = writes || attempts > 2;
+  in_place_ = writes && runtime_.in_place();
+  if (in_place_) {
+    a.load_size = 0;
+    a.in_place_size = runtime_.size();
+    a.kept = kept_.data();
+    a.kept_end = kept_.data() + kept_.size();
+    begin_home();
+  }
   if (stm) snapshot_ = runtime_.state().clock.load(std::memory_order_acquire);
 }
 
@@ -44,6 +55,31 @@ void transaction::clear() noexcept {
   locks_.clear();
   if (gate_held_) runtime_.open_gate();
   gate_held_ = false;
+}
+
+bool transaction::dirty() const noexcept { return in_place_ ? this_access.kept != kept_.data() : !writes_.empty(); }
+
+void transaction::more_kept() {
+  const std::size_t used = static_cast<std::size_t>(this_access.kept - kept_.data());
+  kept_.resize(std::max<std::size_t>(256, kept_.size() * 2));
+  this_access.kept = kept_.data() + used;
+  this_access.kept_end = kept_.data() + kept_.size();
+}
+
+// Within one word.
+void transaction::store_in_place(std::uint64_t offset, const void* bytes, std::size_t size) {
+  access& a = this_access;
+  if (a.kept == a.kept_end) more_kept();
+  const std::uintptr_t word_at = a.home + (offset & ~std::uint64_t{7});
+  *a.kept++ = {word_at | size << 56, *reinterpret_cast<const std::uint64_t*>(word_at)};
+  std::memcpy(reinterpret_cast<void*>(a.home + offset), bytes, size);
+}
+
+void transaction::undo_in_place() noexcept {
+  for (const old_word* o = this_access.kept; o != kept_.data();) {
+    --o;
+    *reinterpret_cast<std::uint64_t*>(o->where & ((std::uintptr_t{1} << 56) - 1)) = o->value;
+  }
 }
 
 std::uint64_t transaction::home_word(std::uint64_t offset) const noexcept {
@@ -128,6 +164,11 @@ written_line& transaction::line_for_store(std::uint64_t line) {
 
 void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
   if (!writing_) throw failure({errc::read_only, "a store inside pool::read; use pool::update to change the pool"});
+  if (in_place_) {
+    const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)), size = static_cast<unsigned>(std::popcount(mask));
+    bits >>= 8 * skip;
+    return store_in_place(offset + skip, &bits, size);
+  }
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
   const unsigned word = static_cast<unsigned>(offset - line_offset) / 8;
   written_line& line = line_for_store(line_offset);
@@ -137,6 +178,7 @@ void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, std::uint
 }
 
 void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsigned size) {
+  if (in_place_) return store_in_place(offset, &value, size);
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
   written_line* line = writes_.find(line_offset);
   if (line == nullptr) line = &writes_.add(line_offset);
@@ -190,9 +232,19 @@ bool transaction::draw_txid(std::uint64_t& txid) {
 
 result<attempt> transaction::commit() {
   auto& place = runtime_.places_[log_];
-  if (writes_.empty()) {
+  if (!dirty()) {
     bump(writing_ ? place.commits : place.reads);
     clear();
+    return attempt::committed;
+  }
+  if (in_place_) {
+    const std::uint64_t txid = runtime_.state().clock.load(std::memory_order_relaxed) + 1;
+    runtime_.state().clock.store(txid, std::memory_order_release);
+    for (const old_word* o = kept_.data(); o != this_access.kept; ++o) place.stored_in_place.store(place.stored_in_place.load(std::memory_order_relaxed) + (o->where >> 56), std::memory_order_relaxed);
+    heap().commit(cache, changes_);
+    clear();
+    bump(place.commits);
+    place.newest.store(txid, std::memory_order_release);
     return attempt::committed;
   }
   if (auto room = runtime_.mechanism().prepare(*this); !room) {
@@ -215,6 +267,7 @@ result<attempt> transaction::commit() {
 }
 
 void transaction::rollback() noexcept {
+  if (in_place_) undo_in_place();
   heap().rollback(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(l.seen, std::memory_order_release);
   bump(runtime_.places_[log_].aborts);
@@ -222,7 +275,7 @@ void transaction::rollback() noexcept {
 }
 
 void transaction::begin_home() {
-  if (!visitor_->holds_writer) return;
+  if (!visitor_->holds_writer || gate_held_) return;
   runtime_.close_gate();
   gate_held_ = true;
 }

@@ -52,6 +52,8 @@ class transaction final : public storage::heap::writer {
 
   std::uint64_t allocate(std::size_t size, std::size_t alignment);
   void deallocate(std::uint64_t offset);
+  void more_kept();
+
   // Frees empty superblocks as part of this transaction; how many chunks.
   std::size_t reclaim() { return heap().reclaim(cache, changes_, *this); }
 
@@ -74,6 +76,9 @@ class transaction final : public storage::heap::writer {
   [[noreturn]] void conflict();
   written_line& line_for_store(std::uint64_t line);
   bool draw_txid(std::uint64_t& txid);
+  bool dirty() const noexcept;
+  void store_in_place(std::uint64_t offset, const void* bytes, std::size_t size);
+  void undo_in_place() noexcept;
   void clear() noexcept;
 
   runtime& runtime_;
@@ -84,6 +89,8 @@ class transaction final : public storage::heap::writer {
   bool gate_held_ = false;
   visitor* visitor_ = nullptr;
   std::uint64_t snapshot_ = 0;
+  bool in_place_ = false;  // stores have gone home already (mechanism none); `kept_` undoes them
+  std::vector<old_word> kept_;
   write_set writes_;
   std::vector<read_entry> reads_;
   std::vector<read_entry> locks_;

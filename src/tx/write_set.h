@@ -7,6 +7,7 @@
 #include <stele/access.h>
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,6 +15,8 @@
 namespace stele::detail {
 
 struct written_line {
+  explicit written_line(std::uint64_t line) : offset(line) {}  // the words stay as they are: most are never looked at
+
   std::uint64_t offset;                // of the line in the pool
   std::uint64_t mask = 0;              // bit i: byte i has been stored
   std::array<std::uint64_t, 8> words;  // bytes outside the mask are unspecified
@@ -49,7 +52,7 @@ class write_set {
   // Adds a line that find() did not find.
   written_line& add(std::uint64_t line) {
     if ((lines_.size() + 1) * 2 > slots_.size()) grow();
-    lines_.push_back({line, 0, {}});
+    lines_.emplace_back(line);
     insert(line, static_cast<std::uint32_t>(lines_.size() - 1));
     return lines_.back();
   }
@@ -85,35 +88,36 @@ class write_set {
   std::uint32_t generation_ = 1;
 };
 
-// Calls run(offset, mask, words...) for the stores in order: a whole-word run may span neighbouring lines; a word stored in
-// part is a run of its own. `head(run_head)` comes first, then `word(value)` for each of its words.
+// The first word at or after `from` that has been stored, in part or whole; 8 when there is none.
+constexpr unsigned next_word(std::uint64_t mask, unsigned from) noexcept {
+  const std::uint64_t rest = from < 8 ? mask >> (8 * from) << (8 * from) : 0;
+  return rest == 0 ? 8 : static_cast<unsigned>(std::countr_zero(rest)) / 8;
+}
+
+// How many whole words are stored on end from word `w` of lines[i], over the lines that follow it in the pool.
+inline std::uint32_t run_length(std::span<const written_line> lines, std::size_t i, unsigned w, std::uint32_t longest) noexcept {
+  std::uint32_t count = 0;
+  while (count < longest && lines[i].word_mask(w) == 0xFF) {
+    ++count;
+    if (++w < 8) continue;
+    if (i + 1 == lines.size() || lines[i + 1].offset != lines[i].offset + line_size) break;
+    ++i, w = 0;
+  }
+  return count;
+}
+
+// The stores in order, as runs: whole words on end make one run, also over neighbouring lines; a word stored in part is a run
+// of its own. head(offset, mask, count) comes first, then word(value) for each of its words.
 template <class Head, class Word>
 void for_each_run(std::span<const written_line> lines, std::uint32_t longest, Head&& head, Word&& word) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    for (unsigned w = 0; w < 8;) {
+    for (unsigned w = next_word(lines[i].mask, 0); w < 8; w = next_word(lines[i].mask, w)) {
       const std::uint8_t mask = lines[i].word_mask(w);
-      if (mask == 0) {
-        ++w;
-      } else if (mask != 0xFF) {
-        head(lines[i].offset + 8 * w, mask, 1u);
-        word(lines[i].words[w++]);
-      } else {
-        std::size_t last = i;
-        unsigned end = w;
-        std::uint32_t count = 0;
-        while (count < longest && lines[last].word_mask(end) == 0xFF) {
-          ++count;
-          if (++end < 8) continue;
-          if (last + 1 == lines.size() || lines[last + 1].offset != lines[last].offset + line_size) break;
-          if (lines[last + 1].word_mask(0) != 0xFF) break;
-          ++last;
-          end = 0;
-        }
-        head(lines[i].offset + 8 * w, std::uint8_t{0xFF}, count);
-        for (std::uint32_t k = 0; k < count; ++k) {
-          word(lines[i].words[w]);
-          if (++w == 8 && k + 1 < count) ++i, w = 0;
-        }
+      const std::uint32_t count = mask != 0xFF ? 1 : run_length(lines, i, w, longest);
+      head(lines[i].offset + 8 * w, mask, count);
+      for (std::uint32_t k = 0; k < count; ++k) {
+        word(lines[i].words[w]);
+        if (++w == 8 && k + 1 < count) ++i, w = 0;
       }
     }
   }

@@ -46,32 +46,34 @@ result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_
   return *head;
 }
 
-result<std::optional<log_record>> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position) {
-  log_record record;
+result<bool> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, log_record& record) {
+  record.payload.clear();
   record.position = position;
+  record.spill_offset = record.spill_bytes = 0;
   base::checksum sum(file.header().id ^ position);
   for (std::uint64_t at = position; at < position + ring.lines; ++at) {
     format::log_line line;
     std::memcpy(&line, ring.bytes + at % ring.lines * line_size, line_size);
     const bool sense = ((at / ring.lines) & 1) == 0;
-    if (!format::whole(line, sense)) return std::nullopt;
+    if (!format::whole(line, sense)) return false;
     const auto header = format::line_header::unpack(line.words[0]);
-    if (header.kind == format::record_kind::none && header.words == 0) return std::nullopt;  // zeroes: never written
+    if (header.kind == format::record_kind::none && header.words == 0) return false;  // zeroes: never written
     if (!sound(header, at == position)) return damaged(file, ring, at, "its header makes no sense");
     for (unsigned i = 1; i <= header.words; ++i) {
       const std::uint64_t word = format::payload(line, i);
       sum.add(word);
-      record.payload.push_back(word);
+      if (at == position && i == 1)
+        record.txid = word;
+      else
+        record.payload.push_back(word);
     }
     if (!header.last) continue;
     if (header.checksum != sum.value32()) return damaged(file, ring, at, "its record fails the checksum");
-    record.txid = record.payload.front();
-    record.payload.erase(record.payload.begin());
     record.kind = header.kind == format::record_kind::spilled ? header.spilled_kind : header.kind;
     if (header.kind == format::record_kind::spilled)
       if (auto read = read_spilled(file, ring, record); !read) return std::unexpected(std::move(read.error()));
     position = at + 1;
-    return record;
+    return true;
   }
   return damaged(file, ring, position, "a record is longer than the ring");
 }

@@ -7,7 +7,6 @@
 #include <tx/write_set.h>
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 namespace stele::detail {
@@ -29,9 +28,9 @@ struct ring_view {
 // The head word of the log at `log_offset`, flags included. Errors: corrupt.
 result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_t log_offset);
 
-// The record that starts at `position`; moves `position` past it. Nothing: the lines there were not all written in this lap.
-// Errors: corrupt.
-result<std::optional<log_record>> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position);
+// Reads the record that starts at `position` into `record` and moves `position` past it. False: the lines there were not all
+// written in this lap. Errors: corrupt.
+result<bool> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, log_record& record);
 
 // Calls run(head, words) for each run of a payload. Errors: corrupt, for a run outside home.
 template <class Run>

@@ -16,7 +16,6 @@
 
 #include <atomic>
 #include <bit>
-#include <optional>
 #include <vector>
 
 namespace stele::detail {
@@ -112,11 +111,9 @@ class ring {
   // The head word, checked. Errors: corrupt.
   result<std::uint64_t> stored_head() const { return read_log_head(file_, offset_); }
 
-  // Reads the record at `position`, which moves past it; nothing when the lines there are not whole. Errors: corrupt, for whole
+  // Reads the record at `position`, which moves past it; false when the lines there are not whole. Errors: corrupt, for whole
   // lines that make no sense.
-  result<std::optional<log_record>> read(std::uint64_t& position) const {
-    return read_record(file_, {bytes(), lines_, offset_}, position);
-  }
+  result<bool> read(std::uint64_t& position, log_record& record) const { return read_record(file_, {bytes(), lines_, offset_}, position, record); }
 
   std::byte* bytes() const noexcept { return file_.base() + offset_ + format::log_control_size; }
 

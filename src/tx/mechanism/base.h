@@ -18,7 +18,7 @@ class base_log final : public engine_on<Media> {
     auto& l = this->lanes_[t.log()];
     this->drop_reserved(l);
     const std::uint64_t bytes = this->state_.file.header().log_size - records_at;
-    if (12 * 8 * t.lines().size() <= bytes) return {};
+    if (16 * 8 * t.lines().size() <= bytes) return {};
     const std::uint64_t words = payload_words(t.lines());
     return words * 8 <= bytes ? result<>{} : this->prepare_spill(l, words);
   }

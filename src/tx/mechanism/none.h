@@ -11,6 +11,8 @@ class none final : public engine_on<Media> {
  public:
   none(pool_state& state, std::unique_ptr<typename Media::shared> shared) : engine_on<Media>(state, std::move(shared), log_kind::none) {}
 
+  bool stores_in_place() const noexcept override { return !Media::explores; }
+
   bool commit(transaction& t, std::uint64_t) override {
     auto& l = this->lanes_[t.log()];
     t.begin_home();

@@ -5,6 +5,7 @@
 
 #include <media/cpu.h>
 #include <tx/engine_on.h>
+#include <tx/log/line_set.h>
 
 #include <condition_variable>
 #include <thread>
@@ -69,10 +70,8 @@ class redo_async final : public torn_bit_engine<Media> {
     lines_.clear();
     std::vector<std::uint64_t> heads;
     for (auto& l : this->lanes_) heads.push_back(gather(l, through));  // T2
-    std::ranges::sort(lines_);
-    lines_.erase(std::unique(lines_.begin(), lines_.end()), lines_.end());  // a line written often is flushed once
-    if (planted<Media>(mutant::async_last_home_line) && !lines_.empty()) lines_.pop_back();
-    for (std::uint64_t line : lines_) this->control_.flush(this->state_.file.at(line), line_size);  // T3
+    if (planted<Media>(mutant::async_last_home_line)) lines_.drop_last();
+    for (std::uint64_t line : lines_.all()) this->control_.flush(this->state_.file.at(line), line_size);  // T3
     if (!planted<Media>(mutant::async_no_data_fence)) this->control_.fence();  // home is durable before the watermark moves
     this->write_word(format::watermark_offset, through);                       // T4
     if (!planted<Media>(mutant::async_no_mark_fence)) this->control_.fence();  // the watermark is durable before any head moves
@@ -91,12 +90,12 @@ class redo_async final : public torn_bit_engine<Media> {
     const std::uint64_t tail = l.log.tail();
     while (position < tail) {
       std::uint64_t next = position;
-      const auto record = l.log.read(next);
-      base::check(record && record->has_value(), "a log record of this session cannot be read back");
-      if ((*record)->txid > through) break;
+      const auto whole = l.log.read(next, record_);
+      base::check(whole && *whole, "a log record of this session cannot be read back");
+      if (record_.txid > through) break;
       if (!base::planted<Media>(base::mutant::async_own_log_only) || &l == &this->lanes_.front())
-        (void)for_each_stored_run(this->state_.file, (*record)->payload, [&](format::run_head head, const std::uint64_t*) {
-          for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) lines_.push_back(line * line_size);
+        (void)for_each_stored_run(this->state_.file, record_.payload, [&](format::run_head head, const std::uint64_t*) {
+          for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) lines_.add(line * line_size);
         });
       position = next;
     }
@@ -132,7 +131,8 @@ class redo_async final : public torn_bit_engine<Media> {
   }
 
   std::mutex truncating_;
-  std::vector<std::uint64_t> lines_;  // truncate's, kept for its memory
+  line_set lines_;     // truncate's, kept for their memory
+  log_record record_;
   std::thread background_;
   std::atomic<bool> wanted_{false}, stopping_{false};
 };

@@ -1,0 +1,153 @@
+// The comparison: what it sums up, what it prints, and that every contender runs and leaves a sound structure.
+#include <bench/compare.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace stele::bench {
+namespace {
+
+using testing::HasSubstr;
+
+comparison small(const std::string& workload) {
+  comparison c;
+  c.what.workload = workload;
+  c.what.parameters.keys = 1000;
+  c.what.ops_per_tx = 3;
+  c.what.dir = testing::TempDir();
+  c.runs = 2;
+  c.seconds = 0.02;
+  return c;
+}
+
+std::vector<std::string> systems_of(const report& r) {
+  std::vector<std::string> names;
+  for (const row& x : r.rows) names.push_back(x.system);
+  return names;
+}
+
+TEST(spread, median_of_odd_and_even_counts) {
+  const spread odd = spread_of({3, 1, 2});
+  EXPECT_EQ(odd.min, 1);
+  EXPECT_EQ(odd.median, 2);
+  EXPECT_EQ(odd.max, 3);
+  EXPECT_EQ(spread_of({4, 1, 2, 3}).median, 2.5);
+}
+
+class every_workload : public testing::TestWithParam<std::string> {};
+
+TEST_P(every_workload, runs_and_counts_on_mechanism_and_limits) {
+  comparison c = small(GetParam());
+  c.mechanisms = {"redo"};
+  const auto r = compare(c);
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_THAT(systems_of(*r), testing::ElementsAre("volatile", "one-fence log by hand", "redo"));
+  for (const row& x : r->rows) {
+    EXPECT_GT(x.tx_per_s.min, 0) << x.system;
+    EXPECT_GT(x.p999_ns, 0) << x.system;
+    EXPECT_LE(x.p50_ns, x.p999_ns) << x.system;
+  }
+  EXPECT_GE(r->rows[2].fences_per_tx.value(), 1);
+  EXPECT_GE(r->rows[2].space_bytes.value(), r->rows[2].live_bytes);
+  EXPECT_LE(r->rows[1].fences_per_tx.value(), 1);
+}
+
+TEST_P(every_workload, leaves_sound_structures_with_two_threads) {
+  comparison c = small(GetParam());
+  c.mechanisms = {"redo-async"};
+  c.what.threads = 2;
+  const auto r = compare(c);
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(r->rows.back().threads, 2u);
+  EXPECT_FALSE(r->notes.empty());  // the volatile structures have no second thread
+}
+
+INSTANTIATE_TEST_SUITE_P(all, every_workload, testing::ValuesIn(workloads::workload_names()),
+                         [](const auto& which) { return which.param; });
+
+class every_rival : public testing::TestWithParam<std::string> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(every_rival);
+
+TEST_P(every_rival, leaves_sound_structures) {
+  for (const std::string workload : {"sps", "hash", "rbtree"}) {
+    for (const unsigned threads : {1u, 2u}) {
+      if (workload == "sps" && threads != 1) continue;  // without isolation its swaps may interleave
+      comparison c = small(workload);
+      c.rivals = {GetParam()};
+      c.limits = false;
+      c.what.threads = threads;
+      c.what.parameters.read_share = 0.2;
+      const auto r = compare(c);
+      ASSERT_TRUE(r) << workload << ": " << r.error().message;
+      EXPECT_GT(r->rows.front().tx_per_s.min, 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, every_rival, testing::ValuesIn(rival_names()), [](const auto& which) {
+  std::string name = which.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+TEST(compare, names_what_does_not_exist_before_running_anything) {
+  comparison c = small("sps");
+  c.progress = [](const std::string& what) { ADD_FAILURE() << what; };
+  c.mechanisms = {"nonesuch"};
+  EXPECT_THAT(compare(c).error().message, HasSubstr("nonesuch"));
+  c.mechanisms = {};
+  c.rivals = {"nonesuch"};
+  EXPECT_EQ(compare(c).error().code, errc::not_found);
+  c.rivals = {};
+  c.limits = false;
+  EXPECT_EQ(compare(c).error().code, errc::invalid_argument);
+}
+
+TEST(compare, keeps_completed_runs_when_cancelled) {
+  comparison c = small("sps");
+  c.runs = 100;
+  c.cancelled = [asked = 0]() mutable { return ++asked > 2; };
+  const auto r = compare(c);
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_THAT(r->notes.back(), HasSubstr("interrupted after 2 of 100"));
+  c.cancelled = [] { return true; };
+  EXPECT_EQ(compare(c).error().code, errc::cancelled);
+}
+
+report of_two_rows() {
+  report r;
+  row a;
+  a.system = "volatile";
+  a.tx_per_s = {1, 4e6, 5e6};
+  row b;
+  b.system = "redo";
+  b.tx_per_s = {1, 2e6, 3e6};
+  b.fences_per_tx = 1;
+  b.space_bytes = 30;
+  b.live_bytes = 10;
+  r.rows = {a, b};
+  return r;
+}
+
+TEST(report, ratios_are_to_the_baseline_or_the_first_system) {
+  EXPECT_THAT(table_of(of_two_rows(), ""), HasSubstr(" 2.00 "));
+  EXPECT_THAT(table_of(of_two_rows(), "volatile"), HasSubstr(" 0.50 "));
+}
+
+TEST(report, json_has_the_documented_keys) {
+  const nlohmann::json j = json_of(of_two_rows());
+  EXPECT_EQ(j["limits"]["volatile_tx_per_s"], 4e6);
+  std::set<std::string> keys;
+  for (const auto& [key, value] : j["rows"][1].items()) keys.insert(key);
+  EXPECT_THAT(keys, testing::ElementsAre("aborts_per_tx", "durability", "fences_per_tx", "latency_ns", "lines_per_tx",
+                                         "live_bytes", "media", "space_bytes", "streamed_bytes_per_tx", "system", "threads",
+                                         "tx_per_s", "workload"));
+  EXPECT_EQ(j["rows"][1]["tx_per_s"]["median"], 2e6);
+  EXPECT_TRUE(j["rows"][0]["fences_per_tx"].is_null());
+}
+
+}  // namespace
+}  // namespace stele::bench

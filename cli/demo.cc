@@ -1,0 +1,161 @@
+// stele demo: the main job, end to end, on a real text. Index it from two threads, die by SIGKILL at a random moment,
+// recover in a new process, prove that every acknowledged line is there and nothing is torn, finish, compare mechanisms.
+#include <bench/compare.h>
+#include <cli/command.h>
+#include <cli/text_index.h>
+#include <fmt/color.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <tx/inspect.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace stele::cli {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+struct options {
+  std::string input, dir, json, mechanism = "redo-async", media = "adr";
+  std::uint64_t seed = 0;
+  bool no_compare = false;
+};
+
+double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+
+void step(int number, const std::string& what) { fmt::print("\n{} {}\n", fmt::format(fmt::emphasis::bold, " {} ", number), what); }
+
+// Blue for done, grey for not: one character a 1/40.
+std::string bar(double share) {
+  constexpr int width = 40;
+  std::string out;
+  for (int i = 0; i < width; ++i) out += i < share * width ? "█" : "░";
+  return out;
+}
+
+// Acknowledgements of the doomed process, by thread: lines finished, read from its pipe until it is gone.
+struct doomed {
+  pid_t pid = -1;
+  int pipe = -1;
+  acknowledged lines{};
+};
+
+doomed start_indexer(const options& o, const text& t, const std::string& pool) {
+  int ends[2];
+  if (::pipe(ends) != 0) fail("cannot make a pipe");
+  std::fflush(nullptr);
+  doomed d{::fork(), ends[0], {}};
+  if (d.pid < 0) fail("cannot start a process");
+  if (d.pid != 0) {
+    ::close(ends[1]);
+    return d;
+  }
+  ::close(ends[0]);
+  const auto done = index_text(t, pool, o.mechanism, o.media, [&](unsigned thread, std::uint64_t line) {
+    const acknowledgement a{thread, line};
+    if (::write(ends[1], &a, sizeof a) != sizeof a) ::_exit(2);
+  });
+  if (!done) fmt::print(stderr, "stele: {}\n", done.error().message);
+  ::_exit(done ? 0 : 1);
+}
+
+// Reads acknowledgements until so many lines are in, then kills; then reads what was still in the pipe.
+void kill_at(doomed& d, std::uint64_t lines) {
+  acknowledgement a{};
+  std::uint64_t seen = 0;
+  while (seen < lines && ::read(d.pipe, &a, sizeof a) == sizeof a) d.lines[a.thread] = a.line + 1, ++seen;
+  ::kill(d.pid, SIGKILL);
+  while (::read(d.pipe, &a, sizeof a) == sizeof a) d.lines[a.thread] = a.line + 1;
+  ::close(d.pipe);
+  int status = 0;
+  ::waitpid(d.pid, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) fail("the indexing process failed before it could be killed");
+}
+
+void compare(const options& o, nlohmann::json& out) {
+  bench::comparison c;
+  c.what.workload = "hash";
+  c.what.policy = concurrency::single_writer;
+  c.what.media = o.media;
+  c.what.dir = o.dir;
+  c.what.parameters.keys = std::size_t{1} << 18;
+  c.mechanisms = {"none", "base", "undo", "redo", "redo-async"};
+  for (const std::string& rival : bench::rival_names()) c.rivals.push_back(rival);
+  c.runs = 5;
+  c.seconds = 0.25;
+  c.cancelled = interrupted;
+  const auto report = bench::compare(c);
+  if (!report) fail(report.error());
+  fmt::print("{}", bench::table_of(*report, "none"));
+  out["comparison"] = bench::json_of(*report);
+}
+
+void run(options& o) {
+  if (o.dir.empty()) o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+  if (!std::filesystem::is_directory(o.dir)) fail(fmt::format("--dir {} is not a directory", o.dir));
+  if (o.seed == 0) o.seed = static_cast<std::uint64_t>(clock::now().time_since_epoch().count());
+  const std::string pool = fmt::format("{}/demo-{}.stele", o.dir, ::getpid());
+  const std::unique_ptr<const std::string, void (*)(const std::string*)> cleanup(&pool, [](const std::string* p) { std::filesystem::remove(*p); });
+  nlohmann::json out;
+  fmt::print("{}\n", fmt::format(fmt::emphasis::bold, "Stele: an index that survives kill -9"));
+
+  const auto t = read_text(o.input);
+  if (!t) fail(t.error());
+  step(1, fmt::format("Read {}: {:.1f} MB, {} lines, {} words, {} of them different.", t->path, static_cast<double>(t->bytes) / 1e6, t->lines.size(), t->words, t->distinct));
+  step(2, fmt::format("Index it into {} from two threads: one durable transaction a line ({}, media {}).", pool, o.mechanism, o.media));
+  base::rng random(o.seed);
+  const std::uint64_t doom = t->lines.size() / 5 + random.below(t->lines.size() / 2);
+  doomed d = start_indexer(o, *t, pool);
+  auto begin = clock::now();
+  kill_at(d, doom);
+  const std::uint64_t told = d.lines[0] + d.lines[1];
+  fmt::print("     {}  killed with SIGKILL after {} lines were acknowledged ({:.0f} lines/s, seed {})\n", bar(static_cast<double>(told) / static_cast<double>(t->lines.size())),
+             told, static_cast<double>(told) / seconds_since(begin), o.seed);
+
+  step(3, "Open it in a new process.");
+  if (const auto info = detail::info_of(pool); info && info->left_open) fmt::print("     the pool says that nobody closed it; recovery reads its logs\n");
+  const auto proof = prove_in_new_process(*t, pool, o.mechanism, o.media, d.lines);
+  if (!proof) fail(proof.error());
+  fmt::print("     recovered and opened in {:.1f} ms; {} lines are in the index, {} were acknowledged\n", proof->open_seconds * 1e3, proof->lines, told);
+  fmt::print("     every one of {} words has exactly the count and last line that those lines give: nothing lost, nothing torn\n", proof->words);
+
+  step(4, "Finish the job.");
+  begin = clock::now();
+  if (const auto done = index_text(*t, pool, o.mechanism, o.media, [](unsigned, std::uint64_t) {}); !done) fail(done.error());
+  const acknowledged all = everything(*t);
+  const auto whole = prove_in_new_process(*t, pool, o.mechanism, o.media, all);
+  if (!whole) fail(whole.error());
+  fmt::print("     {}  {} lines, {} words, in {:.1f} s more; checked again, all there\n", bar(1), whole->lines, whole->words, seconds_since(begin));
+  const auto sound = detail::check_pool(pool);
+  if (!sound) fail(sound.error());
+  fmt::print("     {} blocks of the heap in use, and used and free tile it\n", sound->heap.used_blocks);
+  out["text"] = {{"path", t->path}, {"bytes", t->bytes}, {"lines", t->lines.size()}, {"distinct_words", t->distinct}};
+  out["crash"] = {{"acknowledged_lines", told}, {"recovered_lines", proof->lines}, {"open_ms", proof->open_seconds * 1e3}, {"seed", o.seed}};
+  if (!o.no_compare) {
+    step(5, "What durability costs here: hash map, one insert or delete a transaction, one thread, runs in turn.\n");
+    compare(o, out);
+  }
+  if (!o.json.empty()) write_json(o.json, out);
+}
+
+}  // namespace
+
+void add_demo(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  CLI::App* command = app.add_subcommand("demo", "index a real text, be killed, recover, finish, compare");
+  command->add_option("--input", o->input, "a text of at least 1 MB; default: one of this machine's own files");
+  command->add_option("--dir", o->dir, "where the pool is created and removed again; default /dev/shm");
+  command->add_option("--mechanism", o->mechanism, "as in `stele compare`")->capture_default_str();
+  command->add_option("--media", o->media, "as in `stele compare`")->capture_default_str();
+  command->add_option("--seed", o->seed, "of the moment of death; default: the clock");
+  command->add_flag("--no-compare", o->no_compare, "leave the comparison out");
+  command->add_option("--json", o->json, "write the figures to FILE");
+  command->callback([o] { run(*o); });
+}
+
+}  // namespace stele::cli

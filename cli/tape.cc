@@ -1,0 +1,136 @@
+// stele tape record|dump|stat: the stream of memory events of a run.
+#include <cli/command.h>
+#include <fmt/format.h>
+#include <media/tape.h>
+#include <unistd.h>
+#include <workloads/workload.h>
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace stele::cli {
+namespace {
+
+using media::tape_event;
+using media::tape_op;
+
+struct options {
+  std::string path, json, workload = "sps", mechanism, dir;
+  std::uint64_t limit = 0, operations = 10'000, seed = 1;
+  workloads::parameters parameters{.keys = 4096};
+};
+
+media::tape_reader open_tape(const std::string& path) {
+  auto tape = media::tape_reader::open(path);
+  if (!tape) fail(tape.error());
+  return std::move(*tape);
+}
+
+// Calls f on each event until it says stop.
+template <class F>
+void for_each_event(const std::string& path, F&& f) {
+  media::tape_reader tape = open_tape(path);
+  while (!interrupted()) {
+    const auto event = tape.next();
+    if (!event) fail(event.error());
+    if (!*event || !f(**event)) return;
+  }
+  throw CLI::RuntimeError(130);
+}
+
+void dump(const options& o) {
+  std::uint64_t number = 0;
+  fmt::print("{:>10}  {:>6}  {:<8}  {:<6}  {:>12}  {:>6}  bytes\n", "event", "thread", "op", "tag", "address", "length");
+  for_each_event(o.path, [&](const tape_event& e) {
+    fmt::print("{:>10}  {:>6}  {:<8}  {:<6}  {:>12}  {:>6} ", number++, e.thread, name_of(e.op), name_of(e.tag), e.address, e.length);
+    for (std::size_t i = 0; i < e.bytes.size() && i < 16; ++i) fmt::print(" {:02x}", static_cast<unsigned>(e.bytes[i]));
+    fmt::print("{}\n", e.bytes.size() > 16 ? " .." : "");
+    return o.limit == 0 || number < o.limit;
+  });
+}
+
+struct sums {
+  std::array<std::uint64_t, 16> events{}, bytes{};
+  std::map<unsigned, std::uint64_t> by_thread;
+};
+
+void print(const sums& s) {
+  fmt::print("{:<8}  {:>12}  {:>14}\n", "op", "events", "bytes");
+  for (std::size_t i = 1; i < s.events.size(); ++i)
+    if (s.events[i] != 0) fmt::print("{:<8}  {:>12}  {:>14}\n", name_of(static_cast<tape_op>(i)), s.events[i], s.bytes[i]);
+  for (const auto& [thread, events] : s.by_thread) fmt::print("thread {:<3} {:>11} events\n", thread, events);
+}
+
+void stat(const options& o) {
+  sums s;
+  for_each_event(o.path, [&](const tape_event& e) {
+    ++s.events[static_cast<std::size_t>(e.op)];
+    s.bytes[static_cast<std::size_t>(e.op)] += e.length;
+    ++s.by_thread[e.thread];
+    return true;
+  });
+  if (o.json != "-") print(s);
+  if (o.json.empty()) return;
+  nlohmann::json j;
+  for (std::size_t i = 1; i < s.events.size(); ++i)
+    if (s.events[i] != 0) j["ops"][name_of(static_cast<tape_op>(i))] = {{"events", s.events[i]}, {"bytes", s.bytes[i]}};
+  for (const auto& [thread, events] : s.by_thread) j["threads"][std::to_string(thread)] = events;
+  write_json(o.json, j);
+}
+
+// Runs a workload's transactions on a fresh pool, recorded from its opening on.
+void record(const options& o) {
+  auto w = workloads::make_workload(o.workload, o.parameters);
+  if (!w) fail(w.error());
+  const std::string dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+  const std::string pool = fmt::format("{}/tape-{}.stele", dir, ::getpid());
+  pool_options p;
+  p.create_size = o.parameters.keys * (o.parameters.value_size + 128) * 2 + (std::size_t{4} << 20);
+  p.mechanism = o.mechanism;
+  p.tape = o.path;
+  auto handle = detail::pool_handle::open(pool, p, (*w)->root_size());
+  std::filesystem::remove(pool);
+  if (!handle) fail(handle.error());
+  (*w)->attach(std::move(*handle));
+  if (auto filled = (*w)->set_up(); !filled) fail(filled.error());
+  base::rng random(o.seed);
+  for (std::uint64_t i = 0; i < o.operations && !interrupted(); ++i) {
+    const workloads::operation op = (*w)->draw(random);
+    if (auto done = (*w)->apply({&op, 1}); !done) fail(done.error());
+  }
+  (*w)->detach();
+}
+
+CLI::App* add(CLI::App& group, const char* name, const char* what, const std::shared_ptr<options>& o) {
+  CLI::App* command = group.add_subcommand(name, what);
+  command->add_option("tape", o->path, "the tape file")->required();
+  return command;
+}
+
+}  // namespace
+
+void add_tape(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  CLI::App* group = app.add_subcommand("tape", "record and read the memory events of a run");
+  group->require_subcommand(1);
+  CLI::App* recorded = add(*group, "record", "run a workload and write its tape", o);
+  recorded->add_option("--workload", o->workload, "sps, hash, rbtree, bptree, kv")->capture_default_str();
+  recorded->add_option("--mechanism", o->mechanism, "a mechanism of `stele compare`; default: the library's");
+  recorded->add_option("--operations", o->operations, "transactions of one operation")->capture_default_str();
+  recorded->add_option("--keys", o->parameters.keys, "size of the key space")->capture_default_str();
+  recorded->add_option("--value-size", o->parameters.value_size, "bytes")->capture_default_str();
+  recorded->add_option("--seed", o->seed, "of the operations")->capture_default_str();
+  recorded->add_option("--dir", o->dir, "where the pool is created and removed again");
+  recorded->callback([o] { record(*o); });
+  CLI::App* dumped = add(*group, "dump", "every event, one a line", o);
+  dumped->add_option("--limit", o->limit, "stop after so many events; 0: all");
+  dumped->callback([o] { dump(*o); });
+  CLI::App* counted = add(*group, "stat", "events and bytes by operation and thread", o);
+  counted->add_option("--json", o->json, "write the sums to FILE; - is standard output");
+  counted->callback([o] { stat(*o); });
+}
+
+}  // namespace stele::cli

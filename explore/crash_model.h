@@ -1,0 +1,80 @@
+// What a crash may leave of memory: for each line, the stores that are not settled yet and the contents they allow.
+//
+// Ordinary stores of one line persist as a prefix of program order, 8-byte words whole; a store wider than that is a group
+// of words in any order, after all before it and before all after it. Streamed words persist in any order. A thread's
+// fence settles what it had flushed, as of each flush, and what it had streamed. Lines are independent; any
+// line may be evicted at any time, so every allowed content is possible until it is settled.
+//
+// A line's possible contents are numbered: option 0 is none of its pending stores, the last one all of them.
+#pragma once
+
+#include <explore/hashed_image.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace stele::explore {
+
+class crash_model {
+ public:
+  using content = std::array<std::uint64_t, 8>;
+
+  explicit crash_model(std::size_t size) : lines_(size / line_size) {}
+
+  // Everything in `settled` is persistent, nothing is pending.
+  void start(hashed_image& settled);
+
+  void store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes);
+  void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes);
+  void flush(unsigned thread, std::uint64_t offset, std::uint64_t size);
+  // Settles into the image given to start(). Returns the lines that changed there; valid until the next fence.
+  std::span<const std::uint32_t> fence(unsigned thread);
+  std::span<const std::uint32_t> bulk(unsigned thread, std::uint64_t offset, std::uint64_t size);
+
+  // The lines with pending stores, in the order of their first one.
+  std::span<const std::uint32_t> pending() const noexcept { return pending_; }
+  // How many numbered contents a line has, at least 2 when it is pending; several may be equal.
+  std::uint64_t options(std::uint32_t line) const noexcept;
+  content after(std::uint32_t line, std::uint64_t option) const noexcept;
+
+  struct fate {
+    std::uint64_t offset;
+    std::uint64_t bits, mask;
+    bool streamed, kept;
+  };
+  // What an option keeps and loses, store by store.
+  std::vector<fate> fates(std::uint32_t line, std::uint64_t option) const;
+
+ private:
+  struct unit {
+    std::uint64_t bits, mask;
+    std::uint64_t number;  // in program order of the whole run
+    std::uint64_t group;   // words of one wide store have one number here
+    std::uint16_t thread;
+    std::uint8_t word;
+    bool streamed;
+  };
+  struct touched {
+    std::uint32_t line;
+    std::uint64_t through;  // stores up to this number
+  };
+
+  void add(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes, bool streamed);
+  void add_unit(std::uint32_t line, unit u);
+  void settle(std::uint32_t line, unsigned thread, std::uint64_t through);
+  std::vector<touched>& of(unsigned thread);
+  std::uint64_t ordinary_options(std::uint32_t line) const noexcept;
+  // Calls kept(unit) for the stores that an option keeps.
+  template <class Kept>
+  void choose(std::uint32_t line, std::uint64_t option, Kept&& kept) const noexcept;
+
+  hashed_image* settled_ = nullptr;
+  std::vector<std::vector<unit>> lines_;
+  std::vector<std::uint32_t> pending_, changed_;
+  std::vector<std::vector<touched>> touched_;  // by thread: flushed or streamed since its last fence
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace stele::explore

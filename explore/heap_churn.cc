@@ -1,0 +1,157 @@
+// A block's size and content follow from the seed it was made with, so the model is one seed a slot.
+//
+// Slots 0 to 3 hold small blocks, 4 and 5 extents of one or two chunks: together they fit a pool of 64 KiB whatever the
+// order. An operation of kind swap cancels what it did, erase destroys and cancels; toggle and put commit.
+#include <explore/heap_churn.h>
+#include <stele/memory.h>
+
+#include <array>
+#include <optional>
+
+namespace stele::explore {
+
+namespace {
+
+using workloads::operation;
+
+constexpr std::size_t small_slots = 4, slots = 6;
+
+std::size_t words_for(std::uint64_t slot, std::uint64_t seed) {
+  constexpr std::array<std::size_t, 8> small = {2, 5, 6, 11, 14, 36, 75, 121};
+  constexpr std::array<std::size_t, 4> large = {130, 300, 512, 900};
+  return slot < small_slots ? small[base::mix(seed) % small.size()] : large[base::mix(seed) % large.size()];
+}
+
+// Every word of a short block is filled, of a long one every 64th and the last.
+constexpr bool filled(std::size_t i, std::size_t words) { return words <= 40 || i % 64 == 0 || i + 1 == words; }
+std::uint64_t word_at(std::uint64_t seed, std::size_t i) { return base::mix(seed ^ (i + 1)); }
+
+std::uint64_t digest_of(std::uint64_t slot, std::uint64_t seed, std::uint64_t content) { return base::mix(base::mix(slot + 1) ^ seed) + content; }
+
+struct item {
+  field<std::uint64_t> seed;  // 0: empty
+  field<field<std::uint64_t>*> block;
+};
+struct table {
+  item items[slots];
+};
+
+class churn_model final : public workloads::model {
+ public:
+  void apply(const operation& op) override {
+    if (op.what == operation::kind::toggle) seeds_[op.a] = seeds_[op.a] == 0 ? op.b : 0;
+    if (op.what == operation::kind::put) seeds_[op.a] = op.b;
+  }
+  std::uint64_t digest() const override {
+    std::uint64_t sum = 0;
+    for (std::uint64_t slot = 0; slot < slots; ++slot) {
+      if (seeds_[slot] == 0) continue;
+      const std::size_t words = words_for(slot, seeds_[slot]);
+      std::uint64_t content = 0;
+      for (std::size_t i = 0; i < words; ++i)
+        if (filled(i, words)) content += word_at(seeds_[slot], i) * (i + 1);
+      sum += digest_of(slot, seeds_[slot], content);
+    }
+    return sum;
+  }
+
+ private:
+  std::array<std::uint64_t, slots> seeds_{};
+};
+
+class heap_churn final : public workloads::workload {
+ public:
+  std::string_view name() const override { return "churn"; }
+  std::size_t root_size() const override { return sizeof(table); }
+  void attach(detail::pool_handle handle) override { pool_.emplace(std::move(handle)); }
+  void detach() override { pool_.reset(); }
+  detail::runtime& core() override { return pool_->core(); }
+
+  result<> set_up() override {
+    base::rng random(11);
+    for (std::uint64_t slot = 0; slot < slots; slot += 2)
+      if (auto made = apply({{{operation::kind::put, slot, seed_from(random)}}}); !made) return made;
+    for (std::uint64_t slot = 0; slot < slots; slot += 2)
+      if (auto gone = apply({{{operation::kind::toggle, slot, 1}}}); !gone) return gone;
+    return pool_->sync();
+  }
+
+  operation draw(base::rng& random) const override {
+    using kind = operation::kind;
+    constexpr std::array kinds = {kind::toggle, kind::toggle, kind::toggle, kind::put, kind::put, kind::swap, kind::erase, kind::toggle};
+    const std::uint64_t slot = random.below(8) == 0 ? small_slots + random.below(slots - small_slots) : random.below(small_slots);
+    return {kinds[random.below(kinds.size())], slot, seed_from(random)};
+  }
+
+  result<> apply(std::span<const operation> operations) override {
+    auto done = pool_->update([&](table& t) {
+      for (const operation& op : operations) run(t, op);
+    });
+    if (!done && done.error().code == errc::cancelled) return {};
+    return done;
+  }
+
+  result<std::uint64_t> digest() override {
+    return pool_->read([](const table& t) {
+      std::uint64_t sum = 0;
+      for (std::uint64_t slot = 0; slot < slots; ++slot)
+        if (const std::uint64_t seed = t.items[slot].seed; seed != 0) sum += digest_of(slot, seed, content_of(t.items[slot].block, words_for(slot, seed)));
+      return sum;
+    });
+  }
+
+  void reach(const workloads::visitor& visit) override {
+    const auto done = pool_->read([&](const table& t) {
+      for (const item& i : t.items)
+        if (i.seed != 0) visit(i.block.load());
+    });
+    if (!done) throw failure(done.error());
+  }
+
+  std::unique_ptr<workloads::model> make_model() const override { return std::make_unique<churn_model>(); }
+
+ private:
+  static std::uint64_t seed_from(base::rng& random) { return random() | 1; }
+
+  static std::uint64_t content_of(const field<std::uint64_t>* block, std::size_t words) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < words; ++i)
+      if (filled(i, words)) sum += block[i] * (i + 1);
+    return sum;
+  }
+  static void clear(item& i) {
+    if (i.seed != 0) destroy(i.block.load());
+    i.seed = 0;
+    i.block = nullptr;
+  }
+  static void fill(item& i, std::uint64_t slot, std::uint64_t seed) {
+    const std::size_t words = words_for(slot, seed);
+    auto* const block = static_cast<field<std::uint64_t>*>(pool_memory::allocate(words * 8, 8));
+    for (std::size_t k = 0; k < words; ++k)
+      if (filled(k, words)) block[k] = word_at(seed, k);
+    i.seed = seed;
+    i.block = block;
+  }
+  static void run(table& t, const operation& op) {
+    item& i = t.items[op.a];
+    const bool was_empty = i.seed == 0;
+    if (op.what == operation::kind::read) return;
+    clear(i);
+    if (op.what == operation::kind::erase) cancel("destroyed, and then not");
+    if (op.what != operation::kind::toggle || was_empty) fill(i, op.a, op.b);
+    if (op.what == operation::kind::swap) cancel("made, and then not");
+  }
+
+  std::optional<pool<table>> pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<workloads::workload> make_heap_churn() { return std::make_unique<heap_churn>(); }
+
+result<std::unique_ptr<workloads::workload>> make_subject(std::string_view name, const workloads::parameters& p) {
+  if (name == "churn") return make_heap_churn();
+  return workloads::make_workload(name, p);
+}
+
+}  // namespace stele::explore

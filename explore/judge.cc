@@ -1,0 +1,129 @@
+// Recovery and trial of one crash state.
+#include <explore/judge.h>
+#include <explore/trap.h>
+#include <fmt/format.h>
+#include <tx/open.h>
+
+#include <algorithm>
+
+#include <base/check.h>
+
+namespace stele::explore {
+
+using base::fail;
+using kind = detail::media_choice::kind;
+
+namespace {
+
+storage::pool_file adopted(hashed_image& image) {
+  auto file = storage::pool_file::adopt(image.data(), image.size());
+  if (!file) throw failure(file.error());
+  return std::move(*file);
+}
+
+}  // namespace
+
+judge::judge(subject& s, hashed_image& work, experience& e)
+    : subject_(s), work_(work), experience_(e), view_(work.data(), work.size()), recoverer_(adopted(work)), media_{.what = kind::image, .image = &view_, .background = false} {}
+
+std::uint32_t judge::remember(verdict v) {
+  experience_.verdicts.push_back(std::move(v));
+  return static_cast<std::uint32_t>(experience_.verdicts.size() - 1);
+}
+
+judge::answer judge::ask(timeline& t) {
+  if (const auto seen = experience_.states.find(work_.sum().all)) return {*seen, false, false};
+  still_alive();
+  answer a{0, true, false};
+  a.verdict = recover_and_judge(t, a.new_recovered);
+  view_.undo();
+  experience_.states.add(work_.sum().all, a.verdict);
+  return a;
+}
+
+result<> judge::recover() {
+  recoverer_.clock.store(0, std::memory_order_relaxed);
+  return detail::recover_if_open(recoverer_, media_);
+}
+
+std::uint32_t judge::recover_and_judge(timeline& t, bool& new_recovered) {
+  if (auto recovered = recover(); !recovered) return remember({"recovery fails: " + recovered.error().message});
+  const signature once = work_.with(view_.written);
+  if (const auto seen = experience_.recovered.find(once.all)) return *seen;
+  new_recovered = true;
+  std::uint32_t v;
+  if (auto again = recover(); !again) {
+    v = remember({"recovering a recovered pool fails: " + again.error().message});
+  } else if (work_.with(view_.written).all != once.all) {
+    v = remember({"recovering twice does not give the same bytes"});
+  } else if (const auto known = experience_.contents.find(once.apart_from_logs)) {
+    v = *known;
+  } else {
+    v = remember(use(t));
+    experience_.contents.add(once.apart_from_logs, v);
+  }
+  experience_.recovered.add(once.all, v);
+  return v;
+}
+
+verdict judge::use(timeline& t) try {
+  if (auto opened = subject_.open(work_, media_); !opened) return {"the recovered pool does not open: " + opened.error().message};
+  const auto digest = try_out(t);
+  subject_.workload().detach();
+  if (!digest) return {digest.error().message};
+  return {"", *digest};
+} catch (const failure& f) {
+  return {f.why().message};
+} catch (const std::exception& e) {
+  return {fmt::format("an exception: {}", e.what())};
+}
+
+// The digest of what was recovered; the pool is in order, and stays so in use.
+result<std::uint64_t> judge::try_out(timeline& t) {
+  const auto digest = subject_.workload().digest();
+  if (!digest) return fail(digest.error().code, "the recovered structure is broken: " + digest.error().message);
+  if (auto fine = audit(); !fine) return std::unexpected(fine.error());
+  const std::ptrdiff_t position = t.find(*digest);
+  if (position < 0) return digest;
+  if (auto gone = go_on(t, static_cast<std::uint64_t>(position)); !gone) return std::unexpected(gone.error());
+  if (auto fine = audit(); !fine) return fail(errc::corrupt, "after further operations: " + fine.error().message);
+  if (auto closed = subject_.workload().core().close(); !closed) return fail(errc::corrupt, "closing fails: " + closed.error().message);
+  return digest;
+}
+
+// Further operations give what the model gives. Those that do not fit any more end the trial.
+result<> judge::go_on(timeline& t, std::uint64_t position) {
+  workloads::workload& w = subject_.workload();
+  const timeline::further& next = subject_.continuation(t, position);
+  std::uint64_t expected = t.digests[position];
+  for (std::size_t i = 0; i < next.operations.size(); ++i) {
+    const auto done = w.apply({&next.operations[i], 1});
+    if (!done && done.error().code == errc::full) break;
+    if (!done) return fail(errc::corrupt, fmt::format("further operation {} fails: {}", i, done.error().message));
+    expected = next.digests[i];
+  }
+  const auto digest = w.digest();
+  if (!digest) return fail(errc::corrupt, "further operations break the structure: " + digest.error().message);
+  if (*digest != expected) return fail(errc::corrupt, "further operations give another result than the model's");
+  return {};
+}
+
+// Used and free tile the heap, and used is what the workload and the root reach: nothing lost, nothing twice.
+result<> judge::audit() {
+  detail::runtime& core = subject_.workload().core();
+  used_.clear();
+  reached_.clear();
+  const auto sum = core.state().heap.audit([&](std::uint64_t offset, std::size_t) { used_.push_back(offset); });
+  if (!sum) return fail(errc::corrupt, "the heap is damaged: " + sum.error().message);
+  subject_.workload().reach([&](const void* block) { reached_.push_back(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - core.base())); });
+  const auto* const home = reinterpret_cast<const format::home_header*>(core.base() + core.state().file.header().home_offset);
+  reached_.push_back(home->root_offset);
+  std::ranges::sort(used_);
+  std::ranges::sort(reached_);
+  if (used_ == reached_) return {};
+  if (std::ranges::adjacent_find(reached_) != reached_.end()) return fail(errc::corrupt, "the heap is damaged: two objects have one block");
+  const bool leaked = std::ranges::includes(used_, reached_);
+  return fail(errc::corrupt, fmt::format("the heap is damaged: {} blocks are used, {} are reached: {}", used_.size(), reached_.size(), leaked ? "some are lost" : "some in use are free"));
+}
+
+}  // namespace stele::explore

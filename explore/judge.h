@@ -1,0 +1,59 @@
+// What an image is worth: recovered by the real recovery, opened, compared with the model, used on, audited.
+//
+// A verdict depends on the bytes alone, so it is remembered by their hash, twice over: for the crash state, and for what
+// recovery made of it. Recovering a recovered image must not change a byte. Images that differ in their logs only
+// share the expensive part of the verdict (logs are void after recovery); the recovery itself is run for each.
+#pragma once
+
+#include <explore/known.h>
+#include <explore/subject.h>
+
+#include <string>
+#include <vector>
+
+namespace stele::explore {
+
+struct verdict {
+  std::string problem;  // empty: recovered, whole, usable
+  std::uint64_t digest = 0;
+};
+
+// What all levels of an exploration have learnt.
+struct experience {
+  known states, recovered, contents;  // by hash; values are verdicts
+  std::vector<verdict> verdicts;
+};
+
+class judge {
+ public:
+  struct answer {
+    std::uint32_t verdict;
+    bool new_state, new_recovered;
+  };
+
+  // `work` holds the states to be judged; it is as it was after each.
+  judge(subject& s, hashed_image& work, experience& e);
+
+  answer ask(timeline& t);
+  const verdict& of(const answer& a) const { return experience_.verdicts[a.verdict]; }
+  const verdict& of(std::uint32_t v) const { return experience_.verdicts[v]; }
+
+ private:
+  std::uint32_t remember(verdict v);
+  std::uint32_t recover_and_judge(timeline& t, bool& new_recovered);
+  result<> recover();
+  verdict use(timeline& t);
+  result<std::uint64_t> try_out(timeline& t);
+  result<> go_on(timeline& t, std::uint64_t position);
+  result<> audit();
+
+  subject& subject_;
+  hashed_image& work_;
+  experience& experience_;
+  media::image_view view_;
+  detail::pool_state recoverer_;
+  detail::media_choice media_;
+  std::vector<std::uint64_t> used_, reached_;  // audit's, kept for their memory
+};
+
+}  // namespace stele::explore

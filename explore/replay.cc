@@ -1,0 +1,203 @@
+// Writing, reading and replaying the line of a crash state.
+#include <base/mutant.h>
+#include <explore/replay.h>
+#include <explore/scene.h>
+#include <explore/trap.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <sstream>
+
+#include <base/check.h>
+
+namespace stele::explore {
+
+using base::fail;
+
+std::string format_line(const replay_line& l) {
+  const plan& p = l.what;
+  std::string text = fmt::format("{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}", p.mechanism, p.workload, p.operations, p.keys, p.value_size,
+                                 p.threads, p.seed, p.pool_size, p.log_count, p.log_size, p.further, base::name_of(p.mutant));
+  for (std::size_t i = 0; i < l.crashes.size(); ++i) {
+    if (i > 0) text += fmt::format(" +{}", l.crashes[i].operations);
+    text += fmt::format(" at={}:{}", l.crashes[i].point, fmt::join(l.crashes[i].chosen, "."));
+  }
+  return text;
+}
+
+namespace {
+
+template <class Number>
+bool parse_number(std::string_view text, Number& value) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc{} && end == text.data() + text.size();
+}
+
+bool parse_crash(std::string_view text, crash& c) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos || !parse_number(text.substr(0, colon), c.point)) return false;
+  for (std::string_view rest = text.substr(colon + 1); !rest.empty();) {
+    const auto dot = rest.find('.');
+    if (!parse_number(rest.substr(0, dot), c.chosen.emplace_back())) return false;
+    rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
+  }
+  return true;
+}
+
+bool parse_setting(std::string_view name, std::string_view value, plan& p) {
+  if (name == "ops") return parse_number(value, p.operations);
+  if (name == "keys") return parse_number(value, p.keys);
+  if (name == "value") return parse_number(value, p.value_size);
+  if (name == "threads") return parse_number(value, p.threads);
+  if (name == "seed") return parse_number(value, p.seed);
+  if (name == "pool") return parse_number(value, p.pool_size);
+  if (name == "further") return parse_number(value, p.further);
+  if (name == "logs") {
+    const auto x = value.find('x');
+    return x != std::string_view::npos && parse_number(value.substr(0, x), p.log_count) && parse_number(value.substr(x + 1), p.log_size);
+  }
+  const auto mutant = base::mutant_named(value);
+  if (name != "mutant" || !mutant) return false;
+  p.mutant = *mutant;
+  return true;
+}
+
+bool parse_word(std::string_view word, replay_line& l, std::size_t& operations) {
+  const auto equals = word.find('='), slash = word.find('/');
+  if (word.starts_with('+')) return parse_number(word.substr(1), operations);
+  if (word.starts_with("at=")) {
+    l.crashes.push_back({0, {}, operations});
+    return parse_crash(word.substr(3), l.crashes.back());
+  }
+  if (equals != std::string_view::npos) return parse_setting(word.substr(0, equals), word.substr(equals + 1), l.what);
+  if (slash == std::string_view::npos) return false;
+  l.what.mechanism = word.substr(0, slash);
+  l.what.workload = word.substr(slash + 1);
+  return true;
+}
+
+// Goes to one crash after another and says what is there.
+class replayer {
+ public:
+  explicit replayer(subject& s) : subject_(s) {}
+  result<> run(const replay_line& l, replayed& r);
+
+ private:
+  result<> go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position, const crash& c);
+  result<> choose(const crash& c);
+  void tell(const crash& c);
+
+  subject& subject_;
+  experience experience_;
+  std::unique_ptr<scene> scene_;
+  std::string story_;
+};
+
+result<> replayer::go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position, const crash& c) {
+  scene_ = std::make_unique<scene>(subject_, experience_);
+  scene_->begin(start, position);
+  auto reader = media::tape_reader::over(tape);
+  while (auto event = *reader->next()) {
+    if (!scene_->take(*event)) continue;
+    if (scene_->point == c.point) {
+      story_ += fmt::format("crash before event '{}' of thread {}, with {} operations acknowledged and {} invoked\n", media::name_of(event->op), event->thread, scene_->floor, scene_->ceiling);
+      return choose(c);
+    }
+    scene_->leave_point();
+  }
+  if (scene_->point != c.point) return fail(errc::invalid_argument, fmt::format("there is no crash point {}; the last one is {}", c.point, scene_->point));
+  story_ += "crash at the end\n";
+  return choose(c);
+}
+
+result<> replayer::choose(const crash& c) {
+  const auto lines = scene_->model.pending();
+  if (c.chosen.size() != lines.size()) return fail(errc::invalid_argument, fmt::format("{} lines are pending at crash point {}, the choice names {}", lines.size(), c.point, c.chosen.size()));
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (c.chosen[i] >= scene_->model.options(lines[i])) return fail(errc::invalid_argument, fmt::format("line {} has {} contents, not {}", i, scene_->model.options(lines[i]), c.chosen[i]));
+    scene_->choose(lines[i], c.chosen[i]);
+  }
+  tell(c);
+  return {};
+}
+
+void replayer::tell(const crash& c) {
+  const auto lines = scene_->model.pending();
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto fates = scene_->model.fates(lines[i], c.chosen[i]);
+    const auto kept = std::count_if(fates.begin(), fates.end(), [](const auto& f) { return f.kept; });
+    story_ += fmt::format("  line {:#x}: {} of {} stores reached memory\n", lines[i] * line_size, kept, fates.size());
+    for (const auto& f : fates) story_ += fmt::format("    {} {} {:#x} = {:#018x}\n", f.kept ? "kept" : "LOST", f.streamed ? "stream" : "store ", f.offset, f.bits);
+  }
+}
+
+result<> replayer::run(const replay_line& l, replayed& r) {
+  timeline t;
+  auto tape = subject_.record(t);
+  hashed_image start = subject_.blank();
+  start.assign(subject_.start());
+  if (!tape) {
+    r.problem = tape.error().message;
+    return {};
+  }
+  std::uint64_t position = 0;
+  for (std::size_t i = 0; i < l.crashes.size(); ++i) {
+    auto there = go_to(*tape, start, position, l.crashes[i]);
+    r.story = story_;
+    if (!there) return there;
+    const verdict& v = scene_->judging.of(scene_->judging.ask(t));
+    r.problem = v.problem;
+    const std::ptrdiff_t found = t.find(v.digest);
+    if (v.problem.empty() && !t.allows(v.digest, scene_->floor, scene_->ceiling))
+      r.problem = found < 0 ? "what was recovered is no state that the run ever had" : fmt::format("recovered: the state after {} operations", found);
+    if (!r.problem.empty() || i + 1 == l.crashes.size()) break;
+    position = static_cast<std::uint64_t>(found);
+    start.assign(scene_->work);
+    hashed_image image = subject_.blank();
+    image.assign(start);
+    const std::size_t count = l.crashes[i + 1].operations;
+    timeline after = subject_.branch(t, position, count);
+    tape = subject_.record_recovery(image, position, subject_.continuation(t, position), count);
+    if (!tape) {
+      r.problem = "using the recovered pool fails: " + tape.error().message;
+      break;
+    }
+    t = std::move(after);
+  }
+  return {};
+}
+
+}  // namespace
+
+result<replay_line> parse_line(const std::string& text) {
+  replay_line l;
+  std::istringstream words(text);
+  std::size_t operations = 0;
+  for (std::string word; words >> word;)
+    if (!parse_word(word, l, operations)) return fail(errc::invalid_argument, fmt::format("'{}' is not understood in a replay line", word));
+  return l;
+}
+
+result<replayed> replay(const replay_line& l) {
+  auto made = subject::make(l.what);
+  if (!made) return std::unexpected(made.error());
+  replayed r;
+  auto running = std::make_unique<replayer>(**made);
+  result<> outcome;
+  base::planted_mutant = l.what.mutant;
+  const int signal = trapped([&] { outcome = running->run(l, r); });
+  base::planted_mutant = base::mutant::none;
+  if (signal != 0) {
+    r.problem = fmt::format("{} (signal {})", meaning_of(signal), signal);
+    (*made)->abandon();
+    (void)running.release();
+    (void)made->release();
+  }
+  if (!outcome) return std::unexpected(outcome.error());
+  return r;
+}
+
+}  // namespace stele::explore

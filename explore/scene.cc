@@ -1,0 +1,43 @@
+// Passing a tape's events to the crash model.
+#include <explore/scene.h>
+
+namespace stele::explore {
+
+using media::tape_op;
+
+void scene::begin(const hashed_image& at_start, std::uint64_t position) {
+  settled.assign(at_start);
+  work.assign(at_start);
+  model.start(settled);
+  point = 0;
+  floor = ceiling = position;
+  waiting_.reset();
+}
+
+bool scene::take(const media::tape_event& e) {
+  switch (e.op) {
+    case tape_op::store: model.store(e.thread, e.address, e.bytes); return false;
+    case tape_op::stream: model.stream(e.thread, e.address, e.bytes); return false;
+    case tape_op::flush: model.flush(e.thread, e.address, e.length); return false;
+    case tape_op::invoked: ceiling = e.address + 1; return false;
+    case tape_op::returned: floor = e.address + 1; break;
+    case tape_op::fence: case tape_op::bulk: break;
+    default: return false;
+  }
+  waiting_ = e;
+  return true;
+}
+
+void scene::leave_point() {
+  ++point;
+  if (!waiting_) return;
+  if (waiting_->op == tape_op::fence) bring_over(model.fence(waiting_->thread));
+  if (waiting_->op == tape_op::bulk) bring_over(model.bulk(waiting_->thread, waiting_->address, waiting_->length));
+  waiting_.reset();
+}
+
+void scene::bring_over(std::span<const std::uint32_t> lines) {
+  for (std::uint32_t line : lines) work.put(line, settled.line(line));
+}
+
+}  // namespace stele::explore

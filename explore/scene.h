@@ -1,0 +1,40 @@
+// One tape being explored: memory as settled so far, the state under judgement, and where in the run we are.
+//
+// Used by the explorer, which visits every crash point, and by a replay, which goes to one. The order of pending lines, and
+// so the meaning of a choice, follows from the tape alone.
+#pragma once
+
+#include <explore/crash_model.h>
+#include <explore/judge.h>
+
+#include <optional>
+
+namespace stele::explore {
+
+class scene {
+ public:
+  scene(subject& s, experience& e) : settled(s.blank()), work(s.blank()), model(settled.size()), judging(s, work, e) {}
+
+  // Begins with the memory in `at_start`, all of it persistent. Operations before `position` were acknowledged before.
+  void begin(const hashed_image& at_start, std::uint64_t position);
+  // Passes one event; true when a crash point lies just before it. The effect of an event at a crash point comes with
+  // leave_point().
+  bool take(const media::tape_event& e);
+  void leave_point();
+
+  // Puts the line into the work image as the option has it.
+  void choose(std::uint32_t line, std::uint64_t option) { work.put(line, model.after(line, option).data()); }
+  void unchoose(std::uint32_t line) { work.put(line, settled.line(line)); }
+
+  hashed_image settled, work;
+  crash_model model;
+  judge judging;
+  std::uint64_t point = 0;             // crash points passed
+  std::uint64_t floor = 0, ceiling = 0;  // operations acknowledged; invoked
+
+ private:
+  void bring_over(std::span<const std::uint32_t> lines);
+  std::optional<media::tape_event> waiting_;
+};
+
+}  // namespace stele::explore

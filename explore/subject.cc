@@ -1,0 +1,171 @@
+// Making the pool, running the operations, recording the tape.
+#include <explore/subject.h>
+#include <fmt/format.h>
+#include <tx/open.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include <base/check.h>
+
+namespace stele::explore {
+
+using base::fail;
+using workloads::operation;
+using kind = detail::media_choice::kind;
+
+std::ptrdiff_t timeline::find(std::uint64_t digest) const noexcept {
+  const auto found = std::find(digests.rbegin(), digests.rend(), digest);
+  return digests.rend() - found - 1;
+}
+
+bool timeline::allows(std::uint64_t digest, std::uint64_t from, std::uint64_t to) const noexcept {
+  const auto end = digests.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(to + 1, digests.size()));
+  return std::find(digests.begin() + static_cast<std::ptrdiff_t>(from), end, digest) != end;
+}
+
+result<std::unique_ptr<subject>> subject::make(const plan& p) {
+  std::unique_ptr<subject> s(new subject);
+  s->plan_ = p;
+  const auto mechanism = detail::find_mechanism(p.mechanism);
+  if (!mechanism) return std::unexpected(mechanism.error());
+  s->mechanism_ = *mechanism;
+  workloads::parameters content;
+  content.keys = p.keys;
+  content.value_size = p.value_size;
+  content.seed = p.seed;
+  auto made = make_subject(p.workload, content);
+  if (!made) return std::unexpected(made.error());
+  s->workload_ = std::move(*made);
+  auto header = storage::pool_file::plan({p.pool_size, p.log_size, p.log_count, "explored"});
+  if (!header) return std::unexpected(header.error());
+  s->header_ = *header;
+  s->header_.id = base::mix(p.seed) | 1;  // the same pool every time
+  s->header_.checksum = format::header_checksum(s->header_);
+  if (auto ready = s->prepare(); !ready) return std::unexpected(ready.error());
+  return s;
+}
+
+hashed_image subject::blank() const { return hashed_image(header_.size, header_.log_offset, header_.home_offset); }
+
+result<> subject::prepare() {
+  start_ = std::make_unique<hashed_image>(blank());
+  storage::pool_file::lay_out(start_->data(), header_);
+  media::image_view view(start_->data(), start_->size());
+  if (auto opened = open(*start_, {.what = kind::image, .image = &view, .background = false}); !opened) return opened;
+  if (auto filled = workload_->set_up(); !filled) return filled;
+  if (auto closed = workload_->core().close(); !closed) return closed;
+  workload_->detach();
+  start_->rehash();
+  return {};
+}
+
+result<> subject::open(hashed_image& image, const detail::media_choice& media) {
+  auto file = storage::pool_file::adopt(image.data(), image.size());
+  if (!file) return std::unexpected(file.error());
+  pool_options options;
+  options.mechanism = plan_.mechanism;
+  options.background = false;
+  auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, *mechanism_, options);
+  if (!opened) return std::unexpected(opened.error());
+  auto handle = detail::pool_handle::over(std::move(*opened), workload_->root_size());
+  if (!handle) return std::unexpected(handle.error());
+  workload_->attach(std::move(*handle));
+  return {};
+}
+
+result<std::vector<std::byte>> subject::record(timeline& what) {
+  hashed_image image = blank();
+  image.assign(*start_);
+  base::rng random(plan_.seed);
+  for (std::uint64_t i = 0; i < plan_.operations; ++i) what.operations.push_back(workload_->draw(random));
+  std::vector<bool> applied(what.operations.size());
+  auto tape = record_on(image, what.operations, 0, plan_.threads, applied);
+  const auto model = workload_->make_model();
+  what.digests.push_back(model->digest());
+  for (std::size_t i = 0; i < what.operations.size(); ++i) {
+    if (!applied[i]) what.operations[i].what = operation::kind::read;
+    model->apply(what.operations[i]);
+    what.digests.push_back(model->digest());
+  }
+  return tape;
+}
+
+result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, std::uint64_t position, const timeline::further& next, std::size_t count) {
+  const std::vector<operation> operations(next.operations.begin(), next.operations.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<bool> applied(operations.size());
+  return record_on(image, operations, position, 1, applied);
+}
+
+result<std::vector<std::byte>> subject::record_on(hashed_image& image, const std::vector<operation>& operations, std::uint64_t first, unsigned threads,
+                                                  std::vector<bool>& applied) {
+  const auto tape = media::tape_writer::to_memory({.pool_size = header_.size, .home_offset = header_.home_offset, .log_offset = header_.log_offset, .log_size = header_.log_size});
+  media::image_view view(image.data(), image.size());
+  if (auto opened = open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .background = false}); !opened)
+    return std::unexpected(opened.error());
+  if (auto done = perform(operations, first, threads, applied); !done) return std::unexpected(done.error());
+  if (auto closed = workload_->core().close(); !closed) return std::unexpected(closed.error());
+  workload_->detach();
+  if (auto finished = tape->finish(); !finished) return std::unexpected(finished.error());
+  return std::vector<std::byte>(tape->memory().begin(), tape->memory().end());
+}
+
+result<> subject::perform(const std::vector<operation>& operations, std::uint64_t first, unsigned threads, std::vector<bool>& applied) {
+  result<> outcome;
+  if (threads == 1) {
+    for (std::size_t i = 0; i < operations.size() && outcome; ++i) outcome = perform_one(operations[i], first + i, 0, applied[i]);
+    return outcome;
+  }
+  std::atomic<std::size_t> turn{0};
+  auto work = [&](unsigned me) {
+    for (std::size_t i = me; i < operations.size(); i += threads) {
+      for (std::size_t now = turn.load(); now != i; now = turn.load()) turn.wait(now);
+      if (outcome) outcome = perform_one(operations[i], first + i, static_cast<unsigned>(me % header_.log_count), applied[i]);
+      turn.store(i + 1);
+      turn.notify_all();
+    }
+  };
+  std::vector<std::jthread> workers;
+  for (unsigned t = 0; t < threads; ++t) workers.emplace_back(work, t);
+  workers.clear();
+  return outcome;
+}
+
+result<> subject::perform_one(const operation& op, std::uint64_t number, unsigned lane, std::vector<bool>::reference applied) {
+  detail::engine& engine = workload_->core().mechanism();
+  engine.note(lane, media::mark::invoked, number);
+  const auto done = workload_->apply({&op, 1});
+  engine.note(lane, media::mark::returned, number);
+  applied = done.has_value();
+  if (!done && done.error().code != errc::full) return fail(done.error().code, fmt::format("operation {} of the run itself failed: {}", number, done.error().message));
+  return {};
+}
+
+const timeline::further& subject::continuation(timeline& t, std::uint64_t position) {
+  auto [at, fresh] = t.continuations.try_emplace(position);
+  timeline::further& next = at->second;
+  if (!fresh) return next;
+  base::rng random(base::mix(plan_.seed) ^ base::mix(t.digests[position]));
+  const auto model = workload_->make_model();
+  for (std::uint64_t i = 0; i < position; ++i) model->apply(t.operations[i]);
+  for (unsigned i = 0; i < plan_.further; ++i) {
+    next.operations.push_back(workload_->draw(random));
+    model->apply(next.operations.back());
+    next.digests.push_back(model->digest());
+  }
+  return next;
+}
+
+timeline subject::branch(timeline& t, std::uint64_t position, std::size_t count) {
+  const timeline::further& next = continuation(t, position);
+  const auto old = static_cast<std::ptrdiff_t>(position), added = static_cast<std::ptrdiff_t>(count);
+  timeline b;
+  b.operations.assign(t.operations.begin(), t.operations.begin() + old);
+  b.operations.insert(b.operations.end(), next.operations.begin(), next.operations.begin() + added);
+  b.digests.assign(t.digests.begin(), t.digests.begin() + old + 1);
+  b.digests.insert(b.digests.end(), next.digests.begin(), next.digests.begin() + added);
+  return b;
+}
+
+}  // namespace stele::explore

@@ -1,0 +1,91 @@
+// What is explored: a run named by its plan, made into a tape once and repeatable from the plan alone.
+//
+// A recorded run opens a small pool in memory, applies operations one a transaction, and closes it. Its threads take turns
+// transaction by transaction, so that several logs are in use and the tape is the same every time. A timeline holds
+// the digests that the model has after each operation: a recovered pool must be equal to one of them.
+#pragma once
+
+#include <base/mutant.h>
+#include <explore/hashed_image.h>
+#include <explore/heap_churn.h>
+#include <media/image.h>
+#include <media/tape.h>
+#include <tx/mechanism/catalog.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace stele::explore {
+
+// Everything that a run and its crash states follow from.
+struct plan {
+  std::string mechanism = "redo-async";
+  std::string workload = "sps";
+  std::size_t pool_size = 65536;
+  std::size_t log_size = 4096, log_count = 2;
+  std::uint64_t operations = 100;
+  std::size_t keys = 24, value_size = 8;
+  unsigned threads = 1;
+  std::uint64_t seed = 1;
+  unsigned further = 20;  // operations applied to a recovered pool
+  base::mutant mutant = base::mutant::none;
+};
+
+// What happened, and what the model says of it. Position p is the state after the first p operations.
+struct timeline {
+  struct further {
+    std::vector<workloads::operation> operations;
+    std::vector<std::uint64_t> digests;  // after each of them
+  };
+  std::vector<workloads::operation> operations;  // one that did not fit reads as a read
+  std::vector<std::uint64_t> digests;            // one more than operations
+  std::unordered_map<std::uint64_t, further> continuations;
+
+  // A position with this digest, the latest; -1 when there is none.
+  std::ptrdiff_t find(std::uint64_t digest) const noexcept;
+  bool allows(std::uint64_t digest, std::uint64_t from, std::uint64_t to) const noexcept;
+};
+
+class subject {
+ public:
+  // Errors: not_found, invalid_argument for what the plan names; whatever creating and filling the pool returns.
+  static result<std::unique_ptr<subject>> make(const plan& p);
+
+  const plan& named_by() const noexcept { return plan_; }
+  const detail::mechanism_entry& mechanism() const noexcept { return *mechanism_; }
+  workloads::workload& workload() noexcept { return *workload_; }
+  const hashed_image& start() const noexcept { return *start_; }
+
+  // Opens the pool in `image` over a medium, with the workload attached. Errors: those of opening a pool.
+  result<> open(hashed_image& image, const detail::media_choice& media);
+  // The pool after set_up and a clean close, in `image`; applies the plan's operations there. Errors: what the
+  // pool reports, and that a result is not the model's.
+  result<std::vector<std::byte>> record(timeline& what);
+  // The pool in `image`, recovered, at a position: opens it, applies `count` of the operations that follow there, closes it.
+  result<std::vector<std::byte>> record_recovery(hashed_image& image, std::uint64_t position, const timeline::further& next, std::size_t count);
+
+  const timeline::further& continuation(timeline& t, std::uint64_t position);
+  // The operations up to a position, then `count` that follow there.
+  timeline branch(timeline& t, std::uint64_t position, std::size_t count);
+  hashed_image blank() const;
+  // After a signal: the pool in use cannot be closed any more.
+  void abandon() noexcept { (void)workload_.release(); }
+
+ private:
+  subject() = default;
+  result<> prepare();
+  result<std::vector<std::byte>> record_on(hashed_image& image, const std::vector<workloads::operation>& operations, std::uint64_t first, unsigned threads,
+                                           std::vector<bool>& applied);
+  result<> perform(const std::vector<workloads::operation>& operations, std::uint64_t first, unsigned threads, std::vector<bool>& applied);
+  result<> perform_one(const workloads::operation& op, std::uint64_t number, unsigned lane, std::vector<bool>::reference applied);
+
+  plan plan_;
+  const detail::mechanism_entry* mechanism_ = nullptr;
+  std::unique_ptr<workloads::workload> workload_;
+  format::pool_header header_{};
+  std::unique_ptr<hashed_image> start_;
+};
+
+}  // namespace stele::explore

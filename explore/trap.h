@@ -1,0 +1,18 @@
+// Runs a body that may die: a signal (a wild pointer, a failed check, a loop without end) becomes a number.
+//
+// After a signal the body's objects are as they were left: locks may be held, a transaction may be running in this thread.
+// So the caller may say what happened and end the run, and nothing else; a process explores again only when none was caught.
+#pragma once
+
+#include <functional>
+
+namespace stele::explore {
+
+// 0, or the signal that ended the body: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT; SIGALRM for more than `patience` seconds
+// without a call of still_alive(). One at a time; a signal in another thread is not caught.
+int trapped(const std::function<void()>& body, unsigned patience = 5);
+void still_alive() noexcept;
+
+const char* meaning_of(int signal) noexcept;
+
+}  // namespace stele::explore

@@ -1,0 +1,129 @@
+// Reading pool files for info and check.
+#include <base/check.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <media/process.h>
+#include <tx/inspect.h>
+#include <tx/open.h>
+#include <unistd.h>
+
+namespace stele::detail {
+
+using base::fail;
+
+namespace {
+
+struct flock whole_file(short type) {
+  struct flock l = {};
+  l.l_type = type;
+  l.l_whence = SEEK_SET;
+  return l;
+}
+
+// The pid of the process that holds the pool's lock.
+std::optional<std::uint64_t> holder_of(int fd) {
+  struct flock probe = whole_file(F_RDLCK);
+  if (::fcntl(fd, F_OFD_GETLK, &probe) != 0 || probe.l_type == F_UNLCK) return std::nullopt;
+  std::uint64_t pid = 0;
+  if (::pread(fd, &pid, sizeof pid, format::owner_offset) != sizeof pid) pid = 0;
+  return pid;
+}
+
+struct reading {
+  explicit reading(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  reading(const reading&) = delete;
+  reading& operator=(const reading&) = delete;
+  ~reading() {
+    if (fd >= 0) ::close(fd);
+  }
+  int fd;
+};
+
+std::string name_of_logs(std::uint8_t kind) {
+  switch (static_cast<log_kind>(kind)) {
+    case log_kind::none: return "none";
+    case log_kind::torn_bit: return "torn-bit ring";
+    case log_kind::ordered_writes: return "ordered writes (base)";
+  }
+  return fmt::format("kind {}", kind);
+}
+
+// What recovery would find in each log.
+result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind) {
+  const auto& h = state.file.header();
+  std::vector<log_report> logs(h.log_count);
+  if (kind != log_kind::torn_bit) return logs;
+  log_record record;
+  for (std::uint32_t i = 0; i < h.log_count; ++i) {
+    const std::uint64_t offset = h.log_offset + i * h.log_size;
+    const ring_view ring{state.file.base() + offset + format::log_control_size, (h.log_size - format::log_control_size) / line_size, offset};
+    const auto head = read_log_head(state.file, offset);
+    if (!head) return std::unexpected(head.error());
+    if ((*head & format::log_void) != 0) continue;
+    for (std::uint64_t position = *head;;) {
+      const auto whole = read_record(state.file, ring, position, record);
+      if (!whole) return std::unexpected(whole.error());
+      if (!*whole) break;
+      ++logs[i].records;
+      logs[i].bytes = (position - *head) * line_size;
+    }
+  }
+  return logs;
+}
+
+result<> check_root(const pool_state& state, check_report& report) {
+  const auto& h = state.file.header();
+  format::home_header home;
+  std::memcpy(&home, state.file.at(h.home_offset), sizeof home);
+  report.root_offset = home.root_offset;
+  report.root_size = home.root_size;
+  const bool none = home.root_offset == 0 && home.root_size == 0;
+  const bool inside = home.root_offset >= h.chunks_offset && home.root_offset < h.size && home.root_size <= h.size - home.root_offset;
+  if (!none && !inside) return fail(errc::corrupt, fmt::format("{}: the root (offset {}, {} bytes) is outside the heap", state.file.path(), home.root_offset, home.root_size));
+  return {};
+}
+
+}  // namespace
+
+result<pool_info> info_of(const std::string& path) {
+  auto header = storage::pool_file::peek(path);
+  if (!header) return std::unexpected(header.error());
+  pool_info info{.header = *header, .logs_of = {}, .in_use_by = {}};
+  const reading file(path);
+  info.in_use_by = holder_of(file.fd);
+  std::uint64_t word = 0;
+  if (::pread(file.fd, &word, sizeof word, format::session_offset) != sizeof word) return base::fail_errno(errc::io, fmt::format("cannot read {}", path));
+  const auto value = format::unguard(word, header->id, format::session_offset);
+  if (!value) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
+  const auto session = format::session::unpack(*value);
+  info.left_open = session.open;
+  info.logs_of = name_of_logs(session.log_kind);
+  return info;
+}
+
+result<check_report> check_pool(const std::string& path) {
+  auto info = info_of(path);
+  if (!info) return std::unexpected(info.error());
+  if (info->in_use_by) return fail(errc::in_use, fmt::format("{} is open in process {}; close it there before checking it", path, *info->in_use_by));
+  auto file = storage::pool_file::open_copy(path);
+  if (!file) return std::unexpected(file.error());
+  check_report report{.info = *info, .logs = {}, .heap = {}};
+  pool_state state(std::move(*file));
+  std::uint64_t word;
+  std::memcpy(&word, state.file.base() + format::session_offset, 8);
+  const auto session = format::session::unpack(word);
+  auto logs = read_logs(state, static_cast<log_kind>(session.log_kind));
+  if (!logs) return std::unexpected(logs.error());
+  report.logs = std::move(*logs);
+  if (auto recovered = recover_if_open(state, {.what = media_choice::kind::process}); !recovered) return std::unexpected(recovered.error());
+  report.recovered = session.open;
+  report.newest_commit = state.clock.load();
+  if (auto root = check_root(state, report); !root) return std::unexpected(root.error());
+  if (auto loaded = state.heap.load(); !loaded) return std::unexpected(loaded.error());
+  auto heap = state.heap.audit();
+  if (!heap) return std::unexpected(heap.error());
+  report.heap = *heap;
+  return report;
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,45 @@
+// Looking at a pool file without changing it: what `stele pool info` and `stele pool check` report.
+//
+// check() works on a private copy-on-write mapping: it recovers that copy if the pool was not closed, and walks it. The
+// file is only read; a pool that is open elsewhere is refused, since a picture of it in motion proves nothing.
+#pragma once
+
+#include <format/pool_layout.h>
+#include <pool/heap.h>
+#include <stele/error.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stele::detail {
+
+struct pool_info {
+  format::pool_header header{};
+  bool left_open = false;               // by a process that ended, or by one that has it open now
+  std::string logs_of;                  // whose log format its logs have
+  std::optional<std::uint64_t> in_use_by;  // pid
+};
+
+// Errors: those of opening, in_use excepted.
+result<pool_info> info_of(const std::string& path);
+
+struct log_report {
+  std::uint64_t records = 0;  // whole records that recovery would read
+  std::uint64_t bytes = 0;
+};
+
+struct check_report {
+  pool_info info;
+  std::vector<log_report> logs;
+  bool recovered = false;      // the copy had to be recovered
+  std::uint64_t newest_commit = 0;
+  std::uint64_t root_offset = 0, root_size = 0;
+  storage::heap::account heap;
+};
+
+// Errors: in_use; corrupt, with what is wrong and where; those of opening.
+result<check_report> check_pool(const std::string& path);
+
+}  // namespace stele::detail

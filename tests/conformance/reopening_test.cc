@@ -1,0 +1,157 @@
+// What a pool holds when it is opened again: after a close, after its process died, by the same mechanism or another.
+//
+// A child process works on the pool, tells its parent each acknowledged commit, and dies by _exit or kill -9. A pair of
+// words in different lines is equal after every commit, so half a transaction shows.
+#include <tests/conformance/child.h>
+#include <tests/conformance/pools.h>
+
+namespace stele::testing {
+namespace {
+
+struct state {
+  field<std::uint64_t> first;
+  field<std::uint64_t> filler[40];
+  field<std::uint64_t> last;
+  field<field<std::uint64_t>*> latest;  // a fresh object a commit, the former one destroyed
+};
+
+// Commits n: both words and the object say so.
+result<> commit_number(const pool<state>& p, std::uint64_t n) {
+  return const_cast<pool<state>&>(p).update([&](state& s) {
+    s.first = n;
+    for (std::size_t i = 0; i < n % 40; ++i) s.filler[i] = n;
+    destroy(s.latest.load());
+    auto* fresh = make<field<std::uint64_t>>();
+    *fresh = n;
+    s.latest = fresh;
+    s.last = n;
+  });
+}
+
+// The number of the state that the pool is in; fails the test when the state is not a whole one.
+std::uint64_t number_of(const pool<state>& p) {
+  auto got = p.read([](const state& s) -> result<std::uint64_t> {
+    const std::uint64_t n = s.first;
+    if (s.last != n) return std::unexpected(error{errc::corrupt, "the pair differs"});
+    if (n != 0 && *s.latest.load() != n) return std::unexpected(error{errc::corrupt, "the object differs"});
+    return n;
+  });
+  EXPECT_TRUE(holds(got));
+  EXPECT_EQ(audit(p).used_blocks, got.value_or(0) == 0 ? 1u : 2u) << "a block is lost, or one too many is there";
+  return got.value_or(~0u);
+}
+
+void die_after(const setting& s, const std::string& path, std::uint64_t commits) {
+  child worker([&](const teller& tell) {
+    auto p = open_pool<state>(path, s.options());
+    const std::uint64_t begin = number_of(p);
+    for (std::uint64_t n = begin + 1; n <= begin + commits; ++n)
+      if (commit_number(p, n)) tell(n);
+    ::_exit(0);  // no destructor, no close
+  });
+  worker.drain(0);
+  ASSERT_EQ(worker.wait(), 0);
+}
+
+class reopening : public on_every_setting {};
+
+TEST_P(reopening, a_closed_pool_holds_what_it_held) {
+  under_each_policy([](const setting& s) {
+    scratch_directory dir;
+    for (std::uint64_t n = 1; n <= 20; ++n) {
+      auto p = open_pool<state>(dir.file("pool"), s.options());
+      ASSERT_EQ(number_of(p), n - 1);
+      ASSERT_TRUE(holds(commit_number(p, n)));
+      if (n % 2 == 0) {
+        ASSERT_TRUE(holds(p.close()));
+        EXPECT_TRUE(refused(commit_number(p, 99), errc::invalid_argument)) << "a closed pool takes no transaction";
+        EXPECT_TRUE(holds(p.close())) << "closing twice is nothing";
+      }
+    }
+  });
+}
+
+TEST_P(reopening, a_pool_whose_process_died_holds_every_acknowledged_commit) {
+  if (std::get<0>(GetParam()) == "none") GTEST_SKIP() << "none promises nothing after a crash";
+  under_each_policy([](const setting& s) {
+    scratch_directory dir;
+    std::uint64_t expected = 0;
+    for (const std::uint64_t commits : {1u, 5u, 100u, 0u, 700u}) {
+      die_after(s, dir.file("pool"), commits);
+      expected += commits;
+      if (commits == 5) continue;  // the next process recovers it
+      auto p = open_pool<state>(dir.file("pool"), s.options());
+      ASSERT_EQ(number_of(p), expected);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(all, reopening, ::testing::Combine(::testing::ValuesIn(all_mechanisms()), ::testing::ValuesIn(all_media())), setting_name);
+
+class handing_over : public ::testing::TestWithParam<std::string> {};
+
+// Every mechanism takes over from every other, whether that closed the pool or died with it, on the same or another medium.
+TEST_P(handing_over, every_other_mechanism_goes_on_where_this_one_ended) {
+  for (const std::string& next : all_mechanisms())
+    for (const bool dies : {false, true}) {
+      if (dies && GetParam() == "none") continue;
+      SCOPED_TRACE(next + (dies ? " after a crash" : " after a close"));
+      scratch_directory dir;
+      std::uint64_t n = 0;
+      for (const char* media : {"process", "file", "adr"}) {
+        const setting from{GetParam(), media}, to{next, media};
+        if (dies) {
+          die_after(from, dir.file("pool"), 150);
+          n += 150;
+        } else {
+          auto p = open_pool<state>(dir.file("pool"), from.options());
+          for (int i = 0; i < 150; ++i) ASSERT_TRUE(holds(commit_number(p, ++n)));
+        }
+        auto p = open_pool<state>(dir.file("pool"), to.options());
+        ASSERT_EQ(number_of(p), n);
+        for (int i = 0; i < 150; ++i) ASSERT_TRUE(holds(commit_number(p, ++n)));
+      }
+      ASSERT_EQ(number_of(open_pool<state>(dir.file("pool"), setting{"redo", "process"}.options())), n);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, handing_over, ::testing::ValuesIn(all_mechanisms()), plain_name);
+
+// A record larger than its log lies in chunks of the heap; recovery must find it there.
+class crash_with_spilled_records : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(crash_with_spilled_records, keeps_acknowledged_commits) {
+  struct wide {
+    field<std::uint64_t> words[4096];
+  };
+  for (const char* media : {"process", "file", "adr"}) {
+    SCOPED_TRACE(media);
+    scratch_directory dir;
+    auto options = setting{GetParam(), media}.options(2u << 20);
+    options.log_size = 4096, options.log_count = 2;
+    child worker([&](const teller& tell) {
+      auto p = open_pool<wide>(dir.file("pool"), options);
+      for (std::uint64_t n = 1; n <= 20; ++n) {
+        auto done = p.update([&](wide& w) {
+          for (std::size_t i = 0; i < (n % 3 == 0 ? 10u : 4096u); ++i) w.words[i] = n;
+        });
+        if (done) tell(n);
+      }
+      ::_exit(0);
+    });
+    ASSERT_EQ(worker.drain(0), 20u);
+    auto p = open_pool<wide>(dir.file("pool"), options);
+    auto right = p.read([](const wide& w) {
+      for (std::size_t i = 0; i < 4096; ++i)
+        if (w.words[i] != 20) return false;
+      return true;
+    });
+    EXPECT_TRUE(right.value_or(false));
+    EXPECT_EQ(audit(p).used_blocks, 1u);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, crash_with_spilled_records, ::testing::ValuesIn(durable_mechanisms()), plain_name);
+
+}  // namespace
+}  // namespace stele::testing

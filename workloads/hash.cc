@@ -1,0 +1,33 @@
+// hash: keys toggled in a hash map with as many buckets as keys, so chains stay short and never move.
+#include <stele/hash_map.h>
+#include <workloads/kinds.h>
+#include <workloads/toggle.h>
+
+namespace stele::workloads {
+
+namespace {
+
+struct maps {
+  static constexpr std::string_view name = "hash";
+  template <class V, class Memory>
+  using map = basic_hash_map<std::uint64_t, V, Memory>;
+
+  template <class Map>
+  static void prepare(Map& map, std::uint64_t keys) {
+    map.reserve(keys);
+  }
+  template <class Map>
+  static auto find(const Map& map, std::uint64_t key) {
+    const auto found = map.find(key);
+    return found == map.end() ? nullptr : &found->second;
+  }
+};
+
+template <std::size_t N>
+using hash = toggle<maps, N>;
+
+}  // namespace
+
+constinit const kind hash_kind = {"hash", make_sized<workload, pool_run, hash>, make_sized<volatile_run, plain_run, hash>};
+
+}  // namespace stele::workloads

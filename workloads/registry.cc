@@ -1,0 +1,62 @@
+// Workloads by name. A new one is a source file, a line in kinds.h and one here.
+#include <workloads/kinds.h>
+
+#include <array>
+#include <bit>
+
+namespace stele::workloads {
+
+namespace {
+
+constexpr std::array kinds = {&sps_kind, &hash_kind, &rbtree_kind, &bptree_kind, &kv_kind};
+
+std::unexpected<error> invalid(std::string message) {
+  return std::unexpected(error{errc::invalid_argument, std::move(message)});
+}
+
+result<> check_parameters(const parameters& p) {
+  if (!std::has_single_bit(p.value_size) || p.value_size < 8 || p.value_size > 4096) {
+    return invalid("value size " + std::to_string(p.value_size) + ": give a power of two from 8 to 4096");
+  }
+  if (p.keys == 0 || p.keys >= std::size_t{1} << 32) {
+    return invalid(std::to_string(p.keys) + " keys: give a number from 1 to 2^32 - 1");
+  }
+  if (!(p.read_share >= 0 && p.read_share <= 1)) return invalid("the share of reads is not between 0 and 1");
+  if (p.choice == key_choice::zipf && !(p.zipf_theta > 0 && p.zipf_theta < 1)) {
+    return invalid("the zipf skew theta is not between 0 and 1");
+  }
+  return {};
+}
+
+result<const kind*> find_kind(std::string_view name, const parameters& p) {
+  for (const kind* k : kinds) {
+    if (k->name != name) continue;
+    if (auto sound = check_parameters(p); !sound) return std::unexpected(std::move(sound.error()));
+    return k;
+  }
+  std::string names;
+  for (const std::string& known : workload_names()) names += (names.empty() ? "" : ", ") + known;
+  return std::unexpected(error{errc::not_found, "no workload \"" + std::string(name) + "\"; there are " + names});
+}
+
+}  // namespace
+
+std::vector<std::string> workload_names() {
+  std::vector<std::string> names;
+  for (const kind* k : kinds) names.emplace_back(k->name);
+  return names;
+}
+
+result<std::unique_ptr<workload>> make_workload(std::string_view name, const parameters& p) {
+  const auto k = find_kind(name, p);
+  if (!k) return std::unexpected(k.error());
+  return (*k)->make(p);
+}
+
+result<std::unique_ptr<volatile_run>> make_volatile(std::string_view name, const parameters& p) {
+  const auto k = find_kind(name, p);
+  if (!k) return std::unexpected(k.error());
+  return (*k)->make_volatile(p);
+}
+
+}  // namespace stele::workloads

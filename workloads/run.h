@@ -1,0 +1,114 @@
+// What all workloads share: a kind of structure run on a pool, and its twin run on ordinary memory.
+//
+// A Kind is a set of static functions over its root: prepare (the empty structure), fill (the part of the initial content
+// that is made at a step), apply and read (one operation), digest; and draw, which needs no structure. Its root is a
+// container with check() and visit_blocks(). It runs the same code on both memories.
+#pragma once
+
+#include <workloads/key_space.h>
+#include <workloads/value.h>
+
+#include <stele/memory.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace stele::workloads {
+
+inline bool only_reads(std::span<const operation> operations) {
+  return std::ranges::all_of(operations, [](const operation& op) { return op.what == operation::kind::read; });
+}
+
+template <class Kind, class Root>
+void run_operation(Root& root, const key_space& keys, const operation& op) {
+  if (op.what == operation::kind::read) {
+    Kind::read(root, op);
+  } else {
+    Kind::apply(root, keys, op);
+  }
+}
+
+template <class Kind>
+class pool_run final : public workload {
+  using root = typename Kind::template root<pool_memory>;
+
+ public:
+  explicit pool_run(const parameters& p) : keys_(p) {}
+
+  std::string_view name() const override { return Kind::name; }
+  std::size_t root_size() const override { return sizeof(root); }
+  void attach(detail::pool_handle handle) override { pool_.emplace(std::move(handle)); }
+  void detach() override { pool_.reset(); }
+  detail::runtime& core() override { return pool_->core(); }
+
+  result<> set_up() override {
+    if (auto done = pool_->update([&](root& r) { Kind::prepare(r, keys_); }, durability::ordered); !done) return done;
+    const std::size_t batch = std::clamp<std::size_t>(batch_bytes / keys_.given().value_size, 1, 256);
+    for (std::uint64_t from = 0; from < keys_.size(); from += batch) {
+      const std::uint64_t to = std::min<std::uint64_t>(from + batch, keys_.size());
+      if (auto done = pool_->update([&](root& r) { fill(r, from, to); }, durability::ordered); !done) return done;
+    }
+    return pool_->sync();
+  }
+
+  operation draw(base::rng& random) const override { return Kind::draw(keys_, random); }
+
+  result<> apply(std::span<const operation> operations) override {
+    if (only_reads(operations)) {
+      return pool_->read([&](const root& r) {
+        for (const operation& op : operations) Kind::read(r, op);
+      });
+    }
+    return pool_->update([&](root& r) {
+      for (const operation& op : operations) run_operation<Kind>(r, keys_, op);
+    });
+  }
+
+  result<std::uint64_t> digest() override {
+    return pool_->read([](const root& r) -> result<std::uint64_t> {
+      if (auto sound = r.check(); !sound) return std::unexpected(std::move(sound.error()));
+      return Kind::digest(r);
+    });
+  }
+
+  void reach(const visitor& visit) override {
+    const auto done = pool_->read([&](const root& r) { r.visit_blocks(visit); });
+    if (!done) throw failure(done.error());
+  }
+
+  std::unique_ptr<model> make_model() const override { return Kind::make_model(keys_); }
+
+ private:
+  static constexpr std::size_t batch_bytes = 16384;  // of values written by one transaction of set_up
+
+  void fill(root& r, std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t i = from; i < to; ++i) Kind::fill(r, keys_, i);
+  }
+
+  key_space keys_;
+  std::optional<pool<root>> pool_;
+};
+
+template <class Kind>
+class plain_run final : public volatile_run {
+  using root = typename Kind::template root<plain_memory>;
+
+ public:
+  explicit plain_run(const parameters& p) : keys_(p) {}
+
+  void set_up() override {
+    Kind::prepare(*root_, keys_);
+    for (std::uint64_t i = 0; i < keys_.size(); ++i) Kind::fill(*root_, keys_, i);
+  }
+  operation draw(base::rng& random) const override { return Kind::draw(keys_, random); }
+  void apply(std::span<const operation> operations) override {
+    for (const operation& op : operations) run_operation<Kind>(*root_, keys_, op);
+  }
+  std::uint64_t digest() override { return Kind::digest(*root_); }
+
+ private:
+  key_space keys_;
+  std::unique_ptr<root> root_ = std::make_unique<root>();
+};
+
+}  // namespace stele::workloads
