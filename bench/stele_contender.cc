@@ -17,7 +17,6 @@ std::size_t pool_size(const task& t) {
   const auto& p = t.parameters;
   const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + 96;
   return p.keys * element * 5 / 4 + (std::size_t{64} << 20);
-} << 20);
 }
 
 event_counts counts_between(const pool_counters& a, const pool_counters& b) {

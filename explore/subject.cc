@@ -47,11 +47,14 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   return s;
 }
 
-hashed_image subject::blank() const { return hashed_image(header_.size, header_.log_offset, header_.home_offset); }
+hashed_image subject::blank() const {
+  hashed_image image(header_.size, header_.log_offset, header_.home_offset);
+  storage::pool_file::lay_out(image.data(), header_);
+  return image;
+}
 
 result<> subject::prepare() {
   start_ = std::make_unique<hashed_image>(blank());
-  storage::pool_file::lay_out(start_->data(), header_);
   media::image_view view(start_->data(), start_->size());
   if (auto opened = open(*start_, {.what = kind::image, .image = &view, .background = false}); !opened) return opened;
   if (auto filled = workload_->set_up(); !filled) return filled;

@@ -69,6 +69,7 @@ class subject {
   const timeline::further& continuation(timeline& t, std::uint64_t position);
   // The operations up to a position, then `count` that follow there.
   timeline branch(timeline& t, std::uint64_t position, std::size_t count);
+  // An empty pool of the plan's shape; its hash is to be computed.
   hashed_image blank() const;
   // After a signal: the pool in use cannot be closed any more.
   void abandon() noexcept { (void)workload_.release(); }

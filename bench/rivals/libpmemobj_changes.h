@@ -22,7 +22,7 @@
 
 namespace stele::bench::pmdk {
 
-inline constexpr std::uint64_t lanes_bytes = 1024 * 3 * 1024;  // its logs: 1024 lanes of 3 KiB
+inline constexpr std::uint64_t lanes_bytes = std::uint64_t{1024} * 3072;  // its logs: 1024 lanes of 3 KiB
 
 inline error failed(std::string_view what) {
   return {errc::io, fmt::format("libpmemobj: {} failed: {}", what, pmemobj_errormsg())};

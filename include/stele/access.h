@@ -25,6 +25,7 @@ struct old_word {
 
 struct access {
   std::uintptr_t home = 0;           // first byte of the running transaction's pool
+  std::size_t size = 0;              // its bytes; 0: no transaction runs
   std::size_t load_size = 0;         // loads in [home, home + load_size) are routed; 0: all loads are direct
   std::uint64_t filter = 0;          // routed loads of lines whose bit is clear are direct
   std::size_t in_place_size = 0;     // stores in [home, home + in_place_size) go straight home, the old word kept for roll-back

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -15,47 +16,56 @@ namespace stele::base {
 
 enum class mutant : std::uint16_t {
   none,
-  // torn-bit log, shared by redo, redo-async and undo
-  log_torn_sense,        // the torn sense does not turn at wrap-around
-  log_last_line,         // the last line of a record is not streamed before the fence
-  log_no_checksum_seed,  // reserved head position is not part of what is checked
-  // base
-  base_no_log_fence,     // no fence between records and commit record
-  base_no_commit_fence,  // home is written before the commit record is durable
-  base_no_data_fence,    // the log is truncated before home is durable
-  base_no_truncate_fence,
-  base_commit_first,     // the commit record is written before the records
-  // redo, sync
-  redo_no_log_fence,     // home is written before the log is durable
-  redo_no_data_fence,    // the log is truncated before home is durable
-  redo_no_truncate_fence,// locks go and the commit is acknowledged before the head is durable
-  redo_last_home_line,   // the last home line is not flushed
-  redo_truncate_first,   // the head moves before home is written back
-  // redo, async
-  async_no_log_fence,
-  async_no_data_fence,   // the watermark moves before home is durable
-  async_no_mark_fence,   // heads move before the watermark is durable
-  async_last_home_line,
-  async_own_log_only,    // truncation flushes one log's lines, and moves the mark for all
-  async_reuse_early,     // space is reused before the heads are durable
-  // undo
-  undo_no_log_fence,     // home is written before the old values are durable
-  undo_no_data_fence,    // the log is truncated before home is durable
-  undo_no_truncate_fence,// acknowledged before the log is truncated
-  undo_new_values,       // the log holds the new values
-  undo_last_home_line,
-  // recovery, shared
-  recover_truncate_first,  // logs are emptied before home is durable
-  recover_unsorted,        // committed transactions are replayed in log order
-  recover_first_log_only,
-  recover_no_scrub,        // what a torn commit left behind stays in the log
-  // heap
-  heap_free_early,       // a freed block may be taken again before its transaction has committed
-  heap_lost_abort,       // an aborted allocation keeps its block
-  heap_untracked_free,   // freeing is not part of the transaction: the block's state is stored home at once
-  heap_no_descriptor,    // a new superblock's descriptor is not part of the transaction
-  heap_stale_states,     // a chunk turned superblock keeps the block states of its former use
-  heap_short_extent,     // freeing an extent forgets its last chunk
+  log_torn_sense,         // the torn sense does not turn at wrap-around
+  log_one_torn_bit,       // reading looks at the torn bit of a line's header word only
+  log_last_line,          // the last line of a record is not streamed before the fence
+  log_first_stored,       // the first line of a record is stored and not flushed, in place of streamed
+  log_top_bits,           // the payload words' own top bits are not kept
+  log_spill_unfenced,     // no fence between a spilled payload and the record that points to it
+  base_no_log_fence,      // no fence between records and commit line
+  base_no_commit_fence,   // home is written before the commit line is durable
+  base_no_data_fence,     // the log is cut before home is durable
+  base_no_truncate_fence, // locks go before the cut is durable
+  base_commit_first,      // the commit line is written before the records
+  base_last_home_line,    // the last home line is not flushed
+  base_word_first,        // the commit line's TxID is stored first
+  base_recover_unfenced,  // recovery cuts the logs before home is durable
+  redo_no_log_fence,      // home is written before the log is durable
+  redo_no_data_fence,     // the log is cut before home is durable
+  redo_no_truncate_fence, // locks go before the cut is durable
+  redo_last_home_line,    // the last home line is not flushed
+  redo_truncate_first,    // the head moves before home is written back
+  redo_head_unflushed,    // the head is stored and not flushed
+  async_no_log_fence,     // a commit returns before its log is durable
+  async_no_data_fence,    // the watermark moves before home is durable
+  async_no_mark_fence,    // heads move before the watermark is durable
+  async_no_head_fence,    // lines are reused before the heads are durable
+  async_last_home_line,   // truncation leaves out the last home line
+  async_first_log_only,   // truncation flushes one log's lines, and moves the mark for all
+  async_mark_ahead,       // the watermark is one commit ahead
+  undo_no_log_fence,      // home is written before the old values are durable
+  undo_no_data_fence,     // the log is cut before home is durable
+  undo_no_truncate_fence, // acknowledged before the log is cut
+  undo_new_values,        // the log holds the new values
+  undo_last_home_line,    // the last home line is not flushed
+  undo_truncate_first,    // the head moves before home is written back
+  recover_truncate_first, // logs are emptied before home is durable
+  recover_unsorted,       // committed transactions are replayed in log order
+  recover_first_log_only, // only the first log is read
+  recover_no_scrub,       // what a torn commit left behind stays in the log
+  recover_no_home_fence,  // the watermark moves before home is durable
+  recover_no_mark_fence,  // logs are emptied before the watermark is durable
+  recover_unflushed,      // replayed home lines are not flushed
+  recover_heads_first,    // heads begin anew before the rings are zeroed
+  heap_free_early,        // a freed block may be taken again before its transaction has committed
+  heap_freed_twice,       // a freed block enters the free list twice
+  heap_untracked_free,    // freeing is not part of the transaction: a crash loses it
+  heap_untracked_take,    // taking a block is not part of the transaction: a crash loses it
+  heap_no_descriptor,     // a new superblock's descriptor is not part of the transaction
+  heap_stale_states,      // a chunk turned superblock keeps the block states of its former use
+  heap_short_extent,      // freeing an extent forgets its last chunk
+  heap_stale_list,        // a superblock of an earlier session is listed without asking which blocks are free
+  heap_abort_keeps,       // blocks of a superblock that was rolled back stay in the free list
 };
 
 // By number: mutants[i].what is i. `of` is the mechanism that it breaks, or the part that several share: log, recovery, heap.
@@ -66,40 +76,61 @@ struct mutant_entry {
 inline constexpr mutant_entry mutants[] = {
     {mutant::none, "none", ""},
     {mutant::log_torn_sense, "log_torn_sense", "log"},
+    {mutant::log_one_torn_bit, "log_one_torn_bit", "log"},
     {mutant::log_last_line, "log_last_line", "log"},
-    {mutant::log_no_checksum_seed, "log_no_checksum_seed", "log"},
+    {mutant::log_first_stored, "log_first_stored", "log"},
+    {mutant::log_top_bits, "log_top_bits", "log"},
+    {mutant::log_spill_unfenced, "log_spill_unfenced", "log"},
     {mutant::base_no_log_fence, "base_no_log_fence", "base"},
     {mutant::base_no_commit_fence, "base_no_commit_fence", "base"},
     {mutant::base_no_data_fence, "base_no_data_fence", "base"},
     {mutant::base_no_truncate_fence, "base_no_truncate_fence", "base"},
     {mutant::base_commit_first, "base_commit_first", "base"},
+    {mutant::base_last_home_line, "base_last_home_line", "base"},
+    {mutant::base_word_first, "base_word_first", "base"},
+    {mutant::base_recover_unfenced, "base_recover_unfenced", "base"},
     {mutant::redo_no_log_fence, "redo_no_log_fence", "redo"},
     {mutant::redo_no_data_fence, "redo_no_data_fence", "redo"},
     {mutant::redo_no_truncate_fence, "redo_no_truncate_fence", "redo"},
     {mutant::redo_last_home_line, "redo_last_home_line", "redo"},
     {mutant::redo_truncate_first, "redo_truncate_first", "redo"},
+    {mutant::redo_head_unflushed, "redo_head_unflushed", "redo"},
     {mutant::async_no_log_fence, "async_no_log_fence", "redo-async"},
     {mutant::async_no_data_fence, "async_no_data_fence", "redo-async"},
     {mutant::async_no_mark_fence, "async_no_mark_fence", "redo-async"},
+    {mutant::async_no_head_fence, "async_no_head_fence", "redo-async"},
     {mutant::async_last_home_line, "async_last_home_line", "redo-async"},
-    {mutant::async_own_log_only, "async_own_log_only", "redo-async"},
-    {mutant::async_reuse_early, "async_reuse_early", "redo-async"},
+    {mutant::async_first_log_only, "async_first_log_only", "redo-async"},
+    {mutant::async_mark_ahead, "async_mark_ahead", "redo-async"},
     {mutant::undo_no_log_fence, "undo_no_log_fence", "undo"},
     {mutant::undo_no_data_fence, "undo_no_data_fence", "undo"},
     {mutant::undo_no_truncate_fence, "undo_no_truncate_fence", "undo"},
     {mutant::undo_new_values, "undo_new_values", "undo"},
     {mutant::undo_last_home_line, "undo_last_home_line", "undo"},
+    {mutant::undo_truncate_first, "undo_truncate_first", "undo"},
     {mutant::recover_truncate_first, "recover_truncate_first", "recovery"},
     {mutant::recover_unsorted, "recover_unsorted", "recovery"},
     {mutant::recover_first_log_only, "recover_first_log_only", "recovery"},
     {mutant::recover_no_scrub, "recover_no_scrub", "recovery"},
+    {mutant::recover_no_home_fence, "recover_no_home_fence", "recovery"},
+    {mutant::recover_no_mark_fence, "recover_no_mark_fence", "recovery"},
+    {mutant::recover_unflushed, "recover_unflushed", "recovery"},
+    {mutant::recover_heads_first, "recover_heads_first", "recovery"},
     {mutant::heap_free_early, "heap_free_early", "heap"},
-    {mutant::heap_lost_abort, "heap_lost_abort", "heap"},
+    {mutant::heap_freed_twice, "heap_freed_twice", "heap"},
     {mutant::heap_untracked_free, "heap_untracked_free", "heap"},
+    {mutant::heap_untracked_take, "heap_untracked_take", "heap"},
     {mutant::heap_no_descriptor, "heap_no_descriptor", "heap"},
     {mutant::heap_stale_states, "heap_stale_states", "heap"},
     {mutant::heap_short_extent, "heap_short_extent", "heap"},
+    {mutant::heap_stale_list, "heap_stale_list", "heap"},
+    {mutant::heap_abort_keeps, "heap_abort_keeps", "heap"},
 };
+static_assert([] {
+  for (std::size_t i = 0; i < std::size(mutants); ++i)
+    if (static_cast<std::size_t>(mutants[i].what) != i) return false;
+  return true;
+}());
 
 constexpr std::string_view name_of(mutant m) noexcept { return mutants[static_cast<std::size_t>(m)].name; }
 

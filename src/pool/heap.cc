@@ -104,7 +104,8 @@ result<std::uint64_t> heap::allocate_small(cache& c, changes& t, writer& w, unsi
   const std::uint64_t chunk = chunk_of(block);
   t.taken.push_back({block, size_class});
   list.pop_back();
-  w.write_private(state_offset(chunk, static_cast<std::uint32_t>(block - chunk_offset(chunk)), size_class), format::block_used, 1);
+  if (!planted(mutant::heap_untracked_take))
+    w.write_private(state_offset(chunk, static_cast<std::uint32_t>(block - chunk_offset(chunk)), size_class), format::block_used, 1);
   return block;
 }
 
@@ -128,7 +129,7 @@ void heap::list_blocks(std::uint64_t chunk) {
   const auto shape = shapes_[info.size_class];
   const std::byte* states = file_.at(chunk_offset(chunk));
   for (std::uint32_t i = shape.capacity; i-- > 0;)
-    if (states[i] == std::byte{format::block_free}) shared_[info.size_class].push_back(chunk_offset(chunk) + shape.first + i * class_size(info.size_class));
+    if (states[i] == std::byte{format::block_free} || planted(mutant::heap_stale_list)) shared_[info.size_class].push_back(chunk_offset(chunk) + shape.first + i * class_size(info.size_class));
   info.listed.store(true, std::memory_order_release);
 }
 
@@ -194,10 +195,7 @@ result<> heap::deallocate(cache& c, changes& t, writer& w, std::uint64_t offset)
     list_blocks(chunk);
   }
   answer_recall(c);
-  if (planted(mutant::heap_untracked_free))
-    *file_.at(state) = std::byte{format::block_free};
-  else
-    w.write_private(state, format::block_free, 1);
+  if (!planted(mutant::heap_untracked_free)) w.write_private(state, format::block_free, 1);
   if (planted(mutant::heap_free_early))
     c.free[size_class].push_back(offset);
   else
@@ -216,7 +214,10 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
 }
 
 void heap::commit(cache& c, changes& t) noexcept {
-  for (const auto& b : t.freed) keep(c.free[b.size_class], b.offset);
+  for (const auto& b : t.freed) {
+    keep(c.free[b.size_class], b.offset);
+    if (planted(mutant::heap_freed_twice)) keep(c.free[b.size_class], b.offset);
+  }
   for (const auto& r : t.runs_freed) {
     const std::lock_guard hold(mutex_);
     return_run(r.first, r.count);
@@ -225,10 +226,9 @@ void heap::commit(cache& c, changes& t) noexcept {
 }
 
 void heap::rollback(cache& c, changes& t) noexcept {
-  if (!planted(mutant::heap_lost_abort))
-    for (auto b = t.taken.rbegin(); b != t.taken.rend(); ++b) keep(c.free[b->size_class], b->offset);
+  for (auto b = t.taken.rbegin(); b != t.taken.rend(); ++b) keep(c.free[b->size_class], b->offset);
   for (const auto& r : t.runs_taken) {
-    if (r.superblock) {
+    if (r.superblock && !planted(mutant::heap_abort_keeps)) {
       const std::uint64_t begin = chunk_offset(r.first), end = begin + chunk_size();
       std::erase_if(c.free[chunks_[r.first].size_class], [&](std::uint64_t b) { return b >= begin && b < end; });
     }

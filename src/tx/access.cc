@@ -1,7 +1,7 @@
 // The slow paths of field<T>, allocation, and the steps of a transaction that pool.h drives.
 #include <base/check.h>
 #include <base/rng.h>
-#include <tx/runtime.h>
+#include <tx/transaction_inl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +19,7 @@ constinit thread_local visitor* this_visitor = nullptr;
 
 bool in_transaction(std::uintptr_t address, std::size_t size) noexcept {
   const access& a = this_access;
-  return a.running != nullptr && address - a.home < this_runtime->size() && this_runtime->size() - (address - a.home) >= size;
+  return address - a.home < a.size && a.size - (address - a.home) >= size;
 }
 
 // A store to memory that no transaction covers: an ordinary variable's, or a mistake.

@@ -197,7 +197,7 @@ class engine_on : public engine {
     write_runs(t, out, word_of);
     const std::uint64_t words = out.words;
     if (words % 8 != 0) l.media.stream(out.to + words / 8 * line_size, &out.line, line_size);
-    l.media.fence();  // the payload is whole before a record points to it
+    if (!base::planted<Media>(base::mutant::log_spill_unfenced)) l.media.fence();  // the payload is whole before a record points to it
     {
       const std::lock_guard hold(l.spills_mutex);
       l.spills.push_back({l.log.tail(), l.reserved_spill, l.reserved_bytes});
@@ -250,10 +250,10 @@ class torn_bit_engine : public engine_on<Media> {
       if (auto replayed = replay(r); !replayed) return replayed;
       newest = std::max(newest, r.txid);
     }
-    this->control_.fence();  // R3: home is durable before the logs are cut
+    if (!planted<Media>(mutant::recover_no_home_fence)) this->control_.fence();  // R3: home is durable before the logs are cut
     this->state_.clock.store(newest);
     this->write_word(format::watermark_offset, newest);
-    this->control_.fence();  // R4: no record counts any more before rings are emptied
+    if (!planted<Media>(mutant::recover_no_mark_fence)) this->control_.fence();  // R4: no record counts any more before rings are emptied
     if (!planted<Media>(mutant::recover_truncate_first)) empty_logs();  // R5, R6
     return this->check_medium();
   }
@@ -292,14 +292,14 @@ class torn_bit_engine : public engine_on<Media> {
     auto& file = this->state_.file;
     return for_each_stored_run(file, r.payload, [&](format::run_head head, const std::uint64_t* words) {
       for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words[i], head.mask);
-      this->control_.flush(file.at(head.offset), head.count * 8);
+      if (!base::planted<Media>(base::mutant::recover_unflushed)) this->control_.flush(file.at(head.offset), head.count * 8);
     });
   }
 
   // R5: every ring is declared void; R6: zeroed, so that nothing of a torn record is left, and begun anew.
   void empty_logs() {
     static constexpr format::log_line zeroes{};
-    for (auto& l : this->lanes_) this->write_head(l, 0, format::log_void);
+    for (auto& l : this->lanes_) this->write_head(l, 0, base::planted<Media>(base::mutant::recover_heads_first) ? 0 : format::log_void);
     this->control_.fence();  // void before the first line is zeroed
     for (auto& l : this->lanes_)
       for (std::uint64_t i = 0; i < l.log.lines() && !base::planted<Media>(base::mutant::recover_no_scrub); ++i)

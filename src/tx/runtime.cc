@@ -107,7 +107,7 @@ result<visitor*> runtime::enter() {
     auto known = std::find_if(this_visits.all.begin(), this_visits.all.end(), [&](const visits::visit& v) { return v.id == id_; });
     if (known == this_visits.all.end()) {
       forget_closed(this_visits.all);
-      const std::lock_guard hold(registry_);
+      const std::scoped_lock hold(registry_, visitors_mutex_);
       visitors_.push_back(std::make_unique<visitor>());
       this_visits.all.push_back({id_, visitors_.back().get()});
       known = this_visits.all.end() - 1;
@@ -150,7 +150,7 @@ transaction* runtime::settle(visitor& v, place& p) {
   if (!p.tx) p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - places_.data()));
   v.tx = p.tx.get();
   v.inside.store(true, std::memory_order_relaxed);
-  if (visitors_.size() > 1 && alone_.load(std::memory_order_relaxed)) {
+  if (policy() == concurrency::single_writer && visitors_.size() > 1 && alone_.load(std::memory_order_relaxed)) {
     alone_.store(false, std::memory_order_relaxed);
     heavy_fence();  // the first visitor now locks, or is inside without locks: wait for that one transaction
     for (const auto& other : visitors_)
@@ -166,6 +166,7 @@ void runtime::forget(visitor& v) noexcept {
       if (p.tx) state_->heap.give_back(p.tx->cache);
       p.owner.store(nullptr, std::memory_order_release);
     }
+  const std::lock_guard hold_visitors(visitors_mutex_);
   std::erase_if(visitors_, [&](const auto& known) { return known.get() == &v; });
   log_left_.notify_one();
 }
@@ -194,7 +195,7 @@ void runtime::begin_read(visitor& v) {
 
 void runtime::close_gate() {
   gate_closed_.store(true, std::memory_order_seq_cst);
-  const std::lock_guard hold(registry_);
+  const std::lock_guard hold(visitors_mutex_);  // not registry_: who holds that may be waiting for this writer to end
   for (const auto& v : visitors_)
     while (v->reading.load(std::memory_order_seq_cst)) media::cpu::relax();
 }

@@ -91,6 +91,7 @@ class runtime {
 
   std::mutex registry_;  // of places' owners and visitors
   std::condition_variable log_left_;
+  std::mutex visitors_mutex_;  // after registry_; either of the two suffices to read visitors_
   std::vector<std::unique_ptr<visitor>> visitors_;
   std::atomic<bool> alone_{true};     // at most one visitor: no reader and writer can meet
   std::mutex writer_;

@@ -1,6 +1,6 @@
 // Loads, stores, commit and roll-back of one transaction; see transaction.h for the rules.
 #include <media/cpu.h>
-#include <tx/runtime.h>
+#include <tx/transaction_inl.h>
 
 #include <algorithm>
 #include <bit>
@@ -10,13 +10,6 @@
 namespace stele::detail {
 
 namespace {
-
-constexpr unsigned patience = 128;  // looks at a locked line before giving up on it
-
-std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) noexcept {
-  const std::uint64_t bits = spread(line.word_mask(word));
-  return (line.words[word] & bits) | (below & ~bits);
-}
 
 void bump(std::atomic<std::uint64_t>& counter) noexcept { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
@@ -32,9 +25,12 @@ void transaction::begin(visitor& v, bool writes, bool ordered) {
   const bool routed = writes || stm || runtime_.home_delta() != 0;
   access& a = this_access;
   a.home = reinterpret_cast<std::uintptr_t>(runtime_.base());
+  a.size = runtime_.size();
   a.load_size = routed ? runtime_.size() : 0;
   a.filter = stm || runtime_.home_delta() != 0 ? ~std::uint64_t{0} : 0;
   a.running = this;
+  filter_ = 0;
+  stm_ = stm;
   any_read_ = false;
   record_reads_ = writes || attempts > 2;
   in_place_ = writes && runtime_.in_place();
@@ -82,41 +78,6 @@ void transaction::undo_in_place() noexcept {
   }
 }
 
-std::uint64_t transaction::home_word(std::uint64_t offset) const noexcept {
-  return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(runtime_.base() + offset + runtime_.home_delta()), __ATOMIC_ACQUIRE);
-}
-
-std::uint64_t transaction::load_word(std::uint64_t offset) {
-  const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
-  const unsigned word = static_cast<unsigned>(offset - line) / 8;
-  if (!writes_.empty())
-    if (const written_line* own = writes_.find(line); own != nullptr && own->word_mask(word) != 0)
-      return own->word_mask(word) == 0xFF ? own->words[word] : blend(*own, word, home_word(offset));
-  return runtime_.policy() == concurrency::stm ? stm_load(offset) : home_word(offset);
-}
-
-std::uint64_t transaction::stm_load(std::uint64_t offset) {
-  line_lock& lock = runtime_.lock_of(offset);
-  for (unsigned tries = 0; tries < patience; ++tries) {
-    const std::uint64_t seen = lock.load(std::memory_order_acquire);
-    if ((seen & 1) != 0) {
-      if (seen >> 1 == log_) return home_word(offset);
-      media::cpu::relax();
-      continue;
-    }
-    const std::uint64_t value = home_word(offset);
-    if (lock.load(std::memory_order_acquire) != seen) continue;
-    if (seen >> 1 > snapshot_) {
-      extend();
-      continue;
-    }
-    if (record_reads_) reads_.push_back({&lock, seen});
-    any_read_ = true;
-    return value;
-  }
-  conflict();
-}
-
 // Moves the snapshot to now if everything read so far is as it was.
 void transaction::extend() {
   const std::uint64_t now = runtime_.state().clock.load(std::memory_order_acquire);
@@ -135,53 +96,21 @@ bool transaction::reads_valid() const noexcept {
 
 void transaction::conflict() { throw restart{}; }
 
-void transaction::acquire(std::uint64_t line) {
-  line_lock& lock = runtime_.lock_of(line);
-  const std::uint64_t mine = std::uint64_t{log_} << 1 | 1;
-  for (unsigned tries = 0; tries < patience; ++tries) {
-    std::uint64_t seen = lock.load(std::memory_order_acquire);
-    if (seen == mine) return;  // another line with the same lock
-    if ((seen & 1) != 0) {
-      media::cpu::relax();
-    } else if (seen >> 1 > snapshot_) {
-      extend();
-    } else {
-      locks_.push_back({&lock, seen});
-      if (lock.compare_exchange_strong(seen, mine, std::memory_order_acq_rel)) return;
-      locks_.pop_back();
-    }
-  }
-  conflict();
-}
-
-written_line& transaction::line_for_store(std::uint64_t line) {
-  if (!writes_.empty() && writes_.lines().back().offset == line) return const_cast<written_line&>(writes_.lines().back());
-  if (written_line* own = writes_.find(line)) return *own;
-  if (runtime_.policy() == concurrency::stm) acquire(line);
-  this_access.filter |= filter_bit(reinterpret_cast<std::uintptr_t>(runtime_.base()) + line);
-  return writes_.add(line);
-}
-
-void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
+// A store that is not for the write set: it goes home, or is refused.
+void transaction::store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
   if (!writing_) throw failure({errc::read_only, "a store inside pool::read; use pool::update to change the pool"});
-  if (in_place_) {
-    const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)), size = static_cast<unsigned>(std::popcount(mask));
-    bits >>= 8 * skip;
-    return store_in_place(offset + skip, &bits, size);
-  }
-  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
-  const unsigned word = static_cast<unsigned>(offset - line_offset) / 8;
-  written_line& line = line_for_store(line_offset);
-  const std::uint64_t counting = spread(mask);
-  line.words[word] = (line.words[word] & ~counting) | (bits & counting);
-  line.mask |= std::uint64_t{mask} << (8 * word);
+  const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)), size = static_cast<unsigned>(std::popcount(mask));
+  bits >>= 8 * skip;
+  store_in_place(offset + skip, &bits, size);
 }
 
 void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsigned size) {
   if (in_place_) return store_in_place(offset, &value, size);
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
-  written_line* line = writes_.find(line_offset);
+  const std::uint64_t bit = filter_bit(this_access.home + line_offset);
+  written_line* line = (filter_ & bit) != 0 ? writes_.find(line_offset) : nullptr;
   if (line == nullptr) line = &writes_.add(line_offset);
+  filter_ |= bit;
   const unsigned at = static_cast<unsigned>(offset - line_offset);
   std::memcpy(reinterpret_cast<char*>(line->words.data()) + at, &value, size);
   line->mask |= (size == 8 ? std::uint64_t{0xFF} : (std::uint64_t{1} << size) - 1) << at;

@@ -76,6 +76,7 @@ class transaction final : public storage::heap::writer {
   [[noreturn]] void conflict();
   written_line& line_for_store(std::uint64_t line);
   bool draw_txid(std::uint64_t& txid);
+  void store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   bool dirty() const noexcept;
   void store_in_place(std::uint64_t offset, const void* bytes, std::size_t size);
   void undo_in_place() noexcept;
@@ -84,6 +85,8 @@ class transaction final : public storage::heap::writer {
   runtime& runtime_;
   const unsigned log_;
   bool writing_ = false;
+  bool stm_ = false;
+  std::uint64_t filter_ = 0;  // has the bit of every line in the write set
   bool ordered_ = false;
   bool record_reads_ = false;
   bool gate_held_ = false;

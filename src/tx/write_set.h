@@ -40,6 +40,7 @@ class write_set {
 
   bool empty() const noexcept { return lines_.empty(); }
   std::span<const written_line> lines() const noexcept { return lines_; }
+  written_line& last() noexcept { return lines_.back(); }
 
   written_line* find(std::uint64_t line) noexcept {
     for (std::size_t at = place(line);; at = (at + 1) & (slots_.size() - 1)) {

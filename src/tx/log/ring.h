@@ -49,7 +49,11 @@ class line_writer {
     const std::uint64_t index = position_ % lines_;
     const bool turned = ((position_ / lines_) & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense);
     format::seal(line_, header_, !turned);
-    media_.stream(ring_ + index * line_size, &line_, line_size);
+    if (base::planted<Media>(base::mutant::log_top_bits)) line_.words[0] &= ~std::uint64_t{0x7F};
+    if (base::planted<Media>(base::mutant::log_first_stored) && header_.first)
+      media_.store(ring_ + index * line_size, &line_, line_size);
+    else
+      media_.stream(ring_ + index * line_size, &line_, line_size);
     ++position_;
     header_.words = 0;
     header_.first = false;
@@ -99,7 +103,7 @@ class ring {
     head_ = position;
     const std::uint64_t word = format::guard(position | flags, file_.header().id, offset_);
     media_.store(file_.base() + offset_, &word, 8);
-    media_.flush(file_.base() + offset_, 8);
+    if (!base::planted<Media>(base::mutant::redo_head_unflushed)) media_.flush(file_.base() + offset_, 8);
   }
   // The same for a ring whose owner may be running, when its head is on media already.
   void cut(std::uint64_t head) noexcept {

@@ -34,7 +34,7 @@ class base_log final : public engine_on<Media> {
     write_commit(l, line);                                                               // 3
     if (!planted<Media>(mutant::base_no_commit_fence) && !this->settled(l)) return false;  // 4: the commit before home changes
     t.begin_home();
-    this->store_home_flushed(l, t, mutant::none);                                        // 5
+    this->store_home_flushed(l, t, mutant::base_last_home_line);                                        // 5
     if (!planted<Media>(mutant::base_no_data_fence) && !this->settled(l)) return false;  // 6: home before the log is cut
     clear_commit(l.media, l);                                                            // 7
     if (!planted<Media>(mutant::base_no_truncate_fence) && !this->settled(l)) return false;  // 8: the cut before locks go
@@ -58,7 +58,7 @@ class base_log final : public engine_on<Media> {
       if (!replayed) return replayed;
       newest = std::max(newest, r.txid);
     }
-    this->control_.fence();  // home before the logs are cut
+    if (!base::planted<Media>(base::mutant::base_recover_unfenced)) this->control_.fence();  // home before the logs are cut
     clear_all();
     this->state_.clock.store(newest);
     return this->check_medium();
@@ -100,6 +100,7 @@ class base_log final : public engine_on<Media> {
   }
   void write_commit(typename engine_on<Media>::lane& l, const commit_line& line) {
     std::byte* const to = commit_bytes(l);
+    if (base::planted<Media>(base::mutant::base_word_first)) l.media.store(to, &line.txid, 8);
     for (const std::uint64_t* field : {&line.offset, &line.words, &line.checksum}) l.media.store(to + (reinterpret_cast<const std::byte*>(field) - reinterpret_cast<const std::byte*>(&line)), field, 8);
     l.media.store(to, &line.txid, 8);
     l.media.flush(to, sizeof line);

@@ -24,10 +24,10 @@ class redo final : public torn_bit_engine<Media> {
     using base::planted;
     auto& l = this->lanes_[t.log()];
     this->append(l, format::record_kind::redo, txid, t, [](std::uint64_t, std::uint64_t value) { return value; });  // 1
-    if (planted<Media>(mutant::redo_truncate_first)) l.log.write_head(l.log.tail() + 1);
     if (!planted<Media>(mutant::redo_no_log_fence) && !this->settled(l)) return false;  // 2: the log is durable before home changes
     l.log.publish();
     t.begin_home();
+    if (planted<Media>(mutant::redo_truncate_first)) l.log.write_head(l.log.tail());
     this->store_home_flushed(l, t, mutant::redo_last_home_line);                         // 3
     if (!planted<Media>(mutant::redo_no_data_fence) && !this->settled(l)) return false;  // 4: home is durable before the log is cut
     l.log.write_head(l.log.tail());                                                      // 5

@@ -6,6 +6,7 @@
 #include <media/cpu.h>
 #include <tx/engine_on.h>
 #include <tx/log/line_set.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <thread>
@@ -73,12 +74,11 @@ class redo_async final : public torn_bit_engine<Media> {
     if (planted<Media>(mutant::async_last_home_line)) lines_.drop_last();
     for (std::uint64_t line : lines_.all()) this->control_.flush(this->state_.file.at(line), line_size);  // T3
     if (!planted<Media>(mutant::async_no_data_fence)) this->control_.fence();  // home is durable before the watermark moves
-    this->write_word(format::watermark_offset, through);                       // T4
+    this->write_word(format::watermark_offset, through + planted<Media>(mutant::async_mark_ahead));  // T4
     if (!planted<Media>(mutant::async_no_mark_fence)) this->control_.fence();  // the watermark is durable before any head moves
     for (std::size_t i = 0; i < heads.size(); ++i)                             // T5
       if (heads[i] != this->lanes_[i].log.head()) this->write_word(this->log_offset(this->lanes_[i]), heads[i]);
-    if (planted<Media>(mutant::async_reuse_early)) release(heads);
-    this->control_.fence();  // heads are durable before their lines are written again
+    if (!planted<Media>(mutant::async_no_head_fence)) this->control_.fence();  // heads are durable before their lines are written again
     release(heads);          // T6
     ++this->truncations_;
     (void)this->check_medium();
@@ -93,7 +93,7 @@ class redo_async final : public torn_bit_engine<Media> {
       const auto whole = l.log.read(next, record_);
       base::check(whole && *whole, "a log record of this session cannot be read back");
       if (record_.txid > through) break;
-      if (!base::planted<Media>(base::mutant::async_own_log_only) || &l == &this->lanes_.front())
+      if (!base::planted<Media>(base::mutant::async_first_log_only) || &l == &this->lanes_.front())
         (void)for_each_stored_run(this->state_.file, record_.payload, [&](format::run_head head, const std::uint64_t*) {
           for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) lines_.add(line * line_size);
         });
@@ -124,6 +124,7 @@ class redo_async final : public torn_bit_engine<Media> {
   }
   void stop() {
     if (!background_.joinable()) return;
+    if (opener_ != ::getpid()) return background_.detach();  // a child of fork has no such thread
     stopping_.store(true);
     wanted_.store(true);
     wanted_.notify_one();
@@ -134,6 +135,7 @@ class redo_async final : public torn_bit_engine<Media> {
   line_set lines_;     // truncate's, kept for their memory
   log_record record_;
   std::thread background_;
+  const pid_t opener_ = ::getpid();
   std::atomic<bool> wanted_{false}, stopping_{false};
 };
 

@@ -31,6 +31,7 @@ class undo final : public torn_bit_engine<Media> {
     if (!planted<Media>(mutant::undo_no_log_fence) && !this->settled(l)) return false;   // 2: old values are durable before home changes
     l.log.publish();
     t.begin_home();
+    if (planted<Media>(mutant::undo_truncate_first)) l.log.write_head(l.log.tail());
     this->store_home_flushed(l, t, mutant::undo_last_home_line);                         // 3
     if (!planted<Media>(mutant::undo_no_data_fence) && !this->settled(l)) return false;  // 4: home is durable before the log is cut
     l.log.write_head(l.log.tail());                                                      // 5: committed when this is durable

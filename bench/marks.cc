@@ -1,0 +1,233 @@
+// Each mark is one interleaved comparison, or a short measurement of its own.
+#include <bench/compare.h>
+#include <bench/marks.h>
+#include <explore/explorer.h>
+#include <fmt/format.h>
+#include <stele/array.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+
+namespace stele::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+const row* row_of(const report& r, std::string_view system) {
+  const auto found = std::ranges::find(r.rows, system, &row::system);
+  return found == r.rows.end() ? nullptr : &*found;
+}
+
+struct against_rival {
+  const char* workload;
+  std::size_t value_size, operations;
+  double mark;
+};
+constexpr against_rival rival_marks[] = {{"sps", 8, 1, 2}, {"sps", 64, 1, 1.5}, {"sps", 8, 8, 6}, {"hash", 8, 1, 2}, {"rbtree", 8, 1, 2}};
+
+result<report> compared(const marks_options& o, const against_rival& m, unsigned threads, concurrency policy, std::vector<std::string> mechanisms, std::vector<std::string> rivals) {
+  comparison c;
+  c.what.workload = m.workload;
+  c.what.parameters.value_size = m.value_size;
+  c.what.ops_per_tx = m.operations;
+  c.what.threads = threads;
+  c.what.policy = policy;
+  c.what.dir = o.dir;
+  c.mechanisms = std::move(mechanisms);
+  c.rivals = std::move(rivals);
+  c.runs = o.runs;
+  c.seconds = o.seconds;
+  c.limits = true;
+  c.cancelled = o.cancelled;
+  return compare(c);
+}
+
+// Redo, sync or async, over libpmemobj.
+result<> beside_libpmemobj(const marks_options& o, std::vector<figure>& figures) {
+  const auto rivals = rival_names();
+  if (std::ranges::find(rivals, "libpmemobj") == rivals.end()) return {};
+  for (const against_rival& m : rival_marks) {
+    const std::string what = fmt::format("{} {} B x {}, redo over libpmemobj", m.workload, m.value_size, m.operations);
+    o.progress(what);
+    const auto r = compared(o, m, 1, concurrency::single_writer, {"redo", "redo-async"}, {"libpmemobj"});
+    if (!r) return std::unexpected(r.error());
+    const row *sync = row_of(*r, "redo"), *async = row_of(*r, "redo-async"), *rival = row_of(*r, "libpmemobj");
+    if (sync == nullptr || async == nullptr || rival == nullptr) continue;
+    const row* best = sync->tx_per_s.median > async->tx_per_s.median ? sync : async;
+    figures.push_back({what, "x", m.mark, best->tx_per_s.median / rival->tx_per_s.median, false,
+                       fmt::format("{} {:.0f} tx/s, {:.2f} fences, {:.1f} lines a tx; libpmemobj {:.0f} tx/s; single_writer", best->system, best->tx_per_s.median,
+                                   best->fences_per_tx.value_or(0), best->lines_per_tx.value_or(0), rival->tx_per_s.median)});
+  }
+  return {};
+}
+
+result<> two_threads(const marks_options& o, std::vector<figure>& figures) {
+  o.progress("hash with two threads");
+  std::vector<double> ratios;
+  std::string detail;
+  for (unsigned run = 0; run < 3; ++run) {
+    const auto one = compared(o, rival_marks[3], 1, concurrency::stm, {"redo", "redo-async"}, {});
+    if (!one) return std::unexpected(one.error());
+    const auto two = compared(o, rival_marks[3], 2, concurrency::stm, {"redo", "redo-async"}, {});
+    if (!two) return std::unexpected(two.error());
+    auto best = [](const report& r) { return std::max(row_of(r, "redo")->tx_per_s.median, row_of(r, "redo-async")->tx_per_s.median); };
+    ratios.push_back(best(*two) / best(*one));
+    detail = fmt::format("stm, redo: {:.0f} over {:.0f} tx/s; redo-async: {:.0f} over {:.0f}", row_of(*two, "redo")->tx_per_s.median, row_of(*one, "redo")->tx_per_s.median,
+                         row_of(*two, "redo-async")->tx_per_s.median, row_of(*one, "redo-async")->tx_per_s.median);
+  }
+  figures.push_back({"hash 8 B, two threads over one", "x", 1.6, median(ratios), false, detail});
+  return {};
+}
+
+result<> beside_volatile(const marks_options& o, std::vector<figure>& figures) {
+  for (const against_rival& m : {rival_marks[0], rival_marks[3], rival_marks[4]}) {
+    const std::string what = fmt::format("{} 8 B x 1, none over ordinary memory", m.workload);
+    o.progress(what);
+    const auto r = compared(o, m, 1, concurrency::single_writer, {"none"}, {});
+    if (!r) return std::unexpected(r.error());
+    const row *none = row_of(*r, "none"), *ordinary = row_of(*r, "volatile");
+    if (none == nullptr || ordinary == nullptr) continue;
+    figures.push_back({what, "x", 0.6, none->tx_per_s.median / ordinary->tx_per_s.median, false, fmt::format("{:.0f} over {:.0f} tx/s; single_writer", none->tx_per_s.median, ordinary->tx_per_s.median)});
+  }
+  return {};
+}
+
+struct numbers {
+  field<field<std::uint64_t>*> values;
+};
+constexpr std::size_t number_count = 1024;
+
+// Nanoseconds to load a field in a read transaction: a sum over values that the cache holds.
+result<> field_reads(const marks_options& o, std::vector<figure>& figures) {
+  o.progress("a field read");
+  for (const auto& [policy, name] : {std::pair{concurrency::single_writer, "single_writer"}, std::pair{concurrency::stm, "stm"}}) {
+    const std::string path = fmt::format("{}/reads-{}.stele", o.dir, getpid());
+    auto p = pool<numbers>::open(path, {.create_size = std::size_t{4} << 20, .media = "adr", .policy = policy});
+    std::filesystem::remove(path);
+    if (!p) return std::unexpected(p.error());
+    if (auto made = p->update([](numbers& n) { n.values = make_array<field<std::uint64_t>>(number_count); }); !made) return made;
+    std::vector<double> ns;
+    for (unsigned run = 0; run < o.runs; ++run) {
+      const auto begin = clock::now();
+      std::uint64_t sum = 0;
+      auto done = p->read([&](const numbers& n) {
+        const auto* values = n.values.load();
+        for (unsigned rep = 0; rep < 2000; ++rep)
+          for (std::size_t i = 0; i < number_count; ++i) sum += values[i];
+      });
+      if (!done || sum != 0) return std::unexpected(error{errc::corrupt, "zeroed values do not sum to zero"});
+      ns.push_back(seconds_since(begin) * 1e9 / (2000.0 * number_count));
+    }
+    figures.push_back({fmt::format("a field read, {}", name), "ns", 3, median(ns), true, "1024 values in the cache, one read transaction of 2 million loads"});
+  }
+  return {};
+}
+
+result<double> transactions_per_s(const std::string& pool, const std::string& tape, double seconds) {
+  auto w = workloads::make_workload("sps", {.keys = 4096});
+  if (!w) return std::unexpected(w.error());
+  auto handle = detail::pool_handle::open(pool, {.create_size = std::size_t{8} << 20, .mechanism = "redo-async", .media = "adr", .policy = concurrency::single_writer, .tape = tape}, (*w)->root_size());
+  std::filesystem::remove(pool);
+  if (!handle) return std::unexpected(handle.error());
+  (*w)->attach(std::move(*handle));
+  if (auto filled = (*w)->set_up(); !filled) return std::unexpected(filled.error());
+  base::rng random(1);
+  std::uint64_t done = 0;
+  const auto begin = clock::now();
+  for (; done % 64 != 0 || seconds_since(begin) < seconds; ++done) {
+    const auto op = (*w)->draw(random);
+    if (auto applied = (*w)->apply({&op, 1}); !applied) return std::unexpected(applied.error());
+  }
+  const double rate = static_cast<double>(done) / seconds_since(begin);
+  (*w)->detach();
+  return rate;
+}
+
+result<> tape_cost(const marks_options& o, std::vector<figure>& figures) {
+  o.progress("recording a tape");
+  const std::string pool = fmt::format("{}/taped-{}.stele", o.dir, getpid()), tape = fmt::format("{}/marks-{}.tape", o.dir, getpid());
+  std::vector<double> ratios;
+  for (unsigned run = 0; run < o.runs; ++run) {
+    const auto plain = transactions_per_s(pool, "", o.seconds), taped = transactions_per_s(pool, tape, o.seconds);
+    std::filesystem::remove(tape);
+    if (!plain) return std::unexpected(plain.error());
+    if (!taped) return std::unexpected(taped.error());
+    ratios.push_back(*plain / *taped);
+  }
+  figures.push_back({"slower by a tape, sps 8 B x 1", "x", 5, median(ratios), true, "redo-async, every store with its bytes, onto a file in memory"});
+  return {};
+}
+
+// A process fills about 1 MB of log in a 1 GiB pool and is killed.
+void die_with_a_full_log(const std::string& path, int ready) {
+  auto p = pool<numbers>::open(path, {.create_size = std::size_t{1} << 30, .mechanism = "redo-async", .media = "adr", .log_size = std::size_t{4} << 20, .log_count = 4, .background = false});
+  bool ok = p && p->update([](numbers& n) { n.values = make_array<field<std::uint64_t>>(number_count); });
+  const std::uint64_t before = ok ? p->counters().streamed_bytes : 0;
+  for (std::uint64_t i = 0; ok && p->counters().streamed_bytes < before + 1'000'000; ++i)
+    ok = p->update([&](numbers& n) { n.values.load()[i * 7 % number_count] = i; }).has_value();
+  [[maybe_unused]] const auto said = ::write(ready, &ok, sizeof ok);
+  ::kill(::getpid(), SIGKILL);
+}
+
+result<> recovery_time(const marks_options& o, std::vector<figure>& figures) {
+  o.progress("recovery of a 1 GiB pool");
+  std::vector<double> ms;
+  for (unsigned run = 0; run < 3; ++run) {
+    const std::string path = fmt::format("{}/recovery-{}.stele", o.dir, getpid());
+    int ends[2];
+    if (::pipe(ends) != 0) return std::unexpected(error{errc::io, "cannot make a pipe"});
+    const pid_t child = ::fork();
+    if (child == 0) die_with_a_full_log(path, ends[1]);
+    ::close(ends[1]);
+    bool ok = false;
+    ok = ::read(ends[0], &ok, sizeof ok) == sizeof ok && ok;
+    ::close(ends[0]);
+    ::waitpid(child, nullptr, 0);
+    const auto begin = clock::now();
+    auto p = pool<numbers>::open(path, {.media = "adr"});
+    ms.push_back(seconds_since(begin) * 1e3);
+    std::filesystem::remove(path);
+    if (!ok || !p) return std::unexpected(!p ? p.error() : error{errc::io, "the process that was to be killed failed before"});
+  }
+  figures.push_back({"open a 1 GiB pool after kill -9, 1 MB of log", "ms", 200, median(ms), true, "redo-async, adr on tmpfs: map, recover, read the chunk table"});
+  return {};
+}
+
+result<> explorer_rate(const marks_options& o, std::vector<figure>& figures) {
+  o.progress("the explorer");
+  std::vector<double> rates;
+  std::string detail;
+  for (unsigned run = 0; run < 3; ++run) {
+    const auto found = explore::explore({.mechanism = "redo-async", .workload = "hash", .pool_size = 65536, .operations = 150, .seed = run + 1}, {.recovery_depth = 1, .cancelled = o.cancelled, .progress = {}});
+    if (!found) return std::unexpected(found.error());
+    if (!found->violations.empty()) return std::unexpected(error{errc::corrupt, found->violations.front().what});
+    rates.push_back(found->states_per_s());
+    detail = fmt::format("redo-async on hash: {} crash states built, {} of them different and each recovered, {} judged after recovery", found->states, found->distinct, found->recovered);
+  }
+  figures.push_back({"explorer, 64 KiB pools, one core", "states/s", 100'000, median(rates), false, detail});
+  return {};
+}
+
+}  // namespace
+
+result<std::vector<figure>> measure_marks(const marks_options& o) {
+  std::vector<figure> figures;
+  for (auto* part : {beside_libpmemobj, two_threads, beside_volatile, field_reads, tape_cost, recovery_time, explorer_rate}) {
+    if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
+    if (auto measured = part(o, figures); !measured) return std::unexpected(measured.error());
+  }
+  return figures;
+}
+
+}  // namespace stele::bench

@@ -1,0 +1,32 @@
+// The figures that the project has set itself, each measured beside what it is relative to: `stele bench all`.
+#pragma once
+
+#include <stele/error.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace stele::bench {
+
+// One figure: at least (or, for costs, at most) `mark`.
+struct figure {
+  std::string what, unit;
+  double mark = 0, measured = 0;
+  bool at_most = false;
+  std::string detail;  // how it was measured
+  bool met() const noexcept { return at_most ? measured <= mark : measured >= mark; }
+};
+
+struct marks_options {
+  std::string dir = "/dev/shm";
+  unsigned runs = 5;
+  double seconds = 0.5;
+  std::function<void(const std::string&)> progress = [](const std::string&) {};
+  std::function<bool()> cancelled = [] { return false; };
+};
+
+// Errors: cancelled, and those of what is measured. A figure whose rival is not built in is left out.
+result<std::vector<figure>> measure_marks(const marks_options& o);
+
+}  // namespace stele::bench

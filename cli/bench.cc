@@ -1,0 +1,98 @@
+// stele bench media|all: the machine's own limits, and the project's marks beside what was measured.
+#include <bench/machine.h>
+#include <bench/marks.h>
+#include <cli/command.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace stele::cli {
+namespace {
+
+struct options {
+  std::string dir, file_dir = ".", json;
+  unsigned runs = 5;
+  double seconds = 0.5;
+};
+
+std::string memory_dir(const options& o) {
+  const std::string dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+  if (!std::filesystem::is_directory(dir)) fail(fmt::format("--dir {} is not a directory", dir));
+  return dir;
+}
+
+void media(const options& o) {
+  const auto m = bench::measure_machine(memory_dir(o), o.file_dir, o.runs);
+  if (!m) fail(m.error());
+  if (o.json != "-") {
+    fmt::print("memory in {}, {}; medians of {} runs, one thread\n", memory_dir(o), m->write_back, o.runs);
+    fmt::print("  {:<44} {:>9.1f} ns\n", "one streamed line, fence", m->streamed_line_fence_ns);
+    for (const auto& [k, ns] : m->lines_fence_ns) fmt::print("  {:<44} {:>9.1f} ns\n", fmt::format("{} random line{} stored and flushed, fence", k, k == 1 ? "" : "s"), ns);
+    fmt::print("  {:<44} {:>9.1f} ns\n", "fence with nothing to order", m->empty_fence_ns);
+    fmt::print("  {:<44} {:>9.2f} GB/s\n", "streaming 64 MiB", m->stream_gb_per_s);
+    fmt::print("  {:<44} {:>9.2f} GB/s\n", "storing and flushing 64 MiB", m->flush_gb_per_s);
+    fmt::print("device below {}\n", o.file_dir);
+    fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, fdatasync", m->synced_block_ns / 1e3, 1e9 / m->synced_block_ns);
+    if (m->direct_block_ns != 0) fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, O_DIRECT and O_DSYNC", m->direct_block_ns / 1e3, 1e9 / m->direct_block_ns);
+  }
+  if (o.json.empty()) return;
+  nlohmann::json j{{"write_back", m->write_back},
+                   {"streamed_line_fence_ns", m->streamed_line_fence_ns},
+                   {"flushed_line_fence_ns", m->flushed_line_fence_ns},
+                   {"empty_fence_ns", m->empty_fence_ns},
+                   {"stream_gb_per_s", m->stream_gb_per_s},
+                   {"flush_gb_per_s", m->flush_gb_per_s},
+                   {"synced_block_ns", m->synced_block_ns},
+                   {"direct_block_ns", m->direct_block_ns}};
+  for (const auto& [k, ns] : m->lines_fence_ns) j["lines_fence_ns"][std::to_string(k)] = ns;
+  write_json(o.json, j);
+}
+
+void all(const options& o) {
+  media(options{o.dir, o.file_dir, "", o.runs, o.seconds});
+  bench::marks_options m;
+  m.dir = memory_dir(o);
+  m.runs = o.runs;
+  m.seconds = o.seconds;
+  m.cancelled = interrupted;
+  if (isatty(STDERR_FILENO) != 0) m.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{} ...", what); };
+  const auto figures = bench::measure_marks(m);
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  if (!figures) fail(figures.error());
+  fmt::print("\n{:<46} {:>14} {:>14}\n", "figure", "mark", "measured");
+  nlohmann::json j = nlohmann::json::array();
+  for (const bench::figure& f : *figures) {
+    const bool count = f.unit == "states/s";
+    const std::string mark = count ? fmt::format("{} {:.0f}", f.at_most ? "<=" : ">=", f.mark) : fmt::format("{} {:g} {}", f.at_most ? "<=" : ">=", f.mark, f.unit);
+    const std::string measured = count ? fmt::format("{:.0f}", f.measured) : fmt::format("{:.2f} {}", f.measured, f.unit);
+    fmt::print("{:<46} {:>14} {:>14}  {:<6} {}\n", f.what, mark, measured, f.met() ? "met" : "SHORT", f.detail);
+    j.push_back({{"figure", f.what}, {"unit", f.unit}, {"mark", f.mark}, {"at_most", f.at_most}, {"measured", f.measured}, {"met", f.met()}, {"detail", f.detail}});
+  }
+  if (!o.json.empty()) write_json(o.json, j);
+}
+
+CLI::App* add(CLI::App& group, const char* name, const char* what, const std::shared_ptr<options>& o) {
+  CLI::App* command = group.add_subcommand(name, what);
+  command->add_option("--dir", o->dir, "where memory is mapped; default /dev/shm");
+  command->add_option("--file-dir", o->file_dir, "a directory on the device to measure")->capture_default_str()->check(CLI::ExistingDirectory);
+  command->add_option("--runs", o->runs, "medians of so many runs")->capture_default_str()->check(CLI::Range(1, 1000));
+  command->add_option("--json", o->json, "write the figures to FILE; - is standard output");
+  return command;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  CLI::App* group = app.add_subcommand("bench", "what this machine can do, and what Stele does with it");
+  group->require_subcommand(1);
+  add(*group, "media", "the costs of lines, fences and syncs here", o)->callback([o] { media(*o); });
+  CLI::App* marks = add(*group, "all", "every figure that the project has set itself, measured", o);
+  marks->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
+  marks->callback([o] { all(*o); });
+}
+
+}  // namespace stele::cli

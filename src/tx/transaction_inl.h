@@ -1,0 +1,92 @@
+// The loads and stores of a running transaction: what every field access of an update comes to.
+#pragma once
+
+#include <media/cpu.h>
+#include <tx/runtime.h>
+
+namespace stele::detail {
+
+inline constexpr unsigned patience = 128;  // looks at a locked line before giving up on it
+
+inline std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) noexcept {
+  const std::uint64_t bits = spread(line.word_mask(word));
+  return (line.words[word] & bits) | (below & ~bits);
+}
+
+inline std::uint64_t transaction::home_word(std::uint64_t offset) const noexcept {
+  return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(runtime_.base() + offset + runtime_.home_delta()), __ATOMIC_ACQUIRE);
+}
+
+inline std::uint64_t transaction::load_word(std::uint64_t offset) {
+  const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
+  const unsigned word = static_cast<unsigned>(offset - line) / 8;
+  if ((filter_ & filter_bit(this_access.home + line)) != 0)
+    if (const written_line* own = writes_.find(line); own != nullptr && own->word_mask(word) != 0)
+      return own->word_mask(word) == 0xFF ? own->words[word] : blend(*own, word, home_word(offset));
+  return stm_ ? stm_load(offset) : home_word(offset);
+}
+
+inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
+  line_lock& lock = runtime_.lock_of(offset);
+  for (unsigned tries = 0; tries < patience; ++tries) {
+    const std::uint64_t seen = lock.load(std::memory_order_acquire);
+    if ((seen & 1) != 0) {
+      if (seen >> 1 == log_) return home_word(offset);
+      media::cpu::relax();
+      continue;
+    }
+    const std::uint64_t value = home_word(offset);
+    if (lock.load(std::memory_order_acquire) != seen) continue;
+    if (seen >> 1 > snapshot_) {
+      extend();
+      continue;
+    }
+    if (record_reads_) reads_.push_back({&lock, seen});
+    any_read_ = true;
+    return value;
+  }
+  conflict();
+}
+
+inline void transaction::acquire(std::uint64_t line) {
+  line_lock& lock = runtime_.lock_of(line);
+  const std::uint64_t mine = std::uint64_t{log_} << 1 | 1;
+  for (unsigned tries = 0; tries < patience; ++tries) {
+    std::uint64_t seen = lock.load(std::memory_order_acquire);
+    if (seen == mine) return;  // another line with the same lock
+    if ((seen & 1) != 0) {
+      media::cpu::relax();
+    } else if (seen >> 1 > snapshot_) {
+      extend();
+    } else {
+      locks_.push_back({&lock, seen});
+      if (lock.compare_exchange_strong(seen, mine, std::memory_order_acq_rel)) return;
+      locks_.pop_back();
+    }
+  }
+  conflict();
+}
+
+inline written_line& transaction::line_for_store(std::uint64_t line) {
+  if (!writes_.empty() && writes_.last().offset == line) return writes_.last();
+  const std::uint64_t bit = filter_bit(this_access.home + line);
+  if ((filter_ & bit) != 0)
+    if (written_line* own = writes_.find(line)) return *own;
+  if (stm_) acquire(line);
+  filter_ |= bit;
+  this_access.filter |= bit;
+  return writes_.add(line);
+}
+
+inline void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
+  if (!writing_ || in_place_) [[unlikely]]
+    return store_otherwise(offset, bits, mask);
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
+  const unsigned word = static_cast<unsigned>(offset - line_offset) / 8;
+  written_line& line = line_for_store(line_offset);
+  const std::uint64_t counting = spread(mask);
+  line.words[word] = (line.words[word] & ~counting) | (bits & counting);
+  line.mask |= std::uint64_t{mask} << (8 * word);
+}
+
+}  // namespace stele::detail
