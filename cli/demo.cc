@@ -28,7 +28,10 @@ struct options {
 
 double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
 
-void step(int number, const std::string& what) { fmt::print("\n{} {}\n", fmt::format(fmt::emphasis::bold, " {} ", number), what); }
+// Bold where somebody looks.
+std::string strong(const std::string& text) { return isatty(STDOUT_FILENO) != 0 ? fmt::format(fmt::emphasis::bold, "{}", text) : text; }
+
+void step(int number, const std::string& what) { fmt::print("\n{}  {}\n", strong(fmt::format("{}", number)), what); }
 
 // Blue for done, grey for not: one character a 1/40.
 std::string bar(double share) {
@@ -102,7 +105,7 @@ void run(options& o) {
   const std::string pool = fmt::format("{}/demo-{}.stele", o.dir, ::getpid());
   const std::unique_ptr<const std::string, void (*)(const std::string*)> cleanup(&pool, [](const std::string* p) { std::filesystem::remove(*p); });
   nlohmann::json out;
-  fmt::print("{}\n", fmt::format(fmt::emphasis::bold, "Stele: an index that survives kill -9"));
+  fmt::print("{}\n", strong("Stele: an index that survives kill -9"));
 
   const auto t = read_text(o.input);
   if (!t) fail(t.error());

@@ -27,7 +27,18 @@ class explorer {
  private:
   void explore_tape(std::span<const std::byte> tape, const hashed_image& start, timeline& t, std::uint64_t position, unsigned level);
   void visit_point(scene& s, timeline& t, unsigned level);
-  void visit_state(scene& s, timeline& t, unsigned level, unsigned& samples);
+  // How many more recoveries are recorded at a crash point: of states that recovery has to repair, and of those
+  // that it makes something new of.
+  struct allowance {
+    unsigned replayed, fresh;
+    bool take(const judge::answer& a) noexcept {
+      unsigned& left = a.replayed ? replayed : fresh;
+      if (left == 0 || !(a.replayed || a.new_recovered)) return false;
+      --left;
+      return true;
+    }
+  };
+  void visit_state(scene& s, timeline& t, unsigned level, allowance& left);
   void descend(scene& s, timeline& t, std::uint64_t position, unsigned level);
   void report(std::string what);
   bool check_answer(scene& s, timeline& t, const verdict& v);
@@ -88,26 +99,26 @@ void explorer::visit_point(scene& s, timeline& t, unsigned level) {
   path_[level].point = s.point;
   path_[level].chosen.assign(lines.size(), 0);
   std::vector<std::uint64_t> next(lines.size());
-  unsigned samples = level == 0 ? settings_.recovery_samples : random_.below(16) == 0;
+  const unsigned samples = level == 0 ? settings_.recovery_samples : random_.below(16) == 0;
+  allowance left{samples, samples};
   for (std::uint64_t k = 0; k < all.count() && !done(); ++k) {
     all.select(k, next);
     auto& now = path_[level].chosen;
     for (std::size_t i = 0; i < lines.size(); ++i)
       if (next[i] != now[i]) s.choose(lines[i], now[i] = next[i]);
-    visit_state(s, t, level, samples);
+    visit_state(s, t, level, left);
   }
   for (std::uint32_t line : lines) s.unchoose(line);
   if (!done() && std::memcmp(s.work.data(), s.settled.data(), s.work.size()) != 0) report("something was stored to the pool past the medium");
   tell_progress();
 }
 
-void explorer::visit_state(scene& s, timeline& t, unsigned level, unsigned& samples) {
+void explorer::visit_state(scene& s, timeline& t, unsigned level, allowance& left) {
   ++found_.states;
   const judge::answer a = s.judging.ask(t);
   found_.distinct += a.new_state;
   if (!check_answer(s, t, s.judging.of(a))) return;
-  if (!a.new_recovered || samples == 0 || level + 1 >= settings_.recovery_depth) return;
-  --samples;
+  if (level + 1 >= settings_.recovery_depth || !left.take(a)) return;
   descend(s, t, static_cast<std::uint64_t>(t.find(s.judging.of(a).digest)), level);
   path_.resize(level + 1);
 }
@@ -135,7 +146,7 @@ void explorer::descend(scene& s, timeline& t, std::uint64_t position, unsigned l
   timeline after = subject_.branch(t, position, count);
   ++found_.recoveries;
   path_.push_back({0, {}, count});
-  const auto tape = subject_.record_recovery(image, position, subject_.continuation(t, position), count);
+  const auto tape = subject_.record_recovery(image, after, position);
   if (tape) return explore_tape(*tape, start, after, position, level + 1);
   path_.pop_back();
   report("using the recovered pool fails: " + tape.error().message);

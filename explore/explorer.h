@@ -21,7 +21,7 @@ struct settings {
   std::uint64_t bound = 4096;           // states a crash point; more are sampled
   unsigned recovery_depth = 2;          // 1: crashes in the run only; n: in n - 1 recoveries on top of it
   std::uint64_t recovery_bound = 48;    // states a crash point of a recovery
-  unsigned recovery_samples = 1;        // recoveries recorded a crash point
+  unsigned recovery_samples = 1;        // recoveries recorded a crash point, of each of two kinds
   std::size_t recovery_operations = 2;  // operations after a recorded recovery
   std::size_t most_violations = 8;      // then the run ends
   std::function<bool()> cancelled;

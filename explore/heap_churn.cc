@@ -22,8 +22,8 @@ std::size_t words_for(std::uint64_t slot, std::uint64_t seed) {
   return slot < small_slots ? small[base::mix(seed) % small.size()] : large[base::mix(seed) % large.size()];
 }
 
-// Every word of a short block is filled, of a long one every 64th and the last.
-constexpr bool filled(std::size_t i, std::size_t words) { return words <= 40 || i % 64 == 0 || i + 1 == words; }
+// Every word of a short block is filled, and of one whose record outgrows the ring; of others every 64th and the last.
+constexpr bool filled(std::size_t i, std::size_t words) { return words <= 40 || words == 512 || i % 64 == 0 || i + 1 == words; }
 std::uint64_t word_at(std::uint64_t seed, std::size_t i) { return base::mix(seed ^ (i + 1)); }
 
 std::uint64_t digest_of(std::uint64_t slot, std::uint64_t seed, std::uint64_t content) { return base::mix(base::mix(slot + 1) ^ seed) + content; }

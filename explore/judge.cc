@@ -32,10 +32,10 @@ std::uint32_t judge::remember(verdict v) {
 }
 
 judge::answer judge::ask(timeline& t) {
-  if (const auto seen = experience_.states.find(work_.sum().all)) return {*seen, false, false};
+  if (const auto seen = experience_.states.find(work_.sum().all)) return {*seen};
   still_alive();
-  answer a{0, true, false};
-  a.verdict = recover_and_judge(t, a.new_recovered);
+  answer a{0, true};
+  a.verdict = recover_and_judge(t, a);
   view_.undo();
   experience_.states.add(work_.sum().all, a.verdict);
   return a;
@@ -46,11 +46,19 @@ result<> judge::recover() {
   return detail::recover_if_open(recoverer_, media_);
 }
 
-std::uint32_t judge::recover_and_judge(timeline& t, bool& new_recovered) {
+bool judge::home_changed() const {
+  const std::size_t home = recoverer_.file.header().home_offset / line_size;
+  for (std::size_t i = 0; i < view_.written.size(); ++i)
+    if (view_.written[i] >= home && std::memcmp(work_.line(view_.written[i]), view_.before.data() + i * line_size, line_size) != 0) return true;
+  return false;
+}
+
+std::uint32_t judge::recover_and_judge(timeline& t, answer& a) {
   if (auto recovered = recover(); !recovered) return remember({"recovery fails: " + recovered.error().message});
+  a.replayed = home_changed();
   const signature once = work_.with(view_.written);
   if (const auto seen = experience_.recovered.find(once.all)) return *seen;
-  new_recovered = true;
+  a.new_recovered = true;
   std::uint32_t v;
   if (auto again = recover(); !again) {
     v = remember({"recovering a recovered pool fails: " + again.error().message});
@@ -68,8 +76,8 @@ std::uint32_t judge::recover_and_judge(timeline& t, bool& new_recovered) {
 
 verdict judge::use(timeline& t) try {
   if (auto opened = subject_.open(work_, media_); !opened) return {"the recovered pool does not open: " + opened.error().message};
+  const attached here(subject_.workload());
   const auto digest = try_out(t);
-  subject_.workload().detach();
   if (!digest) return {digest.error().message};
   return {"", *digest};
 } catch (const failure& f) {

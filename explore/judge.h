@@ -28,7 +28,9 @@ class judge {
  public:
   struct answer {
     std::uint32_t verdict;
-    bool new_state, new_recovered;
+    bool new_state = false;
+    bool new_recovered = false;  // what recovery made of it had not been seen
+    bool replayed = false;       // recovery changed home; told of new states only
   };
 
   // `work` holds the states to be judged; it is as it was after each.
@@ -40,7 +42,8 @@ class judge {
 
  private:
   std::uint32_t remember(verdict v);
-  std::uint32_t recover_and_judge(timeline& t, bool& new_recovered);
+  std::uint32_t recover_and_judge(timeline& t, answer& a);
+  bool home_changed() const;
   result<> recover();
   verdict use(timeline& t);
   result<std::uint64_t> try_out(timeline& t);

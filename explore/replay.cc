@@ -160,7 +160,7 @@ result<> replayer::run(const replay_line& l, replayed& r) {
     image.assign(start);
     const std::size_t count = l.crashes[i + 1].operations;
     timeline after = subject_.branch(t, position, count);
-    tape = subject_.record_recovery(image, position, subject_.continuation(t, position), count);
+    tape = subject_.record_recovery(image, after, position);
     if (!tape) {
       r.problem = "using the recovered pool fails: " + tape.error().message;
       break;

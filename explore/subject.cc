@@ -57,9 +57,9 @@ result<> subject::prepare() {
   start_ = std::make_unique<hashed_image>(blank());
   media::image_view view(start_->data(), start_->size());
   if (auto opened = open(*start_, {.what = kind::image, .image = &view, .background = false}); !opened) return opened;
+  const attached here(*workload_);
   if (auto filled = workload_->set_up(); !filled) return filled;
   if (auto closed = workload_->core().close(); !closed) return closed;
-  workload_->detach();
   start_->rehash();
   return {};
 }
@@ -83,51 +83,49 @@ result<std::vector<std::byte>> subject::record(timeline& what) {
   image.assign(*start_);
   base::rng random(plan_.seed);
   for (std::uint64_t i = 0; i < plan_.operations; ++i) what.operations.push_back(workload_->draw(random));
-  std::vector<bool> applied(what.operations.size());
-  auto tape = record_on(image, what.operations, 0, plan_.threads, applied);
-  const auto model = workload_->make_model();
-  what.digests.push_back(model->digest());
-  for (std::size_t i = 0; i < what.operations.size(); ++i) {
-    if (!applied[i]) what.operations[i].what = operation::kind::read;
-    model->apply(what.operations[i]);
-    what.digests.push_back(model->digest());
-  }
-  return tape;
+  return record_on(image, what, 0, plan_.threads);
 }
 
-result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, std::uint64_t position, const timeline::further& next, std::size_t count) {
-  const std::vector<operation> operations(next.operations.begin(), next.operations.begin() + static_cast<std::ptrdiff_t>(count));
-  std::vector<bool> applied(operations.size());
-  return record_on(image, operations, position, 1, applied);
-}
+result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, timeline& what, std::uint64_t position) { return record_on(image, what, position, 1); }
 
-result<std::vector<std::byte>> subject::record_on(hashed_image& image, const std::vector<operation>& operations, std::uint64_t first, unsigned threads,
-                                                  std::vector<bool>& applied) {
+result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads) {
   const auto tape = media::tape_writer::to_memory({.pool_size = header_.size, .home_offset = header_.home_offset, .log_offset = header_.log_offset, .log_size = header_.log_size});
   media::image_view view(image.data(), image.size());
   if (auto opened = open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .background = false}); !opened)
     return std::unexpected(opened.error());
-  if (auto done = perform(operations, first, threads, applied); !done) return std::unexpected(done.error());
+  const attached here(*workload_);
+  if (auto done = perform(what, first, threads); !done) return std::unexpected(done.error());
   if (auto closed = workload_->core().close(); !closed) return std::unexpected(closed.error());
-  workload_->detach();
   if (auto finished = tape->finish(); !finished) return std::unexpected(finished.error());
+  compute_digests(what);
   return std::vector<std::byte>(tape->memory().begin(), tape->memory().end());
 }
 
-result<> subject::perform(const std::vector<operation>& operations, std::uint64_t first, unsigned threads, std::vector<bool>& applied) {
+void subject::compute_digests(timeline& what) {
+  const auto model = workload_->make_model();
+  what.digests.assign(1, model->digest());
+  for (const operation& op : what.operations) {
+    model->apply(op);
+    what.digests.push_back(model->digest());
+  }
+}
+
+result<> subject::perform(timeline& what, std::uint64_t first, unsigned threads) {
+  auto& operations = what.operations;
   result<> outcome;
   if (threads == 1) {
-    for (std::size_t i = 0; i < operations.size() && outcome; ++i) outcome = perform_one(operations[i], first + i, 0, applied[i]);
+    for (std::uint64_t i = first; i < operations.size() && outcome; ++i) outcome = perform_one(operations[i], i, 0);
     return outcome;
   }
-  std::atomic<std::size_t> turn{0};
+  std::atomic<std::uint64_t> turn{first};
   auto work = [&](unsigned me) {
-    for (std::size_t i = me; i < operations.size(); i += threads) {
-      for (std::size_t now = turn.load(); now != i; now = turn.load()) turn.wait(now);
-      if (outcome) outcome = perform_one(operations[i], first + i, static_cast<unsigned>(me % header_.log_count), applied[i]);
+    for (std::uint64_t i = first + me; i < operations.size(); i += threads) {
+      for (std::uint64_t now = turn.load(); now != i; now = turn.load()) turn.wait(now);
+      if (outcome) outcome = perform_one(operations[i], i, static_cast<unsigned>(me % header_.log_count));
       turn.store(i + 1);
       turn.notify_all();
     }
+    for (std::uint64_t now = turn.load(); now < operations.size(); now = turn.load()) turn.wait(now);  // a thread that ends gives its log back
   };
   std::vector<std::jthread> workers;
   for (unsigned t = 0; t < threads; ++t) workers.emplace_back(work, t);
@@ -135,13 +133,14 @@ result<> subject::perform(const std::vector<operation>& operations, std::uint64_
   return outcome;
 }
 
-result<> subject::perform_one(const operation& op, std::uint64_t number, unsigned lane, std::vector<bool>::reference applied) {
+// One that does not fit must have changed nothing: it goes down as a read.
+result<> subject::perform_one(operation& op, std::uint64_t number, unsigned lane) {
   detail::engine& engine = workload_->core().mechanism();
   engine.note(lane, media::mark::invoked, number);
   const auto done = workload_->apply({&op, 1});
   engine.note(lane, media::mark::returned, number);
-  applied = done.has_value();
   if (!done && done.error().code != errc::full) return fail(done.error().code, fmt::format("operation {} of the run itself failed: {}", number, done.error().message));
+  if (!done) op.what = operation::kind::read;
   return {};
 }
 

@@ -48,6 +48,18 @@ struct timeline {
   bool allows(std::uint64_t digest, std::uint64_t from, std::uint64_t to) const noexcept;
 };
 
+// Takes the workload off its pool at the end of a scope, while the pool's memory is still there.
+class attached {
+ public:
+  explicit attached(workloads::workload& w) : workload_(w) {}
+  attached(const attached&) = delete;
+  attached& operator=(const attached&) = delete;
+  ~attached() { workload_.detach(); }
+
+ private:
+  workloads::workload& workload_;
+};
+
 class subject {
  public:
   // Errors: not_found, invalid_argument for what the plan names; whatever creating and filling the pool returns.
@@ -63,8 +75,8 @@ class subject {
   // The pool after set_up and a clean close, in `image`; applies the plan's operations there. Errors: what the
   // pool reports, and that a result is not the model's.
   result<std::vector<std::byte>> record(timeline& what);
-  // The pool in `image`, recovered, at a position: opens it, applies `count` of the operations that follow there, closes it.
-  result<std::vector<std::byte>> record_recovery(hashed_image& image, std::uint64_t position, const timeline::further& next, std::size_t count);
+  // The pool in `image`, which a crash left: recovers it, applies the operations of `what` from `position` on, closes it.
+  result<std::vector<std::byte>> record_recovery(hashed_image& image, timeline& what, std::uint64_t position);
 
   const timeline::further& continuation(timeline& t, std::uint64_t position);
   // The operations up to a position, then `count` that follow there.
@@ -77,10 +89,10 @@ class subject {
  private:
   subject() = default;
   result<> prepare();
-  result<std::vector<std::byte>> record_on(hashed_image& image, const std::vector<workloads::operation>& operations, std::uint64_t first, unsigned threads,
-                                           std::vector<bool>& applied);
-  result<> perform(const std::vector<workloads::operation>& operations, std::uint64_t first, unsigned threads, std::vector<bool>& applied);
-  result<> perform_one(const workloads::operation& op, std::uint64_t number, unsigned lane, std::vector<bool>::reference applied);
+  result<std::vector<std::byte>> record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads);
+  result<> perform(timeline& what, std::uint64_t first, unsigned threads);
+  result<> perform_one(workloads::operation& op, std::uint64_t number, unsigned lane);
+  void compute_digests(timeline& what);
 
   plan plan_;
   const detail::mechanism_entry* mechanism_ = nullptr;

@@ -25,6 +25,7 @@ using bptree = toggle<maps, N>;
 
 }  // namespace
 
-constinit const kind bptree_kind = {"bptree", make_sized<workload, pool_run, bptree>, make_sized<volatile_run, plain_run, bptree>};
+constinit const kind bptree_kind = {"bptree", make_sized<workload, pool_run, bptree>,
+                                    make_sized<volatile_run, plain_run, bptree>};
 
 }  // namespace stele::workloads

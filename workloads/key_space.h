@@ -21,9 +21,7 @@ class key_space {
   std::uint64_t draw(base::rng& random) const {
     return zipf_ ? scattered(zipf_->draw(random)) : random.below(parameters_.keys);
   }
-  bool draws_read(base::rng& random) const {
-    return parameters_.read_share > 0 && random.unit() < parameters_.read_share;
-  }
+  bool draws_read(base::rng& random) const { return parameters_.read_share > 0 && random.unit() < parameters_.read_share; }
 
   // The i-th key in an order without locality: a permutation of all keys.
   std::uint64_t scattered(std::uint64_t i) const noexcept { return (i * stride_ + start_) % parameters_.keys; }

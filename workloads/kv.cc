@@ -36,7 +36,9 @@ class value_text {
   std::size_t size_;
 };
 
-std::size_t append_size(const key_space& keys) { return std::max<std::size_t>(keys.given().value_size / 4, 8); }
+std::size_t append_size(const key_space& keys) {
+  return std::max<std::size_t>(keys.given().value_size / 4, 8);
+}
 
 std::uint64_t digest_text(std::string_view key, std::string_view value) {
   return digest_item(detail::hash_bytes(key.data(), key.size()), value.data(), value.size());
@@ -85,10 +87,17 @@ struct kv {
   static void apply(Map& map, const key_space& keys, const operation& op) {
     const key_text key(op.a);
     switch (op.what) {
-      case operation::kind::put: map.insert_or_assign(key, value_text(op.b, keys.given().value_size)); break;
-      case operation::kind::append: append(map, key, value_text(op.b, append_size(keys))); break;
-      case operation::kind::erase: map.erase(key); break;
-      default: break;
+      case operation::kind::put:
+        map.insert_or_assign(key, value_text(op.b, keys.given().value_size));
+        break;
+      case operation::kind::append:
+        append(map, key, value_text(op.b, append_size(keys)));
+        break;
+      case operation::kind::erase:
+        map.erase(key);
+        break;
+      default:
+        break;
     }
   }
   template <class Map>

@@ -47,11 +47,13 @@ TEST_P(each_workload, on_ordinary_memory_agrees_with_its_model) {
 // A workload on a pool of its own.
 class attached {
  public:
-  attached(const std::string& name, const parameters& p, std::size_t pool_size) : w_(workload_of(name, p)), size_(pool_size) {
+  attached(const std::string& name, const parameters& p, std::size_t pool_size)
+      : w_(workload_of(name, p)), size_(pool_size) {
     attach();
   }
   void attach() {
-    auto handle = detail::pool_handle::open(directory_.file("pool"), {.create_size = size_, .background = false}, w_->root_size());
+    auto handle =
+        detail::pool_handle::open(directory_.file("pool"), {.create_size = size_, .background = false}, w_->root_size());
     if (!handle) throw std::runtime_error(handle.error().message);
     w_->attach(std::move(*handle));
   }
@@ -95,7 +97,8 @@ TEST_P(each_workload, on_a_small_pool_agrees_with_its_model) {
 
 TEST_P(each_workload, on_a_pool_agrees_with_its_model_for_every_value_size) {
   for (std::size_t size = 8; size <= 4096; size *= 2) {
-    attached w(GetParam(), {.value_size = size, .keys = 500, .choice = key_choice::zipf, .seed = size}, std::size_t{32} << 20);
+    attached w(GetParam(), {.value_size = size, .keys = 500, .choice = key_choice::zipf, .seed = size},
+               std::size_t{32} << 20);
     const auto m = w->make_model();
     const auto ready = w->set_up();
     ASSERT_TRUE(ready) << ready.error().message;

@@ -22,8 +22,9 @@ class basic_array {
   using stored = typename traits::stored;
 
   basic_array() noexcept = default;  // for zeroed memory: leaves it as it is, an empty array
-  // Runs inside destroy(), in a transaction, whose loads may end the attempt by an exception.
-  ~basic_array() noexcept(false) { Memory::destroy_array(data_.load(), size_.load()); }
+  ~basic_array() noexcept(false) {
+    detail::end_of_life([&] { Memory::destroy_array(data_.load(), size_.load()); });
+  }
   basic_array(const basic_array&) = delete;
   basic_array& operator=(const basic_array&) = delete;
 

@@ -58,8 +58,9 @@ class basic_bptree {
   class entry;
 
   basic_bptree() noexcept = default;  // for zeroed memory: leaves it as it is, an empty tree
-  // Runs inside destroy(), in a transaction, whose loads may end the attempt by an exception.
-  ~basic_bptree() noexcept(false) { release(root_, height_); }
+  ~basic_bptree() noexcept(false) {
+    detail::end_of_life([&] { release(root_, height_); });
+  }
   basic_bptree(const basic_bptree&) = delete;
   basic_bptree& operator=(const basic_bptree&) = delete;
 
@@ -138,7 +139,7 @@ class basic_bptree {
   };
   struct survey {
     leaf* next_leaf;
-    const K* low = nullptr;   // bounds of the subtree looked at; null: none
+    const K* low = nullptr;  // bounds of the subtree looked at; null: none
     const K* high = nullptr;
   };
 
@@ -152,7 +153,8 @@ class basic_bptree {
   static void store_marks(leaf* l, const marks& before, const marks& now);
   static void find_in_leaf(key_view key, place& p);
   static void sort(const leaf* l, const marks& m, order& o);
-  static void move_pairs(leaf* from, marks& from_marks, leaf* to, marks& to_marks, const keyed_slot* first, std::size_t count);
+  static void move_pairs(leaf* from, marks& from_marks, leaf* to, marks& to_marks, const keyed_slot* first,
+                         std::size_t count);
   static mapped_stored& value_in(leaf* l, std::size_t slot);
   static void put_value(leaf* l, std::size_t slot, mapped_view value);
 

@@ -79,14 +79,16 @@ std::uint64_t basic_bptree<K, V, Memory, Pairs>::slots_marked(std::uint64_t word
 template <class K, class V, class Memory, std::size_t Pairs>
 std::size_t basic_bptree<K, V, Memory, Pairs>::count_of(const marks& m) {
   std::size_t count = Pairs;
-  for (const std::uint64_t word : m) count -= static_cast<std::size_t>(std::popcount(slots_marked(word, 0)));
+  for (const std::uint64_t word : m)
+    count -= (slots_marked(word, 0) >> 7) * 0x0101'0101'0101'0101 >> 56;  // adds up the bytes
   return count;
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
 std::size_t basic_bptree<K, V, Memory, Pairs>::free_slot(const marks& m) {
   for (std::size_t i = 0; i < words; ++i) {
-    if (const std::uint64_t bits = slots_marked(m[i], 0)) return i * 8 + static_cast<std::size_t>(std::countr_zero(bits)) / 8;
+    if (const std::uint64_t bits = slots_marked(m[i], 0))
+      return i * 8 + static_cast<std::size_t>(std::countr_zero(bits)) / 8;
   }
   return Pairs;
 }
@@ -118,7 +120,8 @@ void basic_bptree<K, V, Memory, Pairs>::sort(const leaf* l, const marks& m, orde
   for (std::size_t slot = 0; slot < Pairs; ++slot) {
     if ((m[slot / 8] >> slot % 8 * 8 & 255) != 0) o.pairs[o.count++] = {keys::get(l->key[slot]), slot};
   }
-  std::sort(o.pairs.begin(), o.pairs.begin() + o.count, [](const keyed_slot& a, const keyed_slot& b) { return a.key < b.key; });
+  std::sort(o.pairs.begin(), o.pairs.begin() + o.count,
+            [](const keyed_slot& a, const keyed_slot& b) { return a.key < b.key; });
 }
 
 // Moves pairs to free slots of another leaf; what they leave behind is only unmarked.
@@ -191,6 +194,7 @@ void basic_bptree<K, V, Memory, Pairs>::find_place(key_view key, place& p) const
 
 template <class K, class V, class Memory, std::size_t Pairs>
 auto basic_bptree<K, V, Memory, Pairs>::first_leaf() const -> leaf* {
+  static_assert(sizeof(leaf) <= node_bytes && sizeof(inner) <= node_bytes);
   void* node = root_;
   for (std::size_t i = height_; i != 0; --i) node = static_cast<inner*>(node)->child[0];
   return static_cast<leaf*>(node);
@@ -231,7 +235,8 @@ auto basic_bptree<K, V, Memory, Pairs>::insert(key_view key, mapped_view value) 
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-auto basic_bptree<K, V, Memory, Pairs>::insert_or_assign(key_view key, mapped_view value) -> std::pair<mapped_stored*, bool> {
+auto basic_bptree<K, V, Memory, Pairs>::insert_or_assign(key_view key, mapped_view value)
+    -> std::pair<mapped_stored*, bool> {
   const auto [stored, fresh] = insert(key, value);
   if (!fresh) values::assign(*stored, value);
   return {stored, fresh};
@@ -330,7 +335,8 @@ void basic_bptree<K, V, Memory, Pairs>::load_image(const inner* n, inner_image& 
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::store_image(inner* n, const inner_image& image, std::size_t from, std::size_t count) {
+void basic_bptree<K, V, Memory, Pairs>::store_image(inner* n, const inner_image& image, std::size_t from,
+                                                    std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) keys::assign(n->key[i], image.key[from + i]);
   for (std::size_t i = 0; i <= count; ++i) n->child[i] = image.child[from + i];
   n->count = count;

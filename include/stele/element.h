@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -46,14 +47,29 @@ inline std::uint64_t hash_bytes(const void* from, std::size_t size) noexcept {
   return hash_word(std::rotl(hash, 23) ^ word);
 }
 
-inline std::unexpected<error> broken(std::string what) { return std::unexpected(error{errc::corrupt, std::move(what)}); }
+// Runs what a container's destructor does: inside destroy(), in a transaction, where loads may end the attempt by an
+// exception. When a constructor throws, its finished members end too: the transaction is rolling back then, and a second
+// exception would end the program, so it is dropped.
+template <class Release>
+void end_of_life(Release&& release) {
+  if (std::uncaught_exceptions() == 0) return release();
+  try {
+    release();
+  } catch (...) {
+  }
+}
+
+inline std::unexpected<error> broken(std::string what) {
+  return std::unexpected(error{errc::corrupt, std::move(what)});
+}
 
 }  // namespace detail
 
 // The hash of a key; specialize it for types whose equal values differ in bytes.
 template <class K>
 struct hash {
-  static_assert(std::has_unique_object_representations_v<K>, "specialize stele::hash for a key with padding or several zeros");
+  static_assert(std::has_unique_object_representations_v<K>,
+                "specialize stele::hash for a key with padding or several zeros");
   std::uint64_t operator()(const K& key) const noexcept {
     if constexpr (std::is_integral_v<K> || std::is_enum_v<K>) {
       return detail::hash_word(static_cast<std::uint64_t>(key));

@@ -41,8 +41,9 @@ class basic_hash_map {
   class entry;
 
   basic_hash_map() noexcept = default;  // for zeroed memory: leaves it as it is, an empty map
-  // Runs inside destroy(), in a transaction, whose loads may end the attempt by an exception.
-  ~basic_hash_map() noexcept(false) { release(); }
+  ~basic_hash_map() noexcept(false) {
+    detail::end_of_life([&] { release(); });
+  }
   basic_hash_map(const basic_hash_map&) = delete;
   basic_hash_map& operator=(const basic_hash_map&) = delete;
 
@@ -99,7 +100,9 @@ class basic_hash_map {
     std::size_t first() const { return std::size_t{1} << (word & 255); }
     std::size_t buckets() const { return none() ? 0 : std::size_t{1} << (word >> 8); }
     std::size_t used_segments() const { return none() ? 0 : (word >> 8) - (word & 255) + 1; }
-    std::size_t segment_of(std::size_t bucket) const { return static_cast<std::size_t>(std::bit_width(bucket >> (word & 255))); }
+    std::size_t segment_of(std::size_t bucket) const {
+      return static_cast<std::size_t>(std::bit_width(bucket >> (word & 255)));
+    }
     std::size_t start_of(std::size_t segment) const { return segment == 0 ? 0 : first() << (segment - 1); }
     std::size_t size_of(std::size_t segment) const { return segment == 0 ? first() : start_of(segment); }
   };
@@ -113,7 +116,7 @@ class basic_hash_map {
     chain nodes;
     node* before = nullptr;  // in the chain; null: the found node is first
     node* found = nullptr;
-    std::size_t steps = 0;   // nodes looked at
+    std::size_t steps = 0;  // nodes looked at
   };
 
   static std::size_t parent_of(std::size_t bucket) { return bucket ^ std::bit_floor(bucket); }

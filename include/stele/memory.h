@@ -33,7 +33,8 @@ struct pool_memory {
   template <class T>
   static T* make_array(std::size_t count) {
     static_assert(pool_object<T>, "an array in a pool holds plain structs of fields, or stele containers");
-    if (count > max_bytes / sizeof(T)) throw failure({errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
+    if (count > max_bytes / sizeof(T))
+      throw failure({errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
     void* block = allocate(count * sizeof(T), alignof(T) > 8 ? alignof(T) : 8);
     fill_zero(block, count * sizeof(T));
     return static_cast<T*>(block);
@@ -75,18 +76,34 @@ class plain_field {
   [[nodiscard]] T load() const { return value_; }
   void store(T value) { value_ = value; }
   operator T() const { return value_; }
-  T operator->() const requires std::is_pointer_v<T> { return value_; }
+  T operator->() const
+    requires std::is_pointer_v<T>
+  {
+    return value_;
+  }
 
-  plain_field& operator+=(T by) requires requires(T a) { a + a; } {
+  plain_field& operator+=(T by)
+    requires requires(T a) { a + a; }
+  {
     value_ = static_cast<T>(value_ + by);
     return *this;
   }
-  plain_field& operator-=(T by) requires requires(T a) { a - a; } {
+  plain_field& operator-=(T by)
+    requires requires(T a) { a - a; }
+  {
     value_ = static_cast<T>(value_ - by);
     return *this;
   }
-  plain_field& operator++() requires std::integral<T> { return *this += T{1}; }
-  plain_field& operator--() requires std::integral<T> { return *this -= T{1}; }
+  plain_field& operator++()
+    requires std::integral<T>
+  {
+    return *this += T{1};
+  }
+  plain_field& operator--()
+    requires std::integral<T>
+  {
+    return *this -= T{1};
+  }
 
  private:
   T value_;

@@ -41,8 +41,9 @@ class basic_rb_map {
   class entry;
 
   basic_rb_map() noexcept = default;  // for zeroed memory: leaves it as it is, an empty map
-  // Runs inside destroy(), in a transaction, whose loads may end the attempt by an exception.
-  ~basic_rb_map() noexcept(false) { release(root_.load().to); }
+  ~basic_rb_map() noexcept(false) {
+    detail::end_of_life([&] { release(root_.load().to); });
+  }
   basic_rb_map(const basic_rb_map&) = delete;
   basic_rb_map& operator=(const basic_rb_map&) = delete;
 

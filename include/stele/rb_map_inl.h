@@ -212,7 +212,7 @@ void basic_rb_map<K, V, Memory>::erase_at(path& p) {
   const std::size_t end = two ? extend_to_successor(p, greater) : p.last;  // the step that leaves the shape of the tree
   const target rest = two ? p.steps[end].to->child[1].load() : lesser.to != nullptr ? lesser : greater;
   if (two) replace_by_successor(p, end, lesser, greater);
-  const bool in_place = end == p.last + 1 && !rest.red;  // the successor has kept its right link
+  const bool in_place = end == p.last + 1 && !rest.red;   // the successor has kept its right link
   if (!in_place) p.steps[end].at->store(rest.to, false);  // a red rest makes up for a lost black
   if (!p.steps[end].red && !rest.red) mend_missing_black(p, end);
   Memory::destroy(gone);

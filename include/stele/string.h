@@ -27,8 +27,9 @@ class basic_string {
 
   basic_string() noexcept = default;  // for zeroed memory: leaves it as it is, an empty string
   explicit basic_string(std::string_view text) { create(text, text.size()); }
-  // Runs inside destroy(), in a transaction, whose loads may end the attempt by an exception.
-  ~basic_string() noexcept(false) { Memory::deallocate(block()); }
+  ~basic_string() noexcept(false) {
+    detail::end_of_life([&] { Memory::deallocate(block()); });
+  }
   basic_string(const basic_string&) = delete;
   basic_string& operator=(const basic_string&) = delete;
   basic_string& operator=(std::string_view text) {

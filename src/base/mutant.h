@@ -46,7 +46,7 @@ enum class mutant : std::uint16_t {
   undo_no_log_fence,      // home is written before the old values are durable
   undo_no_data_fence,     // the log is cut before home is durable
   undo_no_truncate_fence, // acknowledged before the log is cut
-  undo_new_values,        // the log holds the new values
+  undo_last_old_line,     // the last line's old values are not in the log, its new ones are
   undo_last_home_line,    // the last home line is not flushed
   undo_truncate_first,    // the head moves before home is written back
   recover_truncate_first, // logs are emptied before home is durable
@@ -105,7 +105,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::undo_no_log_fence, "undo_no_log_fence", "undo"},
     {mutant::undo_no_data_fence, "undo_no_data_fence", "undo"},
     {mutant::undo_no_truncate_fence, "undo_no_truncate_fence", "undo"},
-    {mutant::undo_new_values, "undo_new_values", "undo"},
+    {mutant::undo_last_old_line, "undo_last_old_line", "undo"},
     {mutant::undo_last_home_line, "undo_last_home_line", "undo"},
     {mutant::undo_truncate_first, "undo_truncate_first", "undo"},
     {mutant::recover_truncate_first, "recover_truncate_first", "recovery"},

@@ -16,13 +16,15 @@ TYPED_TEST_SUITE(bptree_on, memories);
 
 template <class Memory>
 using words = basic_bptree<std::uint64_t, std::uint64_t, Memory>;
+static_assert(bptree_pairs<std::uint64_t> == 200 && bptree_pairs<std::uint32_t> == 200 && bptree_pairs<blob<64>> == 48);
 template <class Memory>
 using narrow = basic_bptree<std::uint64_t, std::uint64_t, Memory, 8>;
 
 TYPED_TEST(bptree_on, behaves_as_a_map_of_words) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     bed<words<TypeParam>, TypeParam> b;
-    map_play<words<TypeParam>>({.seed = seed, .keys = std::size_t{150} << seed, .operations = 8000, .batch = seed, .check_every = 256})
+    map_play<words<TypeParam>>(
+        {.seed = seed, .keys = std::size_t{150} << seed, .operations = 8000, .batch = seed, .check_every = 256})
         .run(b);
   }
 }
@@ -30,7 +32,8 @@ TYPED_TEST(bptree_on, behaves_as_a_map_of_words) {
 TYPED_TEST(bptree_on, behaves_as_a_map_when_tall) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     bed<narrow<TypeParam>, TypeParam> b;
-    map_play<narrow<TypeParam>>({.seed = seed, .keys = std::size_t{10} << seed, .operations = 6000, .batch = seed, .check_every = 32})
+    map_play<narrow<TypeParam>>(
+        {.seed = seed, .keys = std::size_t{10} << seed, .operations = 6000, .batch = seed, .check_every = 32})
         .run(b);
   }
 }
@@ -64,7 +67,8 @@ void fill_and_empty(Tree& t, std::uint64_t count, std::uint64_t stride) {
 
 TYPED_TEST(bptree_on, grows_tall_and_shrinks_to_nothing) {
   bed<narrow<TypeParam>, TypeParam> b;
-  for (const std::uint64_t stride : {1u, 4098u, 1237u}) b.update([&](narrow<TypeParam>& t) { fill_and_empty(t, 4099, stride); });
+  for (const std::uint64_t stride : {1u, 4098u, 1237u})
+    b.update([&](narrow<TypeParam>& t) { fill_and_empty(t, 4099, stride); });
 }
 
 TYPED_TEST(bptree_on, full_width_nodes_split_and_join) {

@@ -14,9 +14,9 @@ namespace {
 
 template <class Map>
 class map_in_pool : public ::testing::Test {};
-using maps = ::testing::Types<hash_map<std::uint64_t, blob<64>>, rb_map<std::uint64_t, blob<64>>, bptree<std::uint64_t, blob<64>>,
-                              basic_bptree<std::uint64_t, std::uint64_t, pool_memory, 8>, hash_map<string, string>,
-                              rb_map<string, string>>;
+using maps = ::testing::Types<hash_map<std::uint64_t, blob<64>>, rb_map<std::uint64_t, blob<64>>,
+                              bptree<std::uint64_t, blob<64>>, basic_bptree<std::uint64_t, std::uint64_t, pool_memory, 8>,
+                              hash_map<string, string>, rb_map<string, string>>;
 TYPED_TEST_SUITE(map_in_pool, maps);
 
 template <class Map>

@@ -20,7 +20,8 @@ using words = basic_rb_map<std::uint64_t, std::uint64_t, Memory>;
 TYPED_TEST(rb_map_on, behaves_as_a_map_of_words) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     bed<words<TypeParam>, TypeParam> b;
-    map_play<words<TypeParam>>({.seed = seed, .keys = std::size_t{5} << seed, .operations = 4000, .batch = seed, .check_every = 16})
+    map_play<words<TypeParam>>(
+        {.seed = seed, .keys = std::size_t{5} << seed, .operations = 4000, .batch = seed, .check_every = 16})
         .run(b);
   }
 }

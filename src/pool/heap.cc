@@ -96,7 +96,7 @@ result<std::uint64_t> heap::allocate(cache& c, changes& t, writer& w, std::size_
 result<std::uint64_t> heap::allocate_small(cache& c, changes& t, writer& w, unsigned size_class) {
   auto& list = c.free[size_class];
   if (list.empty()) {
-    answer_recall(c);
+    answer_recall(c, t);
     if (!refill(c, size_class))
       if (auto made = new_superblock(c, t, w, size_class); !made) return std::unexpected(made.error());
   }
@@ -150,6 +150,7 @@ result<> heap::new_superblock(cache& c, changes& t, writer& w, unsigned size_cla
   info.listed.store(true, std::memory_order_relaxed);
   info.kind.store(chunk_kind::small, std::memory_order_release);
   if (!planted(mutant::heap_no_descriptor)) write_descriptor(w, chunk, {chunk_kind::small, static_cast<std::uint8_t>(size_class), 0});
+  w.claim(chunk_offset(chunk), shape.first);
   for (std::uint32_t at = 0; at < shape.first && !planted(mutant::heap_stale_states); at += 8)
     if (w.read_private(chunk_offset(chunk) + at, 8) != 0) w.write_private(chunk_offset(chunk) + at, 0, 8);
   for (std::uint32_t i = shape.capacity; i-- > 0;) list.push_back(chunk_offset(chunk) + shape.first + i * class_size(size_class));
@@ -194,7 +195,7 @@ result<> heap::deallocate(cache& c, changes& t, writer& w, std::uint64_t offset)
     const std::lock_guard hold(mutex_);
     list_blocks(chunk);
   }
-  answer_recall(c);
+  answer_recall(c, t);
   if (!planted(mutant::heap_untracked_free)) w.write_private(state, format::block_free, 1);
   if (planted(mutant::heap_free_early))
     c.free[size_class].push_back(offset);
@@ -253,7 +254,9 @@ void heap::give_back(cache& c) {
   }
 }
 
-void heap::answer_recall(cache& c) {
+// The blocks of a superblock that this transaction has made are nobody else's until it commits.
+void heap::answer_recall(cache& c, const changes& t) {
+  if (!t.runs_taken.empty()) return;
   const std::uint64_t now = recall_.load(std::memory_order_relaxed);
   if (c.seen_recall != now) {
     c.seen_recall = now;
@@ -268,7 +271,7 @@ void heap::answer_recall(cache& c) {
     }
 }
 
-std::size_t heap::reclaim(cache& c, changes& t, writer& w) {
+std::size_t heap::reclaim(cache& c, changes& t, writer& w, std::size_t most) {
   c.seen_recall = recall_.fetch_add(1, std::memory_order_relaxed) + 1;
   give_back(c);
   const std::lock_guard hold(mutex_);
@@ -278,12 +281,16 @@ std::size_t heap::reclaim(cache& c, changes& t, writer& w) {
     std::vector<std::uint32_t> free_blocks(shared_[k].empty() ? 0 : chunks_.size(), 0);
     for (std::uint64_t block : shared_[k]) ++free_blocks[chunk_of(block)];
     const auto capacity = shapes_[k].capacity;
-    for (std::uint32_t chunk = 0; chunk < free_blocks.size(); ++chunk)
-      if (free_blocks[chunk] == capacity) {
+    for (std::uint32_t chunk = 0; chunk < free_blocks.size(); ++chunk) {
+      if (free_blocks[chunk] != capacity) continue;
+      if (reclaimed == most) {
+        free_blocks[chunk] = 0;  // stays listed
+      } else {
         write_descriptor(w, chunk, {});
         t.runs_freed.push_back({chunk, 1, true});
         ++reclaimed;
       }
+    }
     std::erase_if(shared_[k], [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
   }
   return reclaimed;

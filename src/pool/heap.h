@@ -30,6 +30,9 @@ class heap {
    public:
     virtual void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) = 0;
     virtual std::uint64_t read_private(std::uint64_t offset, unsigned size) = 0;
+    // Bytes that were an object's become the library's own: transactions that still read or store the object end first, or
+    // start over. May throw to start this one over.
+    virtual void claim(std::uint64_t offset, std::size_t size) = 0;
 
    protected:
     ~writer() = default;
@@ -74,8 +77,8 @@ class heap {
   result<std::uint64_t> allocate(cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment);
   // Errors: invalid_argument when `offset` is not the start of a used block.
   result<> deallocate(cache& c, changes& t, writer& w, std::uint64_t offset);
-  // Frees superblocks without used blocks, for use by other sizes; the caller commits. Returns the chunks freed.
-  std::size_t reclaim(cache& c, changes& t, writer& w);
+  // Frees up to `most` superblocks without used blocks, for use by other sizes; the caller commits. Returns the chunks freed.
+  std::size_t reclaim(cache& c, changes& t, writer& w, std::size_t most);
 
   void commit(cache& c, changes& t) noexcept;
   void rollback(cache& c, changes& t) noexcept;
@@ -116,7 +119,7 @@ class heap {
   void list_blocks(std::uint64_t chunk);
   result<std::uint32_t> take_run(std::size_t count);
   void return_run(std::uint32_t first, std::uint32_t count) noexcept;
-  void answer_recall(cache& c);
+  void answer_recall(cache& c, const changes& t);
   result<> audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const;
   std::unexpected<error> full(std::size_t size) const;
 

@@ -243,7 +243,13 @@ result<> pool_file::sign_in() {
 
 void pool_file::unlock() noexcept {
   if (region_.fd < 0) return;
-  if (owner_ == static_cast<std::uint64_t>(::getpid())) (void)!::pwrite(region_.fd, &former_owner_, sizeof former_owner_, format::owner_offset);
+  if (owner_ == static_cast<std::uint64_t>(::getpid())) {  // a child of fork shares the lock, but it is not its to give up
+    (void)!::pwrite(region_.fd, &former_owner_, sizeof former_owner_, format::owner_offset);
+    struct flock whole = {};
+    whole.l_type = F_UNLCK;
+    whole.l_whence = SEEK_SET;
+    ::fcntl(region_.fd, F_OFD_SETLK, &whole);  // the mapping would keep it
+  }
   ::close(region_.fd);
   region_.fd = -1;
 }

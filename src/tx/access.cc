@@ -164,6 +164,26 @@ void abandon_transaction() noexcept {
   finish();
 }
 
+namespace {
+
+// Gathers the free memory of a full pool, in transactions of its own. Without success the next allocation fails.
+void reclaim(transaction& tx) noexcept {
+  this_runtime->recall_idle(*this_visitor);
+  for (std::size_t chunks = 1; chunks != 0;) {
+    tx.begin(*this_visitor, true, false);
+    try {
+      chunks = tx.reclaim();
+      auto done = tx.commit();
+      if (done && *done == attempt::committed) continue;
+      if (!done) return;
+    } catch (...) {
+    }
+    return tx.rollback();
+  }
+}
+
+}  // namespace
+
 // Leaves the transaction rolled back but the thread inside; run_transaction begins it again.
 void retry_transaction() noexcept {
   transaction& tx = *this_visitor->tx;
@@ -172,9 +192,7 @@ void retry_transaction() noexcept {
   if (tx.wants_reclaim) {
     tx.wants_reclaim = false;
     tx.reclaimed = true;
-    tx.begin(*this_visitor, true, false);
-    tx.reclaim();
-    if (auto done = tx.commit(); done && *done == attempt::retry) tx.rollback();
+    reclaim(tx);
   } else if (attempts == 16 && !this_visitor->holds_unlucky) {
     this_runtime->unlucky().lock();
     this_visitor->holds_unlucky = true;

@@ -154,13 +154,20 @@ class engine_on : public engine {
     l.reserved_spill = l.reserved_bytes = 0;
   }
 
-  // Chunks for a record that is longer than the ring: taken in memory only, so a crash leaves nothing behind.
-  result<> prepare_spill(lane& l, std::uint64_t words) {
+  // Chunks for a record that is longer than the ring: taken in memory only, so a crash leaves nothing behind. Objects that
+  // were there may still be in use by transactions that began before they were destroyed.
+  result<> prepare_spill(lane& l, transaction& t, std::uint64_t words) {
     auto reserved = state_.heap.reserve_chunks(words * 8);
     if (!reserved)
       return base::fail(errc::full, fmt::format("{}: no room for the log of a transaction of {} bytes; make smaller transactions or a larger pool", state_.file.path(), words * 8));
     l.reserved_spill = *reserved;
     l.reserved_bytes = words * 8;
+    try {
+      t.claim(l.reserved_spill, l.reserved_bytes);
+    } catch (...) {
+      drop_reserved(l);
+      throw;
+    }
     ++l.spill_count;
     return {};
   }

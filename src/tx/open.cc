@@ -16,8 +16,6 @@ using kind = media_choice::kind;
 
 namespace {
 
-constexpr const char* default_mechanism = "redo-async";
-
 // What an acknowledged commit survives: the instructions of a medium are worth what lies behind the mapping.
 std::string durability_of(const media_choice& m, const storage::pool_file& file) {
   if (m.what == kind::file) return "power";
@@ -71,7 +69,7 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, cons
   std::unique_ptr<engine> e = mechanism.make(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
   std::string durability = mechanism.name == "none" ? "none" : durability_of(media, state->file);
-  return std::make_unique<runtime>(std::move(state), std::move(e), options, std::move(durability));
+  return std::make_unique<runtime>(std::move(state), std::move(e), options, mechanism.name, std::move(durability));
 }
 
 pool_handle::pool_handle(std::unique_ptr<runtime> r) : runtime_(std::move(r)) {}
@@ -80,7 +78,7 @@ pool_handle& pool_handle::operator=(pool_handle&&) noexcept = default;
 pool_handle::~pool_handle() = default;
 
 result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options, std::size_t root_size) {
-  const auto mechanism = find_mechanism(options.mechanism.empty() ? default_mechanism : options.mechanism);
+  const auto mechanism = find_mechanism(options.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
     auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout});
@@ -144,6 +142,6 @@ std::uint64_t newest_commit(const runtime& r) noexcept { return r.newest_commit(
 pool_counters counters_of(const runtime& r) noexcept { return r.counters(); }
 pool_space space_of(const runtime& r) { return r.space(); }
 std::string durability_of(const runtime& r) { return r.durability_in_force(); }
-std::string mechanism_of(const runtime& r) { return r.options().mechanism.empty() ? default_mechanism : r.options().mechanism; }
+std::string mechanism_of(const runtime& r) { return r.mechanism_name(); }
 
 }  // namespace stele::detail

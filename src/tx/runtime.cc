@@ -74,10 +74,11 @@ void poison_in_child() noexcept {
 
 }  // namespace
 
-runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string durability)
+runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string mechanism, std::string durability)
     : state_(std::move(s)),
       engine_(std::move(e)),
       options_(options),
+      mechanism_name_(std::move(mechanism)),
       durability_(std::move(durability)),
       home_delta_(state_->file.home_delta()),
       in_place_(options.policy != concurrency::stm && engine_->stores_in_place() && home_delta_ == 0),
@@ -169,6 +170,20 @@ void runtime::forget(visitor& v) noexcept {
   const std::lock_guard hold_visitors(visitors_mutex_);
   std::erase_if(visitors_, [&](const auto& known) { return known.get() == &v; });
   log_left_.notify_one();
+}
+
+void runtime::recall_idle(const visitor& v) noexcept {
+  const std::lock_guard hold(registry_);
+  for (place& p : places_) {
+    visitor* const owner = p.owner.load(std::memory_order_relaxed);
+    if (owner == nullptr || owner == &v) continue;
+    p.owner.store(nullptr, std::memory_order_relaxed);
+    heavy_fence();  // as in take_log
+    if (owner->inside.load(std::memory_order_acquire))
+      p.owner.store(owner, std::memory_order_release);
+    else if (p.tx)
+      state_->heap.give_back(p.tx->cache);
+  }
 }
 
 void runtime::lock_writer(visitor& v) {

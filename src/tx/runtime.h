@@ -27,12 +27,12 @@ struct visitor {
 
 class runtime {
  public:
-  runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string durability);
+  runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string mechanism, std::string durability);
   ~runtime();
 
   pool_state& state() noexcept { return *state_; }
   engine& mechanism() noexcept { return *engine_; }
-  const pool_options& options() const noexcept { return options_; }
+  const std::string& mechanism_name() const noexcept { return mechanism_name_; }
   concurrency policy() const noexcept { return options_.policy; }
   // Stores go home as they are made: with nothing to protect and one writer, a write set would be waste.
   bool in_place() const noexcept { return in_place_; }
@@ -54,6 +54,8 @@ class runtime {
   void begin_read(visitor& v);
   void close_gate();
   void open_gate() noexcept;
+  // Takes the free blocks that threads between transactions keep at hand; those threads take a log anew.
+  void recall_idle(const visitor& v) noexcept;
   // Serialises transactions that keep losing.
   std::mutex& unlucky() noexcept { return unlucky_; }
 
@@ -81,6 +83,7 @@ class runtime {
   std::unique_ptr<pool_state> state_;
   std::unique_ptr<engine> engine_;
   pool_options options_;
+  std::string mechanism_name_;
   std::string durability_;
   std::ptrdiff_t home_delta_;
   bool in_place_;

@@ -124,6 +124,14 @@ std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
   return size == 8 ? word : (word >> (8 * (offset & 7))) & ((std::uint64_t{1} << (8 * size)) - 1);
 }
 
+void transaction::claim(std::uint64_t offset, std::size_t size) {
+  if (runtime_.policy() != concurrency::stm) return;
+  for (std::uint64_t line = offset & ~std::uint64_t{line_size - 1}; line < offset + size; line += line_size) acquire(line);
+}
+
+// A log's record takes two words for a descriptor; a full pool has no room for a longer one.
+std::size_t transaction::reclaim() { return heap().reclaim(cache, changes_, *this, runtime_.state().file.header().log_size / line_size); }
+
 std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
   if (!writing_) throw failure({errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
   auto block = heap().allocate(cache, changes_, *this, size, alignment);

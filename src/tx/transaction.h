@@ -49,13 +49,14 @@ class transaction final : public storage::heap::writer {
   void store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);  // within one word
   void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) override;
   std::uint64_t read_private(std::uint64_t offset, unsigned size) override;
+  void claim(std::uint64_t offset, std::size_t size) override;
 
   std::uint64_t allocate(std::size_t size, std::size_t alignment);
   void deallocate(std::uint64_t offset);
   void more_kept();
 
-  // Frees empty superblocks as part of this transaction; how many chunks.
-  std::size_t reclaim() { return heap().reclaim(cache, changes_, *this); }
+  // Frees empty superblocks as part of this transaction, as many as fit a log; how many chunks.
+  std::size_t reclaim();
 
   unsigned attempts = 0;         // of the present body so far, the running one not counted
   bool wants_reclaim = false;    // an allocation did not fit; superblocks may be empty

@@ -140,6 +140,7 @@ TEST_P(crash_with_spilled_records, keeps_acknowledged_commits) {
       ::_exit(0);
     });
     ASSERT_EQ(worker.drain(0), 20u);
+    ASSERT_EQ(worker.wait(), 0);
     auto p = open_pool<wide>(dir.file("pool"), options);
     auto right = p.read([](const wide& w) {
       for (std::size_t i = 0; i < 4096; ++i)

@@ -20,7 +20,7 @@ class base_log final : public engine_on<Media> {
     const std::uint64_t bytes = this->state_.file.header().log_size - records_at;
     if (16 * 8 * t.lines().size() <= bytes) return {};
     const std::uint64_t words = payload_words(t.lines());
-    return words * 8 <= bytes ? result<>{} : this->prepare_spill(l, words);
+    return words * 8 <= bytes ? result<>{} : this->prepare_spill(l, t, words);
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {

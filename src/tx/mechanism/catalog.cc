@@ -57,6 +57,11 @@ std::vector<mechanism_entry>& table() {
   return all;
 }
 
+std::string& default_name() {
+  static std::string name = "redo-async";
+  return name;
+}
+
 template <class Number>
 bool parse_number(std::string_view text, Number& value) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -67,7 +72,11 @@ bool parse_number(std::string_view text, Number& value) {
 
 const std::vector<mechanism_entry>& mechanisms() { return table(); }
 
+const std::string& default_mechanism() noexcept { return default_name(); }
+void set_default_mechanism(std::string name) { default_name() = std::move(name); }
+
 result<const mechanism_entry*> find_mechanism(std::string_view name) {
+  if (name.empty() || name == "default") name = default_name();
   std::vector<std::string> names;
   for (const mechanism_entry& m : table()) {
     if (m.name == name) return &m;

@@ -38,6 +38,9 @@ struct mechanism_entry {
 };
 
 const std::vector<mechanism_entry>& mechanisms();
+// The mechanism of a pool that asks for none, or for "default".
+const std::string& default_mechanism() noexcept;
+void set_default_mechanism(std::string name);  // for tests; not thread-safe
 // Errors: not_found, naming those that exist.
 result<const mechanism_entry*> find_mechanism(std::string_view name);
 // The mechanism that recovers logs of a kind; null for none.

@@ -16,7 +16,7 @@ class redo final : public torn_bit_engine<Media> {
     auto& l = this->lanes_[t.log()];
     this->drop_reserved(l);
     if (this->lines_needed(t, l.log.lines()) <= l.log.lines()) return {};
-    return this->prepare_spill(l, payload_words(t.lines()));
+    return this->prepare_spill(l, t, payload_words(t.lines()));
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {

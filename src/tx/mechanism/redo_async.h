@@ -29,8 +29,10 @@ class redo_async final : public torn_bit_engine<Media> {
     this->drop_reserved(l);
     const std::uint64_t lines = this->lines_needed(t, l.log.lines() / 2);
     if (lines > l.log.lines()) [[unlikely]] {
-      if (auto reserved = this->prepare_spill(l, payload_words(t.lines())); !reserved) return reserved;
-      truncate();  // no record that would be replayed still names these chunks
+      if (auto reserved = this->prepare_spill(l, t, payload_words(t.lines())); !reserved) return reserved;
+      const std::uint64_t newest = this->state_.clock.load();
+      while (truncate() < newest)  // until no record that would be replayed still names these chunks
+        if (this->state_.poisoned.load()) return this->check_medium();
     }
     const std::uint64_t wanted = std::min(lines, l.log.lines());
     if (l.log.room() < l.log.lines() / 2) [[unlikely]]
@@ -62,8 +64,8 @@ class redo_async final : public torn_bit_engine<Media> {
   }
 
  private:
-  // Cuts every log through one TxID (T1 to T6 of the page).
-  void truncate() {
+  // Cuts every log through one TxID (T1 to T6 of the page), which is returned.
+  std::uint64_t truncate() {
     using base::mutant;
     using base::planted;
     const std::lock_guard hold(truncating_);
@@ -82,6 +84,7 @@ class redo_async final : public torn_bit_engine<Media> {
     release(heads);          // T6
     ++this->truncations_;
     (void)this->check_medium();
+    return through;
   }
 
   // The home lines of the records up to `through` in one log; the position after them.
@@ -117,9 +120,9 @@ class redo_async final : public torn_bit_engine<Media> {
   void work() {
     for (;;) {
       wanted_.wait(false);
+      wanted_.store(false);  // before stopping_ is read: stop() sets that first, so its call is not lost
       if (stopping_.load()) return;
       truncate();
-      wanted_.store(false);
     }
   }
   void stop() {

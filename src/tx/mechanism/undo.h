@@ -16,7 +16,7 @@ class undo final : public torn_bit_engine<Media> {
     auto& l = this->lanes_[t.log()];
     this->drop_reserved(l);
     if (this->lines_needed(t, l.log.lines()) <= l.log.lines()) return {};
-    return this->prepare_spill(l, payload_words(t.lines()));
+    return this->prepare_spill(l, t, payload_words(t.lines()));
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {
@@ -24,7 +24,7 @@ class undo final : public torn_bit_engine<Media> {
     using base::planted;
     auto& l = this->lanes_[t.log()];
     auto old_value = [&](std::uint64_t offset, std::uint64_t value) {
-      if (planted<Media>(mutant::undo_new_values)) return value;
+      if (planted<Media>(mutant::undo_last_old_line) && offset >= t.lines().back().offset) return value;
       return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)), __ATOMIC_RELAXED);
     };
     this->append(l, format::record_kind::undo, txid, t, old_value);                      // 1

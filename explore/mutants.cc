@@ -1,0 +1,82 @@
+// Which runs each mutant is put through, the cheap ones first.
+#include <explore/mutants.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace stele::explore {
+
+namespace {
+
+// The mechanisms that a mutant's code runs in.
+std::vector<std::string> mechanisms_of(std::string_view of) {
+  if (of == "log" || of == "recovery") return {"redo-async", "redo", "undo"};
+  if (of == "heap") return {"redo", "undo", "base", "redo-async"};
+  return {std::string(of)};
+}
+
+struct trial {
+  const char* workload;
+  unsigned threads;
+  std::uint64_t operations, bound;
+};
+constexpr trial trials[] = {
+    {"sps", 1, 60, 128}, {"sps", 2, 60, 128}, {"churn", 1, 60, 128}, {"churn", 2, 120, 256}, {"rbtree", 2, 120, 256}, {"sps", 2, 400, 512}, {"churn", 2, 400, 512},
+};
+
+mutant_outcome put_through(const base::mutant_entry& m, const std::vector<std::string>& mechanisms, const mutant_choice& c) {
+  mutant_outcome o{m, "", "", 0};
+  settings s;
+  s.most_violations = 1;
+  for (const trial& t : trials) {
+    s.bound = t.bound;
+    for (const std::string& mechanism : mechanisms) {
+      plan p;
+      p.mechanism = mechanism;
+      p.workload = t.workload;
+      p.threads = t.threads;
+      p.operations = t.operations;
+      p.seed = c.seed;
+      p.mutant = m.what;
+      const auto found = explore_apart(p, s);
+      if (!found) continue;
+      o.states += found->states;
+      if (found->violations.empty()) continue;
+      o.what = found->violations.front().what;
+      o.by = found->violations.front().line;
+      return o;
+    }
+  }
+  return o;
+}
+
+}  // namespace
+
+std::vector<mutant_outcome> explore_mutants(const mutant_choice& c) {
+  std::vector<mutant_outcome> outcomes;
+  for (const base::mutant_entry& m : base::mutants) {
+    auto mechanisms = mechanisms_of(m.of);
+    if (!c.mechanism.empty()) std::erase_if(mechanisms, [&](const std::string& name) { return name != c.mechanism; });
+    if (m.what == base::mutant::none || mechanisms.empty() || (!c.name.empty() && m.name != c.name)) continue;
+    if (c.cancelled && c.cancelled()) break;
+    outcomes.push_back(put_through(m, mechanisms, c));
+    if (c.told) c.told(outcomes.back());
+  }
+  return outcomes;
+}
+
+double score_of(const std::vector<mutant_outcome>& outcomes) noexcept {
+  if (outcomes.empty()) return 1;
+  const auto killed = std::ranges::count_if(outcomes, &mutant_outcome::killed);
+  return static_cast<double>(killed) / static_cast<double>(outcomes.size());
+}
+
+nlohmann::json json_of(const std::vector<mutant_outcome>& outcomes) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const mutant_outcome& o : outcomes)
+    all.push_back({{"name", o.mutant.name}, {"mechanism", o.mutant.of}, {"killed", o.killed()}, {"by", o.by}, {"what", o.what}, {"states", o.states}});
+  return {{"mutants", all}, {"score", score_of(outcomes)}};
+}
+
+}  // namespace stele::explore

@@ -1,0 +1,36 @@
+// The mutation score: planted bugs, one at a time, and whether the explorer sees them.
+#pragma once
+
+#include <explore/explorer.h>
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace stele::explore {
+
+struct mutant_outcome {
+  base::mutant_entry mutant;
+  std::string what;  // the violation that killed it; empty: it survived
+  std::string by;    // the line that replays it
+  std::uint64_t states = 0;  // looked at before
+  bool killed() const noexcept { return !by.empty(); }
+};
+
+struct mutant_choice {
+  std::string mechanism;  // "" or the mechanism that a mutant must be able to break
+  std::string name;       // "" or one mutant
+  std::uint64_t seed = 1;
+  std::function<void(const mutant_outcome&)> told;
+  std::function<bool()> cancelled;
+};
+
+// Plants each in a process of its own. A survivor has seen every run of the budget.
+std::vector<mutant_outcome> explore_mutants(const mutant_choice& c);
+
+// Killed ones over all; 1 when there are none.
+double score_of(const std::vector<mutant_outcome>& outcomes) noexcept;
+nlohmann::json json_of(const std::vector<mutant_outcome>& outcomes);
+
+}  // namespace stele::explore

@@ -1,0 +1,44 @@
+// Findings written out, and read back from the process that made them.
+#include <explore/report.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace stele::explore {
+
+nlohmann::json json_of(const findings& f) {
+  nlohmann::json violations = nlohmann::json::array();
+  for (const violation& v : f.violations) violations.push_back({{"what", v.what}, {"line", v.line}});
+  return {{"states", f.states},
+          {"distinct_states", f.distinct},
+          {"recovered_states", f.recovered},
+          {"epochs", f.epochs},
+          {"epochs_exhausted", f.epochs_exhausted},
+          {"recoveries_explored", f.recoveries},
+          {"violations", violations},
+          {"states_per_s", f.states_per_s()},
+          {"seconds", f.seconds},
+          {"cancelled", f.cancelled}};
+}
+
+findings findings_of(const nlohmann::json& j) {
+  findings f;
+  f.states = j.at("states");
+  f.distinct = j.at("distinct_states");
+  f.recovered = j.at("recovered_states");
+  f.epochs = j.at("epochs");
+  f.epochs_exhausted = j.at("epochs_exhausted");
+  f.recoveries = j.at("recoveries_explored");
+  f.seconds = j.at("seconds");
+  f.cancelled = j.at("cancelled");
+  for (const auto& v : j.at("violations")) f.violations.push_back({v.at("what"), v.at("line")});
+  return f;
+}
+
+std::string sentence_of(const findings& f) {
+  const double exhausted = f.epochs == 0 ? 0 : 100.0 * static_cast<double>(f.epochs_exhausted) / static_cast<double>(f.epochs);
+  return fmt::format("{} states ({} distinct, {} after recovery) at {} crash points, {:.0f} % of them exhausted; {} recoveries explored in turn; {:.0f} states/s; {} violations", f.states,
+                     f.distinct, f.recovered, f.epochs, exhausted, f.recoveries, f.states_per_s(), f.violations.size());
+}
+
+}  // namespace stele::explore

@@ -1,0 +1,15 @@
+// Findings as JSON (the keys that scripts rely on are in DESIGN.md, section 9) and as sentences.
+#pragma once
+
+#include <explore/explorer.h>
+#include <nlohmann/json_fwd.hpp>
+
+namespace stele::explore {
+
+nlohmann::json json_of(const findings& f);
+findings findings_of(const nlohmann::json& j);
+
+// "1,234,567 states (98 % distinct) ..." in one line.
+std::string sentence_of(const findings& f);
+
+}  // namespace stele::explore

@@ -1,0 +1,130 @@
+// Every mechanism, under every crash that the model allows of short runs, with the real recovery: no violation.
+//
+// The budget is what continuous integration can spend; `stele crash run` spends more. And that the explorer would
+// see: without persistence there are violations, and they replay from their line.
+#include <explore/explorer.h>
+#include <explore/replay.h>
+#include <explore/report.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace stele::explore {
+namespace {
+
+settings ci_budget() {
+  settings s;
+  s.bound = 1024;
+  s.recovery_depth = 2;
+  return s;
+}
+
+void expect_no_violation(const plan& p, const settings& s) {
+  const auto found = explore_apart(p, s);
+  ASSERT_TRUE(found) << found.error().message;
+  fmt::print("  {}/{}, {} threads: {}\n", p.mechanism, p.workload, p.threads, sentence_of(*found));
+  std::fflush(stdout);
+  EXPECT_GT(found->states, 1000u);
+  EXPECT_GT(found->recoveries, 0u);
+  for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+}
+
+class Explore : public testing::TestWithParam<std::tuple<const char*, const char*, unsigned>> {};
+
+TEST_P(Explore, every_crash_state_recovers) {
+  plan p;
+  p.mechanism = std::get<0>(GetParam());
+  p.workload = std::get<1>(GetParam());
+  p.threads = std::get<2>(GetParam());
+  p.operations = 150;
+  expect_no_violation(p, ci_budget());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Explore,
+                         testing::Combine(testing::Values("base", "redo", "redo-async", "undo"), testing::Values("sps", "hash", "rbtree", "bptree", "kv", "churn"),
+                                          testing::Values(1u, 2u)),
+                         [](const auto& one) {
+                           std::string name = fmt::format("{}_{}_{}", std::get<0>(one.param), std::get<1>(one.param), std::get<2>(one.param));
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(Explore, values_of_many_lines) {
+  for (const char* mechanism : {"base", "redo", "redo-async", "undo"}) {
+    plan p;
+    p.mechanism = mechanism;
+    p.value_size = 256;
+    p.threads = 2;
+    expect_no_violation(p, ci_budget());
+  }
+}
+
+TEST(Explore, crashes_in_recoveries_of_crashes_in_recoveries) {
+  for (const char* mechanism : {"base", "redo", "redo-async", "undo"}) {
+    plan p;
+    p.mechanism = mechanism;
+    p.workload = "rbtree";
+    p.threads = 2;
+    settings s = ci_budget();
+    s.bound = 64;
+    s.recovery_depth = 5;
+    expect_no_violation(p, s);
+  }
+}
+
+TEST(Explore, threads_that_share_logs) {
+  plan p;
+  p.threads = 3;
+  p.workload = "churn";
+  expect_no_violation(p, ci_budget());
+}
+
+TEST(Explore, sees_that_nothing_persists) {
+  for (const char* workload : {"sps", "hash", "rbtree", "bptree", "kv", "churn"}) {
+    plan p;
+    p.mechanism = "none";
+    p.workload = workload;
+    const auto found = explore_apart(p, ci_budget());
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_FALSE(found->violations.empty()) << workload;
+  }
+}
+
+TEST(Explore, is_the_same_every_time) {
+  plan p;
+  p.workload = "churn";
+  p.threads = 2;
+  p.operations = 40;
+  const auto once = explore(p, ci_budget()), again = explore(p, ci_budget());
+  ASSERT_TRUE(once && again);
+  EXPECT_EQ(once->states, again->states);
+  EXPECT_EQ(once->distinct, again->distinct);
+  EXPECT_EQ(once->epochs, again->epochs);
+}
+
+TEST(Explore, ends_when_told) {
+  plan p;
+  settings s = ci_budget();
+  s.cancelled = [] { return true; };
+  const auto found = explore(p, s);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->cancelled);
+  EXPECT_LE(found->states, s.bound);
+}
+
+TEST(Explore, says_what_it_cannot_explore) {
+  plan p;
+  p.mechanism = "nonesuch";
+  EXPECT_EQ(explore(p, {}).error().code, errc::not_found);
+  p = {};
+  p.workload = "nonesuch";
+  EXPECT_EQ(explore(p, {}).error().code, errc::not_found);
+  p = {};
+  p.pool_size = 4096;
+  EXPECT_EQ(explore(p, {}).error().code, errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace stele::explore
