@@ -22,10 +22,13 @@ struct options {
   std::string mutant = "none", line, json;
 };
 
-std::FILE* people(const options& o) { return o.json == "-" ? stderr : stdout; }
+std::FILE* people(const options& o) {
+  return o.json == "-" ? stderr : stdout;
+}
 
 void show_progress(const findings& f) {
-  fmt::print(stderr, "\r\033[K{}/{} crash points, {} states, {:.0f} states/s, {} violations", f.points, f.points_total, f.states, f.states_per_s(), f.violations.size());
+  fmt::print(stderr, "\r\033[K{}/{} crash points, {} states, {:.0f} states/s, {} violations", f.points, f.points_total,
+             f.states, f.states_per_s(), f.violations.size());
 }
 
 void run(options& o) {
@@ -38,8 +41,10 @@ void run(options& o) {
   const auto found = explore::explore(o.what, o.how);
   if (watched) fmt::print(stderr, "\r\033[K");
   if (!found) fail(found.error());
-  fmt::print(people(o), "{}/{}: {}{}\n", o.what.mechanism, o.what.workload, sentence_of(*found), found->cancelled ? " (interrupted)" : "");
-  for (const violation& v : found->violations) fmt::print(people(o), "  {}\n    stele crash replay \"{}\"\n", v.what, v.line);
+  fmt::print(people(o), "{}/{}: {}{}\n", o.what.mechanism, o.what.workload, sentence_of(*found),
+             found->cancelled ? " (interrupted)" : "");
+  for (const violation& v : found->violations)
+    fmt::print(people(o), "  {}\n    stele crash replay \"{}\"\n", v.what, v.line);
   if (!o.json.empty()) write_json(o.json, json_of(*found));
   if (!found->violations.empty()) throw CLI::RuntimeError(1);
   if (found->cancelled) throw CLI::RuntimeError(130);
@@ -48,7 +53,8 @@ void run(options& o) {
 void run_mutants(options& o) {
   o.mutants.cancelled = interrupted;
   o.mutants.told = [&](const mutant_outcome& m) {
-    fmt::print(people(o), "{:24} {:10} {}\n", m.mutant.name, m.mutant.of, m.killed() ? "killed: " + m.what : fmt::format("SURVIVED {} states", m.states));
+    fmt::print(people(o), "{:24} {:10} {}\n", m.mutant.name, m.mutant.of,
+               m.killed() ? "killed: " + m.what : fmt::format("SURVIVED {} states", m.states));
     std::fflush(people(o));
   };
   const auto outcomes = explore_mutants(o.mutants);
@@ -65,12 +71,15 @@ void run_replay(options& o) {
   if (!line) fail(line.error());
   const auto seen = replay(*line);
   if (!seen) fail(seen.error());
-  fmt::print(people(o), "{}{}\n", seen->story, seen->problem.empty() ? "recovered as it should be" : "VIOLATION: " + seen->problem);
+  fmt::print(people(o), "{}{}\n", seen->story,
+             seen->problem.empty() ? "recovered as it should be" : "VIOLATION: " + seen->problem);
   if (!o.json.empty()) write_json(o.json, {{"story", seen->story}, {"problem", seen->problem}});
   if (!seen->problem.empty()) throw CLI::RuntimeError(1);
 }
 
-void add_json(CLI::App& command, options& o) { command.add_option("--json", o.json, "write the findings to FILE; - is standard output"); }
+void add_json(CLI::App& command, options& o) {
+  command.add_option("--json", o.json, "write the findings to FILE; - is standard output");
+}
 
 void add_run_options(CLI::App& command, options& o) {
   command.add_option("--mechanism", o.what.mechanism, "none, base, redo, redo-async, undo, ...")->capture_default_str();
@@ -83,12 +92,20 @@ void add_run_options(CLI::App& command, options& o) {
   command.add_option("--threads", o.what.threads, "threads, taking turns")->capture_default_str()->check(CLI::Range(1, 64));
   command.add_option("--seed", o.what.seed, "of content, operations and samples")->capture_default_str();
   command.add_option("--mutant", o.mutant, "plant this bug")->capture_default_str();
-  command.add_option("--bound", o.how.bound, "states a crash point; where there are more they are sampled")->capture_default_str()->check(CLI::PositiveNumber);
-  command.add_option("--recovery-depth", o.how.recovery_depth, "1: crashes in the run; 2: also in the recovery; and so on")->capture_default_str()->check(CLI::Range(1, 16));
-  command.add_option("--recovery-samples", o.how.recovery_samples, "recoveries explored a crash point")->capture_default_str();
+  command.add_option("--bound", o.how.bound, "states a crash point; where there are more they are sampled")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_option("--recovery-depth", o.how.recovery_depth, "1: crashes in the run; 2: also in the recovery; and so on")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 16));
+  command.add_option("--recovery-samples", o.how.recovery_samples, "recoveries explored a crash point")
+      ->capture_default_str();
   command.add_option("--recovery-bound", o.how.recovery_bound, "states a crash point of a recovery")->capture_default_str();
-  command.add_option("--recovery-ops", o.how.recovery_operations, "operations after an explored recovery")->capture_default_str();
-  command.add_option("--violations", o.how.most_violations, "end after so many")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--recovery-ops", o.how.recovery_operations, "operations after an explored recovery")
+      ->capture_default_str();
+  command.add_option("--violations", o.how.most_violations, "end after so many")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   add_json(command, o);
 }
 

@@ -1,7 +1,7 @@
 // Exploring in a process of its own: a violation may be a crash, a loop, or memory gone wrong, and must not end the caller.
 #include <explore/explorer.h>
-#include <explore/report.h>
 #include <explore/replay.h>
+#include <explore/report.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -5,7 +5,8 @@
 
 namespace stele::explore {
 
-choices::choices(std::span<const std::uint64_t> options, std::uint64_t bound, std::uint64_t seed) : options_(options), random_(seed) {
+choices::choices(std::span<const std::uint64_t> options, std::uint64_t bound, std::uint64_t seed)
+    : options_(options), random_(seed) {
   for (std::uint64_t n : options) {
     exhaustive_ = exhaustive_ && n <= bound / count_;
     if (!exhaustive_) break;

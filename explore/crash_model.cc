@@ -15,7 +15,9 @@ std::uint64_t bytes_mask(std::size_t skip, std::size_t count) noexcept {
   return low << (8 * skip);
 }
 
-std::uint64_t& word_of(hashed_image& image, std::uint32_t line, unsigned word) noexcept { return reinterpret_cast<std::uint64_t*>(image.line(line))[word]; }
+std::uint64_t& word_of(hashed_image& image, std::uint32_t line, unsigned word) noexcept {
+  return reinterpret_cast<std::uint64_t*>(image.line(line))[word];
+}
 
 }  // namespace
 
@@ -31,7 +33,9 @@ std::vector<crash_model::touched>& crash_model::of(unsigned thread) {
   return touched_[thread];
 }
 
-void crash_model::store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) { add(thread, offset, bytes, false); }
+void crash_model::store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) {
+  add(thread, offset, bytes, false);
+}
 
 void crash_model::stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) {
   add(thread, offset, bytes, true);
@@ -46,7 +50,13 @@ void crash_model::add(unsigned thread, std::uint64_t offset, std::span<const std
   for (std::size_t done = 0; done < bytes.size();) {
     const std::uint64_t at = offset + done;
     const std::size_t skip = at % 8, take = std::min<std::size_t>(8 - skip, bytes.size() - done);
-    unit u{0, bytes_mask(skip, take), ++number_, 0, static_cast<std::uint16_t>(thread), static_cast<std::uint8_t>(at % line_size / 8), streamed};
+    unit u{0,
+           bytes_mask(skip, take),
+           ++number_,
+           0,
+           static_cast<std::uint16_t>(thread),
+           static_cast<std::uint8_t>(at % line_size / 8),
+           streamed};
     u.group = wide ? group : u.number;
     std::memcpy(reinterpret_cast<std::byte*>(&u.bits) + skip, bytes.data() + done, take);
     add_unit(static_cast<std::uint32_t>(at / line_size), u);
@@ -129,7 +139,7 @@ template <class Kept>
 void crash_model::choose(std::uint32_t line, std::uint64_t option, Kept&& kept) const noexcept {
   const auto& units = lines_[line];
   const std::uint64_t ordinary = ordinary_options(line);
-  std::uint64_t steps = option % ordinary;         // of the ordinary stores, whole groups first
+  std::uint64_t steps = option % ordinary;          // of the ordinary stores, whole groups first
   const std::uint64_t streams = option / ordinary;  // one bit a streamed word
   unsigned stream = 0;
   for (std::size_t i = 0; i < units.size();) {

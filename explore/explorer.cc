@@ -18,14 +18,16 @@ using clock = std::chrono::steady_clock;
 
 class explorer {
  public:
-  explorer(subject& s, const settings& set, findings& f) : subject_(s), settings_(set), found_(f), random_(s.named_by().seed + 77) {}
+  explorer(subject& s, const settings& set, findings& f)
+      : subject_(s), settings_(set), found_(f), random_(s.named_by().seed + 77) {}
 
   void run();
   // Where it is now, as a line that replays it.
   std::string line() const { return format_line({subject_.named_by(), path_}); }
 
  private:
-  void explore_tape(std::span<const std::byte> tape, const hashed_image& start, timeline& t, std::uint64_t position, unsigned level);
+  void explore_tape(std::span<const std::byte> tape, const hashed_image& start, timeline& t, std::uint64_t position,
+                    unsigned level);
   void visit_point(scene& s, timeline& t, unsigned level);
   // How many more recoveries are recorded at a crash point: of states that recovery has to repair, and of those
   // that it makes something new of.
@@ -59,7 +61,8 @@ class explorer {
 std::uint64_t count_points(std::span<const std::byte> tape) {
   std::uint64_t points = 1;
   auto reader = media::tape_reader::over(tape);
-  while (auto e = *reader->next()) points += e->op == media::tape_op::fence || e->op == media::tape_op::bulk || e->op == media::tape_op::returned;
+  while (auto e = *reader->next())
+    points += e->op == media::tape_op::fence || e->op == media::tape_op::bulk || e->op == media::tape_op::returned;
   return points;
 }
 
@@ -73,7 +76,8 @@ void explorer::run() {
   found_.seconds = std::chrono::duration<double>(clock::now() - begun_).count();
 }
 
-void explorer::explore_tape(std::span<const std::byte> tape, const hashed_image& start, timeline& t, std::uint64_t position, unsigned level) {
+void explorer::explore_tape(std::span<const std::byte> tape, const hashed_image& start, timeline& t, std::uint64_t position,
+                            unsigned level) {
   while (scenes_.size() <= level) scenes_.push_back(std::make_unique<scene>(subject_, experience_));
   scene& s = *scenes_[level];
   s.begin(start, position);
@@ -92,7 +96,8 @@ void explorer::visit_point(scene& s, timeline& t, unsigned level) {
   const auto lines = s.model.pending();
   std::vector<std::uint64_t> options;
   for (std::uint32_t line : lines) options.push_back(s.model.options(line));
-  choices all(options, level == 0 ? settings_.bound : settings_.recovery_bound, base::mix(subject_.named_by().seed) + s.point);
+  choices all(options, level == 0 ? settings_.bound : settings_.recovery_bound,
+              base::mix(subject_.named_by().seed) + s.point);
   ++found_.epochs;
   found_.epochs_exhausted += all.exhaustive();
   if (level == 0) ++found_.points;
@@ -109,7 +114,8 @@ void explorer::visit_point(scene& s, timeline& t, unsigned level) {
     visit_state(s, t, level, left);
   }
   for (std::uint32_t line : lines) s.unchoose(line);
-  if (!done() && std::memcmp(s.work.data(), s.settled.data(), s.work.size()) != 0) report("something was stored to the pool past the medium");
+  if (!done() && std::memcmp(s.work.data(), s.settled.data(), s.work.size()) != 0)
+    report("something was stored to the pool past the medium");
   tell_progress();
 }
 
@@ -133,7 +139,8 @@ bool explorer::check_answer(scene& s, timeline& t, const verdict& v) {
   if (position < 0)
     report("what was recovered is no state that the run ever had");
   else
-    report(fmt::format("the state after {} operations was recovered, when {} had been acknowledged and {} invoked", position, s.floor, s.ceiling));
+    report(fmt::format("the state after {} operations was recovered, when {} had been acknowledged and {} invoked", position,
+                       s.floor, s.ceiling));
   return false;
 }
 

@@ -1,10 +1,10 @@
 // The crash explorer: for every crash point of a run, every state that memory may be in, judged by real recovery.
 //
 // Crash points: just before every fence, at every acknowledgement, at the end; whatever could be on media at an
-// earlier instant could still be there at the next fence. A recovered pool must be the model's state after some prefix of the
-// operations that contains every acknowledged one and none that was not yet invoked. From some of the states the explorer
-// goes on: it records their recovery and what is done next, and explores that tape in turn; there the state
-// that recovery found is the only one allowed until further operations come.
+// earlier instant could still be there at the next fence. A recovered pool must be the model's state after some prefix of
+// the operations that contains every acknowledged one and none that was not yet invoked. From some of the states the
+// explorer goes on: it records their recovery and what is done next, and explores that tape in turn; there the state that
+// recovery found is the only one allowed until further operations come.
 #pragma once
 
 #include <explore/crash_model.h>
@@ -34,11 +34,11 @@ struct violation {
 };
 
 struct findings {
-  std::uint64_t states = 0;         // crash states built
-  std::uint64_t distinct = 0;       // of these, different from all before
-  std::uint64_t recovered = 0;      // different images after recovery
+  std::uint64_t states = 0;     // crash states built
+  std::uint64_t distinct = 0;   // of these, different from all before
+  std::uint64_t recovered = 0;  // different images after recovery
   std::uint64_t epochs = 0, epochs_exhausted = 0;
-  std::uint64_t recoveries = 0;     // recorded and explored in turn
+  std::uint64_t recoveries = 0;                // recorded and explored in turn
   std::uint64_t points = 0, points_total = 0;  // of the run itself, for progress
   std::vector<violation> violations;
   double seconds = 0;
@@ -47,7 +47,8 @@ struct findings {
   double states_per_s() const noexcept { return seconds > 0 ? static_cast<double>(states) / seconds : 0; }
 };
 
-// Errors: what making the subject returns. A failure of the run itself, or a crash of the program while it judges, is a violation.
+// Errors: what making the subject returns. A failure of the run itself, or a crash of the program while it judges, is a
+// violation.
 result<findings> explore(const plan& p, const settings& s);
 
 // The same in a process of its own, which may die.

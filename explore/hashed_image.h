@@ -44,7 +44,11 @@ class hashed_image {
  public:
   // Bytes [logs_begin, logs_end) count in signature::all only.
   hashed_image(std::size_t size, std::size_t logs_begin, std::size_t logs_end)
-      : size_(size), first_log_line_(logs_begin / line_size), end_log_line_(logs_end / line_size), bytes_(allocate(size)), hashes_(size / line_size) {}
+      : size_(size),
+        first_log_line_(logs_begin / line_size),
+        end_log_line_(logs_end / line_size),
+        bytes_(allocate(size)),
+        hashes_(size / line_size) {}
 
   std::byte* data() const noexcept { return bytes_.get(); }
   std::byte* line(std::size_t number) const noexcept { return bytes_.get() + number * line_size; }

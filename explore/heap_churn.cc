@@ -23,10 +23,16 @@ std::size_t words_for(std::uint64_t slot, std::uint64_t seed) {
 }
 
 // Every word of a short block is filled, and of one whose record outgrows the ring; of others every 64th and the last.
-constexpr bool filled(std::size_t i, std::size_t words) { return words <= 40 || words == 512 || i % 64 == 0 || i + 1 == words; }
-std::uint64_t word_at(std::uint64_t seed, std::size_t i) { return base::mix(seed ^ (i + 1)); }
+constexpr bool filled(std::size_t i, std::size_t words) {
+  return words <= 40 || words == 512 || i % 64 == 0 || i + 1 == words;
+}
+std::uint64_t word_at(std::uint64_t seed, std::size_t i) {
+  return base::mix(seed ^ (i + 1));
+}
 
-std::uint64_t digest_of(std::uint64_t slot, std::uint64_t seed, std::uint64_t content) { return base::mix(base::mix(slot + 1) ^ seed) + content; }
+std::uint64_t digest_of(std::uint64_t slot, std::uint64_t seed, std::uint64_t content) {
+  return base::mix(base::mix(slot + 1) ^ seed) + content;
+}
 
 struct item {
   field<std::uint64_t> seed;  // 0: empty
@@ -78,8 +84,10 @@ class heap_churn final : public workloads::workload {
 
   operation draw(base::rng& random) const override {
     using kind = operation::kind;
-    constexpr std::array kinds = {kind::toggle, kind::toggle, kind::toggle, kind::put, kind::put, kind::swap, kind::erase, kind::toggle};
-    const std::uint64_t slot = random.below(8) == 0 ? small_slots + random.below(slots - small_slots) : random.below(small_slots);
+    constexpr std::array kinds = {kind::toggle, kind::toggle, kind::toggle, kind::put,
+                                  kind::put,    kind::swap,   kind::erase,  kind::toggle};
+    const std::uint64_t slot =
+        random.below(8) == 0 ? small_slots + random.below(slots - small_slots) : random.below(small_slots);
     return {kinds[random.below(kinds.size())], slot, seed_from(random)};
   }
 
@@ -95,7 +103,8 @@ class heap_churn final : public workloads::workload {
     return pool_->read([](const table& t) {
       std::uint64_t sum = 0;
       for (std::uint64_t slot = 0; slot < slots; ++slot)
-        if (const std::uint64_t seed = t.items[slot].seed; seed != 0) sum += digest_of(slot, seed, content_of(t.items[slot].block, words_for(slot, seed)));
+        if (const std::uint64_t seed = t.items[slot].seed; seed != 0)
+          sum += digest_of(slot, seed, content_of(t.items[slot].block, words_for(slot, seed)));
       return sum;
     });
   }
@@ -147,7 +156,9 @@ class heap_churn final : public workloads::workload {
 
 }  // namespace
 
-std::unique_ptr<workloads::workload> make_heap_churn() { return std::make_unique<heap_churn>(); }
+std::unique_ptr<workloads::workload> make_heap_churn() {
+  return std::make_unique<heap_churn>();
+}
 
 result<std::unique_ptr<workloads::workload>> make_subject(std::string_view name, const workloads::parameters& p) {
   if (name == "churn") return make_heap_churn();

@@ -24,7 +24,12 @@ storage::pool_file adopted(hashed_image& image) {
 }  // namespace
 
 judge::judge(subject& s, hashed_image& work, experience& e)
-    : subject_(s), work_(work), experience_(e), view_(work.data(), work.size()), recoverer_(adopted(work)), media_{.what = kind::image, .image = &view_, .background = false} {}
+    : subject_(s),
+      work_(work),
+      experience_(e),
+      view_(work.data(), work.size()),
+      recoverer_(adopted(work)),
+      media_{.what = kind::image, .image = &view_, .background = false} {}
 
 std::uint32_t judge::remember(verdict v) {
   experience_.verdicts.push_back(std::move(v));
@@ -49,7 +54,9 @@ result<> judge::recover() {
 bool judge::home_changed() const {
   const std::size_t home = recoverer_.file.header().home_offset / line_size;
   for (std::size_t i = 0; i < view_.written.size(); ++i)
-    if (view_.written[i] >= home && std::memcmp(work_.line(view_.written[i]), view_.before.data() + i * line_size, line_size) != 0) return true;
+    if (view_.written[i] >= home &&
+        std::memcmp(work_.line(view_.written[i]), view_.before.data() + i * line_size, line_size) != 0)
+      return true;
   return false;
 }
 
@@ -75,7 +82,8 @@ std::uint32_t judge::recover_and_judge(timeline& t, answer& a) {
 }
 
 verdict judge::use(timeline& t) try {
-  if (auto opened = subject_.open(work_, media_); !opened) return {"the recovered pool does not open: " + opened.error().message};
+  if (auto opened = subject_.open(work_, media_); !opened)
+    return {"the recovered pool does not open: " + opened.error().message};
   const attached here(subject_.workload());
   const auto digest = try_out(t);
   if (!digest) return {digest.error().message};
@@ -95,7 +103,8 @@ result<std::uint64_t> judge::try_out(timeline& t) {
   if (position < 0) return digest;
   if (auto gone = go_on(t, static_cast<std::uint64_t>(position)); !gone) return std::unexpected(gone.error());
   if (auto fine = audit(); !fine) return fail(errc::corrupt, "after further operations: " + fine.error().message);
-  if (auto closed = subject_.workload().core().close(); !closed) return fail(errc::corrupt, "closing fails: " + closed.error().message);
+  if (auto closed = subject_.workload().core().close(); !closed)
+    return fail(errc::corrupt, "closing fails: " + closed.error().message);
   return digest;
 }
 
@@ -123,15 +132,20 @@ result<> judge::audit() {
   reached_.clear();
   const auto sum = core.state().heap.audit([&](std::uint64_t offset, std::size_t) { used_.push_back(offset); });
   if (!sum) return fail(errc::corrupt, "the heap is damaged: " + sum.error().message);
-  subject_.workload().reach([&](const void* block) { reached_.push_back(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - core.base())); });
-  const auto* const home = reinterpret_cast<const format::home_header*>(core.base() + core.state().file.header().home_offset);
+  subject_.workload().reach([&](const void* block) {
+    reached_.push_back(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - core.base()));
+  });
+  const auto* const home =
+      reinterpret_cast<const format::home_header*>(core.base() + core.state().file.header().home_offset);
   reached_.push_back(home->root_offset);
   std::ranges::sort(used_);
   std::ranges::sort(reached_);
   if (used_ == reached_) return {};
-  if (std::ranges::adjacent_find(reached_) != reached_.end()) return fail(errc::corrupt, "the heap is damaged: two objects have one block");
+  if (std::ranges::adjacent_find(reached_) != reached_.end())
+    return fail(errc::corrupt, "the heap is damaged: two objects have one block");
   const bool leaked = std::ranges::includes(used_, reached_);
-  return fail(errc::corrupt, fmt::format("the heap is damaged: {} blocks are used, {} are reached: {}", used_.size(), reached_.size(), leaked ? "some are lost" : "some in use are free"));
+  return fail(errc::corrupt, fmt::format("the heap is damaged: {} blocks are used, {} are reached: {}", used_.size(),
+                                         reached_.size(), leaked ? "some are lost" : "some in use are free"));
 }
 
 }  // namespace stele::explore

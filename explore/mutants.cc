@@ -22,7 +22,8 @@ struct trial {
   std::uint64_t operations, bound;
 };
 constexpr trial trials[] = {
-    {"sps", 1, 60, 128}, {"sps", 2, 60, 128}, {"churn", 1, 60, 128}, {"churn", 2, 120, 256}, {"rbtree", 2, 120, 256}, {"sps", 2, 400, 512}, {"churn", 2, 400, 512},
+    {"sps", 1, 60, 128},     {"sps", 2, 60, 128},  {"churn", 1, 60, 128},  {"churn", 2, 120, 256},
+    {"rbtree", 2, 120, 256}, {"sps", 2, 400, 512}, {"churn", 2, 400, 512},
 };
 
 mutant_outcome put_through(const base::mutant_entry& m, const std::vector<std::string>& mechanisms, const mutant_choice& c) {
@@ -75,7 +76,12 @@ double score_of(const std::vector<mutant_outcome>& outcomes) noexcept {
 nlohmann::json json_of(const std::vector<mutant_outcome>& outcomes) {
   nlohmann::json all = nlohmann::json::array();
   for (const mutant_outcome& o : outcomes)
-    all.push_back({{"name", o.mutant.name}, {"mechanism", o.mutant.of}, {"killed", o.killed()}, {"by", o.by}, {"what", o.what}, {"states", o.states}});
+    all.push_back({{"name", o.mutant.name},
+                   {"mechanism", o.mutant.of},
+                   {"killed", o.killed()},
+                   {"by", o.by},
+                   {"what", o.what},
+                   {"states", o.states}});
   return {{"mutants", all}, {"score", score_of(outcomes)}};
 }
 

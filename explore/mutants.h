@@ -12,8 +12,8 @@ namespace stele::explore {
 
 struct mutant_outcome {
   base::mutant_entry mutant;
-  std::string what;  // the violation that killed it; empty: it survived
-  std::string by;    // the line that replays it
+  std::string what;          // the violation that killed it; empty: it survived
+  std::string by;            // the line that replays it
   std::uint64_t states = 0;  // looked at before
   bool killed() const noexcept { return !by.empty(); }
 };

@@ -19,8 +19,9 @@ using base::fail;
 
 std::string format_line(const replay_line& l) {
   const plan& p = l.what;
-  std::string text = fmt::format("{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}", p.mechanism, p.workload, p.operations, p.keys, p.value_size,
-                                 p.threads, p.seed, p.pool_size, p.log_count, p.log_size, p.further, base::name_of(p.mutant));
+  std::string text = fmt::format("{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}",
+                                 p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
+                                 p.log_count, p.log_size, p.further, base::name_of(p.mutant));
   for (std::size_t i = 0; i < l.crashes.size(); ++i) {
     if (i > 0) text += fmt::format(" +{}", l.crashes[i].operations);
     text += fmt::format(" at={}:{}", l.crashes[i].point, fmt::join(l.crashes[i].chosen, "."));
@@ -57,7 +58,8 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "further") return parse_number(value, p.further);
   if (name == "logs") {
     const auto x = value.find('x');
-    return x != std::string_view::npos && parse_number(value.substr(0, x), p.log_count) && parse_number(value.substr(x + 1), p.log_size);
+    return x != std::string_view::npos && parse_number(value.substr(0, x), p.log_count) &&
+           parse_number(value.substr(x + 1), p.log_size);
   }
   const auto mutant = base::mutant_named(value);
   if (name != "mutant" || !mutant) return false;
@@ -96,28 +98,36 @@ class replayer {
   std::string story_;
 };
 
-result<> replayer::go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position, const crash& c) {
+result<> replayer::go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position,
+                         const crash& c) {
   scene_ = std::make_unique<scene>(subject_, experience_);
   scene_->begin(start, position);
   auto reader = media::tape_reader::over(tape);
   while (auto event = *reader->next()) {
     if (!scene_->take(*event)) continue;
     if (scene_->point == c.point) {
-      story_ += fmt::format("crash before event '{}' of thread {}, with {} operations acknowledged and {} invoked\n", media::name_of(event->op), event->thread, scene_->floor, scene_->ceiling);
+      story_ += fmt::format("crash before event '{}' of thread {}, with {} operations acknowledged and {} invoked\n",
+                            media::name_of(event->op), event->thread, scene_->floor, scene_->ceiling);
       return choose(c);
     }
     scene_->leave_point();
   }
-  if (scene_->point != c.point) return fail(errc::invalid_argument, fmt::format("there is no crash point {}; the last one is {}", c.point, scene_->point));
+  if (scene_->point != c.point)
+    return fail(errc::invalid_argument,
+                fmt::format("there is no crash point {}; the last one is {}", c.point, scene_->point));
   story_ += "crash at the end\n";
   return choose(c);
 }
 
 result<> replayer::choose(const crash& c) {
   const auto lines = scene_->model.pending();
-  if (c.chosen.size() != lines.size()) return fail(errc::invalid_argument, fmt::format("{} lines are pending at crash point {}, the choice names {}", lines.size(), c.point, c.chosen.size()));
+  if (c.chosen.size() != lines.size())
+    return fail(errc::invalid_argument, fmt::format("{} lines are pending at crash point {}, the choice names {}",
+                                                    lines.size(), c.point, c.chosen.size()));
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (c.chosen[i] >= scene_->model.options(lines[i])) return fail(errc::invalid_argument, fmt::format("line {} has {} contents, not {}", i, scene_->model.options(lines[i]), c.chosen[i]));
+    if (c.chosen[i] >= scene_->model.options(lines[i]))
+      return fail(errc::invalid_argument,
+                  fmt::format("line {} has {} contents, not {}", i, scene_->model.options(lines[i]), c.chosen[i]));
     scene_->choose(lines[i], c.chosen[i]);
   }
   tell(c);
@@ -130,7 +140,9 @@ void replayer::tell(const crash& c) {
     const auto fates = scene_->model.fates(lines[i], c.chosen[i]);
     const auto kept = std::count_if(fates.begin(), fates.end(), [](const auto& f) { return f.kept; });
     story_ += fmt::format("  line {:#x}: {} of {} stores reached memory\n", lines[i] * line_size, kept, fates.size());
-    for (const auto& f : fates) story_ += fmt::format("    {} {} {:#x} = {:#018x}\n", f.kept ? "kept" : "LOST", f.streamed ? "stream" : "store ", f.offset, f.bits);
+    for (const auto& f : fates)
+      story_ += fmt::format("    {} {} {:#x} = {:#018x}\n", f.kept ? "kept" : "LOST", f.streamed ? "stream" : "store ",
+                            f.offset, f.bits);
   }
 }
 
@@ -152,7 +164,8 @@ result<> replayer::run(const replay_line& l, replayed& r) {
     r.problem = v.problem;
     const std::ptrdiff_t found = t.find(v.digest);
     if (v.problem.empty() && !t.allows(v.digest, scene_->floor, scene_->ceiling))
-      r.problem = found < 0 ? "what was recovered is no state that the run ever had" : fmt::format("recovered: the state after {} operations", found);
+      r.problem = found < 0 ? "what was recovered is no state that the run ever had"
+                            : fmt::format("recovered: the state after {} operations", found);
     if (!r.problem.empty() || i + 1 == l.crashes.size()) break;
     position = static_cast<std::uint64_t>(found);
     start.assign(scene_->work);
@@ -177,7 +190,8 @@ result<replay_line> parse_line(const std::string& text) {
   std::istringstream words(text);
   std::size_t operations = 0;
   for (std::string word; words >> word;)
-    if (!parse_word(word, l, operations)) return fail(errc::invalid_argument, fmt::format("'{}' is not understood in a replay line", word));
+    if (!parse_word(word, l, operations))
+      return fail(errc::invalid_argument, fmt::format("'{}' is not understood in a replay line", word));
   return l;
 }
 

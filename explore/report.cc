@@ -9,15 +9,9 @@ namespace stele::explore {
 nlohmann::json json_of(const findings& f) {
   nlohmann::json violations = nlohmann::json::array();
   for (const violation& v : f.violations) violations.push_back({{"what", v.what}, {"line", v.line}});
-  return {{"states", f.states},
-          {"distinct_states", f.distinct},
-          {"recovered_states", f.recovered},
-          {"epochs", f.epochs},
-          {"epochs_exhausted", f.epochs_exhausted},
-          {"recoveries_explored", f.recoveries},
-          {"violations", violations},
-          {"states_per_s", f.states_per_s()},
-          {"seconds", f.seconds},
+  return {{"states", f.states},       {"distinct_states", f.distinct},          {"recovered_states", f.recovered},
+          {"epochs", f.epochs},       {"epochs_exhausted", f.epochs_exhausted}, {"recoveries_explored", f.recoveries},
+          {"violations", violations}, {"states_per_s", f.states_per_s()},       {"seconds", f.seconds},
           {"cancelled", f.cancelled}};
 }
 
@@ -36,9 +30,12 @@ findings findings_of(const nlohmann::json& j) {
 }
 
 std::string sentence_of(const findings& f) {
-  const double exhausted = f.epochs == 0 ? 0 : 100.0 * static_cast<double>(f.epochs_exhausted) / static_cast<double>(f.epochs);
-  return fmt::format("{} states ({} distinct, {} after recovery) at {} crash points, {:.0f} % of them exhausted; {} recoveries explored in turn; {:.0f} states/s; {} violations", f.states,
-                     f.distinct, f.recovered, f.epochs, exhausted, f.recoveries, f.states_per_s(), f.violations.size());
+  const double exhausted =
+      f.epochs == 0 ? 0 : 100.0 * static_cast<double>(f.epochs_exhausted) / static_cast<double>(f.epochs);
+  return fmt::format(
+      "{} states ({} distinct, {} after recovery) at {} crash points, {:.0f} % of them exhausted; {} recoveries explored in "
+      "turn; {:.0f} states/s; {} violations",
+      f.states, f.distinct, f.recovered, f.epochs, exhausted, f.recoveries, f.states_per_s(), f.violations.size());
 }
 
 }  // namespace stele::explore

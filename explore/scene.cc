@@ -16,13 +16,26 @@ void scene::begin(const hashed_image& at_start, std::uint64_t position) {
 
 bool scene::take(const media::tape_event& e) {
   switch (e.op) {
-    case tape_op::store: model.store(e.thread, e.address, e.bytes); return false;
-    case tape_op::stream: model.stream(e.thread, e.address, e.bytes); return false;
-    case tape_op::flush: model.flush(e.thread, e.address, e.length); return false;
-    case tape_op::invoked: ceiling = e.address + 1; return false;
-    case tape_op::returned: floor = e.address + 1; break;
-    case tape_op::fence: case tape_op::bulk: break;
-    default: return false;
+    case tape_op::store:
+      model.store(e.thread, e.address, e.bytes);
+      return false;
+    case tape_op::stream:
+      model.stream(e.thread, e.address, e.bytes);
+      return false;
+    case tape_op::flush:
+      model.flush(e.thread, e.address, e.length);
+      return false;
+    case tape_op::invoked:
+      ceiling = e.address + 1;
+      return false;
+    case tape_op::returned:
+      floor = e.address + 1;
+      break;
+    case tape_op::fence:
+    case tape_op::bulk:
+      break;
+    default:
+      return false;
   }
   waiting_ = e;
   return true;

@@ -29,7 +29,7 @@ class scene {
   hashed_image settled, work;
   crash_model model;
   judge judging;
-  std::uint64_t point = 0;             // crash points passed
+  std::uint64_t point = 0;               // crash points passed
   std::uint64_t floor = 0, ceiling = 0;  // operations acknowledged; invoked
 
  private:

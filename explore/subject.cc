@@ -86,12 +86,19 @@ result<std::vector<std::byte>> subject::record(timeline& what) {
   return record_on(image, what, 0, plan_.threads);
 }
 
-result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, timeline& what, std::uint64_t position) { return record_on(image, what, position, 1); }
+result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, timeline& what, std::uint64_t position) {
+  return record_on(image, what, position, 1);
+}
 
-result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads) {
-  const auto tape = media::tape_writer::to_memory({.pool_size = header_.size, .home_offset = header_.home_offset, .log_offset = header_.log_offset, .log_size = header_.log_size});
+result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first,
+                                                  unsigned threads) {
+  const auto tape = media::tape_writer::to_memory({.pool_size = header_.size,
+                                                   .home_offset = header_.home_offset,
+                                                   .log_offset = header_.log_offset,
+                                                   .log_size = header_.log_size});
   media::image_view view(image.data(), image.size());
-  if (auto opened = open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .background = false}); !opened)
+  if (auto opened = open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .background = false});
+      !opened)
     return std::unexpected(opened.error());
   const attached here(*workload_);
   if (auto done = perform(what, first, threads); !done) return std::unexpected(done.error());
@@ -125,7 +132,8 @@ result<> subject::perform(timeline& what, std::uint64_t first, unsigned threads)
       turn.store(i + 1);
       turn.notify_all();
     }
-    for (std::uint64_t now = turn.load(); now < operations.size(); now = turn.load()) turn.wait(now);  // a thread that ends gives its log back
+    for (std::uint64_t now = turn.load(); now < operations.size(); now = turn.load())
+      turn.wait(now);  // a thread that ends gives its log back
   };
   std::vector<std::jthread> workers;
   for (unsigned t = 0; t < threads; ++t) workers.emplace_back(work, t);
@@ -139,7 +147,8 @@ result<> subject::perform_one(operation& op, std::uint64_t number, unsigned lane
   engine.note(lane, media::mark::invoked, number);
   const auto done = workload_->apply({&op, 1});
   engine.note(lane, media::mark::returned, number);
-  if (!done && done.error().code != errc::full) return fail(done.error().code, fmt::format("operation {} of the run itself failed: {}", number, done.error().message));
+  if (!done && done.error().code != errc::full)
+    return fail(done.error().code, fmt::format("operation {} of the run itself failed: {}", number, done.error().message));
   if (!done) op.what = operation::kind::read;
   return {};
 }

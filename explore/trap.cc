@@ -62,14 +62,21 @@ int trapped(const std::function<void()>& body, unsigned patience) {
   return signal;
 }
 
-void still_alive() noexcept { silent_seconds.store(0, std::memory_order_relaxed); }
+void still_alive() noexcept {
+  silent_seconds.store(0, std::memory_order_relaxed);
+}
 
 const char* meaning_of(int signal) noexcept {
   switch (signal) {
-    case SIGSEGV: case SIGBUS: return "recovery or the workload followed a wild pointer";
-    case SIGABRT: return "a check failed, or an exception escaped";
-    case SIGALRM: return "it did not end within the time allowed";
-    default: return "the program died";
+    case SIGSEGV:
+    case SIGBUS:
+      return "recovery or the workload followed a wild pointer";
+    case SIGABRT:
+      return "a check failed, or an exception escaped";
+    case SIGALRM:
+      return "it did not end within the time allowed";
+    default:
+      return "the program died";
   }
 }
 

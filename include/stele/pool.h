@@ -237,9 +237,9 @@ T* make(Arguments&&... arguments) {
                 "give the type a constructor to make it from arguments: an aggregate's missing members would be zeroed behind the "
                 "transaction's back");
   void* block = detail::allocate(sizeof(T), alignof(T));
-  detail::fill_zero(block, sizeof(T));
   T* object = nullptr;
   if constexpr (sizeof...(Arguments) == 0) {
+    detail::fill_zero(block, sizeof(T));
     object = static_cast<T*>(block);
     if constexpr (!std::is_trivially_default_constructible_v<T>) object = ::new (block) T;
   } else {

@@ -106,9 +106,30 @@ result<> write_fresh(int fd, const pool_header& h, const std::string& path) {
   return {};
 }
 
-void sync_directory(const std::string& path) {
+std::string directory_of(const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path().string();
-  descriptor d(::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return directory.empty() ? "." : directory;
+}
+
+// A pool in the making: a file without a name, of which nothing is left when its maker dies; on file systems that know no
+// such files, one with another name.
+struct draft : descriptor {
+  explicit draft(const std::string& path) : descriptor(::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
+    name = fmt::format("/proc/self/fd/{}", fd);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return;
+    name = fmt::format("{}.creating.{}", path, ::getpid());
+    fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    named = fd >= 0;
+  }
+  ~draft() {
+    if (named) ::unlink(name.c_str());
+  }
+  std::string name;
+  bool named = false;
+};
+
+void sync_directory(const std::string& path) {
+  descriptor d(::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (d.fd >= 0) ::fsync(d.fd);
 }
 
@@ -137,6 +158,10 @@ result<pool_header> pool_file::plan(const shape& s) {
     return fail(errc::invalid_argument, fmt::format("a pool of {} bytes is not possible; choose from {} (32 KiB) to {} (64 TiB)", s.size, smallest_pool, largest_pool));
   if (s.layout.size() >= format::layout_name_size)
     return fail(errc::invalid_argument, fmt::format("the layout name is {} bytes long; {} are the most", s.layout.size(), format::layout_name_size - 1));
+  auto too_much_log = [&](std::size_t count, std::size_t bytes) {
+    return fail(errc::invalid_argument, fmt::format("{} logs of {} bytes do not fit a pool of {} bytes (half of it and 4096 logs at most)", count, bytes, s.size));
+  };
+  if (s.log_count > 4096 || s.log_size > s.size) return too_much_log(s.log_count, s.log_size);
   pool_header h{};
   h.magic = format::pool_magic;
   h.version = format::pool_version;
@@ -146,8 +171,7 @@ result<pool_header> pool_file::plan(const shape& s) {
   h.size = s.size / page * page;
   h.log_count = static_cast<std::uint32_t>(s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
   h.log_size = s.log_size != 0 ? round_up(s.log_size, page) : std::clamp<std::size_t>(s.size / (8 * h.log_count) / page * page, page, 1u << 20);
-  if (s.log_count > 4096 || h.log_size > s.size || h.log_count * h.log_size > s.size / 2)
-    return fail(errc::invalid_argument, fmt::format("{} logs of {} bytes do not fit a pool of {} bytes (half of it at most)", h.log_count, h.log_size, s.size));
+  if (h.log_count * h.log_size > s.size / 2) return too_much_log(h.log_count, h.log_size);
   h.log_offset = format::header_area;
   h.home_offset = h.log_offset + h.log_count * h.log_size;
   h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
@@ -190,18 +214,13 @@ result<> pool_file::create(const std::string& path, const shape& s) {
   auto h = plan(s);
   if (!h) return std::unexpected(h.error());
   if (::access(path.c_str(), F_OK) == 0) return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
-  const std::string draft = fmt::format("{}.creating.{}", path, ::getpid());
-  descriptor file(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const draft file(path);
   if (file.fd < 0) return fail_path("create", path);
-  auto made = [&]() -> result<> {
-    if (auto space = allocate_space(file.fd, h->size, path); !space) return space;
-    if (auto fresh = write_fresh(file.fd, *h, path); !fresh) return fresh;
-    if (::link(draft.c_str(), path.c_str()) != 0) return fail_path("create", path);
-    return {};
-  }();
-  ::unlink(draft.c_str());
-  if (made) sync_directory(path);
-  return made;
+  if (auto space = allocate_space(file.fd, h->size, path); !space) return space;
+  if (auto fresh = write_fresh(file.fd, *h, path); !fresh) return fresh;
+  if (::linkat(AT_FDCWD, file.name.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return fail_path("create", path);
+  sync_directory(path);
+  return {};
 }
 
 result<pool_header> pool_file::peek(const std::string& path) {

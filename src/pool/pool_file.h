@@ -1,7 +1,7 @@
 // A pool file in memory: creating, locking, checking the header, mapping. No logs, no heap, no transactions.
 //
 // Invariants: a file that is open here is locked (open-file-description lock), of the size its header says, and backed by
-// real space. Creation happens under a temporary name and ends with a link, so a pool exists whole or not at all. What
+// real space. Creation happens without a name and ends with a link, so a pool exists whole or not at all. What
 // the file says is not trusted: offsets are checked before use.
 #pragma once
 

@@ -22,6 +22,17 @@ bool in_transaction(std::uintptr_t address, std::size_t size) noexcept {
   return address - a.home < a.size && a.size - (address - a.home) >= size;
 }
 
+// part(address, bytes before it, bytes) for the piece of a range on each line.
+template <class Part>
+void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
+  for (std::size_t done = 0; done < size;) {
+    const std::uintptr_t at = address + done;
+    const std::size_t here = std::min<std::size_t>(line_size - at % line_size, size - done);
+    part(at, done, here);
+    done += here;
+  }
+}
+
 // A store to memory that no transaction covers: an ordinary variable's, or a mistake.
 void check_ordinary(std::uintptr_t address) {
   base::check(runtime_at(address) == nullptr,
@@ -78,32 +89,14 @@ void load_range(const void* from, void* to, std::size_t size) {
     return;
   }
   base::check(a.load_size - (address - a.home) >= size, "a load reaches past the end of its pool");
-  auto* target = static_cast<std::byte*>(to);
-  for (std::size_t done = 0; done < size;) {
-    const std::uintptr_t at = address + done, word_at = at & ~std::uintptr_t{7};
-    const std::size_t skip = at - word_at, take = std::min<std::size_t>(8 - skip, size - done);
-    const std::uint64_t word = (a.filter & filter_bit(at)) == 0 ? *reinterpret_cast<const std::uint64_t*>(word_at) : load_word(word_at);
-    std::memcpy(target + done, reinterpret_cast<const std::byte*>(&word) + skip, take);
-    done += take;
-  }
+  for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
+    auto* const target = static_cast<std::byte*>(to) + done;
+    if ((a.filter & filter_bit(at)) == 0)
+      std::memcpy(target, reinterpret_cast<const void*>(at), part);
+    else
+      a.running->load_part(at - a.home, target, part);
+  });
 }
-
-namespace {
-
-template <class Source>
-void store_words(std::uintptr_t address, std::size_t size, Source&& source) {
-  transaction& tx = *this_access.running;
-  for (std::size_t done = 0; done < size;) {
-    const std::uintptr_t at = address + done;
-    const std::size_t skip = at & 7, take = std::min<std::size_t>(8 - skip, size - done);
-    std::uint64_t word = 0;
-    source(reinterpret_cast<std::byte*>(&word) + skip, done, take);
-    tx.store_bits(at - skip - this_access.home, word, static_cast<std::uint8_t>(((1u << take) - 1) << skip));
-    done += take;
-  }
-}
-
-}  // namespace
 
 void store_range(void* to, const void* from, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
@@ -112,13 +105,15 @@ void store_range(void* to, const void* from, std::size_t size) {
     std::memcpy(to, from, size);
     return;
   }
-  store_words(address, size, [&](std::byte* word, std::size_t at, std::size_t n) { std::memcpy(word, static_cast<const std::byte*>(from) + at, n); });
+  for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
+    this_access.running->store_part(at - this_access.home, static_cast<const std::byte*>(from) + done, part);
+  });
 }
 
 void fill_zero(void* to, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
   base::check(in_transaction(address, size), "make<T>() outside a transaction; put it inside pool::update");
-  store_words(address, size, [](std::byte*, std::size_t, std::size_t) {});
+  for_each_part(address, size, [&](std::uintptr_t at, std::size_t, std::size_t part) { this_access.running->store_part(at - this_access.home, nullptr, part); });
 }
 
 void* allocate(std::size_t size, std::size_t alignment) {

@@ -7,6 +7,7 @@
 #include <tx/runtime.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <base/check.h>
 
 namespace stele::detail {
@@ -80,6 +81,7 @@ pool_handle::~pool_handle() = default;
 result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options, std::size_t root_size) {
   const auto mechanism = find_mechanism(options.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
+  if (auto valid = choose_media(options, path); !valid) return std::unexpected(valid.error());  // before anything is made
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
     auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout});
     if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
@@ -90,7 +92,8 @@ result<pool_handle> pool_handle::open(const std::string& path, const pool_option
   const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
   auto file = storage::pool_file::open(path, map);
   if (!file) return std::unexpected(file.error());
-  const std::string layout(file->header().layout.data());
+  const auto& name = file->header().layout;
+  const std::string layout(name.begin(), std::find(name.begin(), name.end(), '\0'));
   if (!options.layout.empty() && layout != options.layout)
     return fail(errc::layout, fmt::format("{} holds the layout '{}', not '{}'; open it with the program that made it", path, layout, options.layout));
   auto state = std::make_unique<pool_state>(std::move(*file));

@@ -104,6 +104,17 @@ void transaction::store_otherwise(std::uint64_t offset, std::uint64_t bits, std:
   store_in_place(offset + skip, &bits, size);
 }
 
+void transaction::store_part_otherwise(std::uint64_t offset, const std::byte* from, std::size_t size) {
+  for (std::size_t done = 0; done < size;) {
+    const std::uint64_t at = offset + done, skip = at & 7;
+    const std::size_t take = std::min<std::size_t>(8 - skip, size - done);
+    std::uint64_t word = 0;
+    if (from != nullptr) std::memcpy(reinterpret_cast<std::byte*>(&word) + skip, from + done, take);
+    store_otherwise(at - skip, word, static_cast<std::uint8_t>(((1u << take) - 1) << skip));
+    done += take;
+  }
+}
+
 void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsigned size) {
   if (in_place_) return store_in_place(offset, &value, size);
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};

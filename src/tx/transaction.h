@@ -47,6 +47,9 @@ class transaction final : public storage::heap::writer {
 
   std::uint64_t load_word(std::uint64_t offset);
   void store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);  // within one word
+  // Within one line.
+  void load_part(std::uint64_t offset, std::byte* to, std::size_t size);
+  void store_part(std::uint64_t offset, const std::byte* from, std::size_t size);
   void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) override;
   std::uint64_t read_private(std::uint64_t offset, unsigned size) override;
   void claim(std::uint64_t offset, std::size_t size) override;
@@ -70,7 +73,12 @@ class transaction final : public storage::heap::writer {
 
   storage::heap& heap() noexcept;
   std::uint64_t home_word(std::uint64_t offset) const noexcept;
+  void copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) const noexcept;
+  template <class Read>
+  void read_consistently(std::uint64_t offset, Read&& read);
   std::uint64_t stm_load(std::uint64_t offset);
+  void stm_load_part(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size);
+  void store_part_otherwise(std::uint64_t offset, const std::byte* from, std::size_t size);
   void acquire(std::uint64_t line);
   void extend();
   bool reads_valid() const noexcept;

@@ -26,16 +26,18 @@ inline std::uint64_t transaction::load_word(std::uint64_t offset) {
   return stm_ ? stm_load(offset) : home_word(offset);
 }
 
-inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
+// Runs `read`, again if need be, until what it read of a line is of the snapshot.
+template <class Read>
+inline void transaction::read_consistently(std::uint64_t offset, Read&& read) {
   line_lock& lock = runtime_.lock_of(offset);
   for (unsigned tries = 0; tries < patience; ++tries) {
     const std::uint64_t seen = lock.load(std::memory_order_acquire);
     if ((seen & 1) != 0) {
-      if (seen >> 1 == log_) return home_word(offset);
+      if (seen >> 1 == log_) return read();
       media::cpu::relax();
       continue;
     }
-    const std::uint64_t value = home_word(offset);
+    read();
     if (lock.load(std::memory_order_acquire) != seen) continue;
     if (seen >> 1 > snapshot_) {
       extend();
@@ -43,9 +45,40 @@ inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
     }
     if (record_reads_) reads_.push_back({&lock, seen});
     any_read_ = true;
-    return value;
+    return;
   }
   conflict();
+}
+
+inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
+  std::uint64_t value = 0;
+  read_consistently(offset, [&] { value = home_word(offset); });
+  return value;
+}
+
+// Bytes of one line, in one look at its lock.
+inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t size) {
+  const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
+  const std::size_t skip = offset - line;
+  const written_line* own = (filter_ & filter_bit(this_access.home + line)) != 0 ? writes_.find(line) : nullptr;
+  const std::uint64_t wanted = byte_range(skip, size);
+  if (own == nullptr || (own->mask & wanted) != wanted) stm_ ? stm_load_part(line, skip, to, size) : copy_home(line, skip, to, size);
+  if (own == nullptr) return;
+  const auto* bytes = reinterpret_cast<const std::byte*>(own->words.data());
+  for (std::uint64_t left = own->mask & wanted; left != 0; left &= left - 1) {
+    const auto byte = static_cast<std::size_t>(std::countr_zero(left));
+    to[byte - skip] = bytes[byte];
+  }
+}
+
+inline void transaction::copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) const noexcept {
+  std::uint64_t words[line_size / 8];
+  for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w) words[w] = home_word(line + 8 * w);
+  std::memcpy(to, reinterpret_cast<const std::byte*>(words) + skip, size);
+}
+
+inline void transaction::stm_load_part(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) {
+  read_consistently(line, [&] { copy_home(line, skip, to, size); });
 }
 
 inline void transaction::acquire(std::uint64_t line) {
@@ -87,6 +120,19 @@ inline void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, st
   const std::uint64_t counting = spread(mask);
   line.words[word] = (line.words[word] & ~counting) | (bits & counting);
   line.mask |= std::uint64_t{mask} << (8 * word);
+}
+
+// Bytes of one line; null stands for zeroes.
+inline void transaction::store_part(std::uint64_t offset, const std::byte* from, std::size_t size) {
+  if (!writing_ || in_place_) return store_part_otherwise(offset, from, size);
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
+  written_line& line = line_for_store(line_offset);
+  auto* const to = reinterpret_cast<std::byte*>(line.words.data()) + (offset - line_offset);
+  if (from != nullptr)
+    std::memcpy(to, from, size);
+  else
+    std::memset(to, 0, size);
+  line.mask |= byte_range(offset - line_offset, size);
 }
 
 }  // namespace stele::detail

@@ -34,6 +34,11 @@ constexpr std::uint64_t spread(std::uint8_t word_mask) noexcept {
 }
 static_assert(spread(0xFF) == ~std::uint64_t{0} && spread(0x01) == 0xFF && spread(0x80) == 0xFF00000000000000u && spread(0x12) == 0x000000FF0000FF00u);
 
+// The mask of `size` bytes of a line from byte `first` on.
+constexpr std::uint64_t byte_range(std::size_t first, std::size_t size) noexcept {
+  return (size == line_size ? ~std::uint64_t{0} : (std::uint64_t{1} << size) - 1) << first;
+}
+
 class write_set {
  public:
   write_set() { slots_.resize(64); }
@@ -115,9 +120,10 @@ void for_each_run(std::span<const written_line> lines, std::uint32_t longest, He
     for (unsigned w = next_word(lines[i].mask, 0); w < 8; w = next_word(lines[i].mask, w)) {
       const std::uint8_t mask = lines[i].word_mask(w);
       const std::uint32_t count = mask != 0xFF ? 1 : run_length(lines, i, w, longest);
+      const std::uint64_t counting = spread(mask);  // the other bytes are of no meaning, and no business of the pool file
       head(lines[i].offset + 8 * w, mask, count);
       for (std::uint32_t k = 0; k < count; ++k) {
-        word(lines[i].words[w]);
+        word(lines[i].words[w] & counting);
         if (++w == 8 && k + 1 < count) ++i, w = 0;
       }
     }

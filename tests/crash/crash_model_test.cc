@@ -13,7 +13,9 @@ class CrashModel : public testing::Test {
  protected:
   CrashModel() { model.start(image); }
 
-  void store(std::uint64_t offset, std::uint64_t value, unsigned thread = 0) { model.store(thread, offset, std::as_bytes(std::span(&value, 1))); }
+  void store(std::uint64_t offset, std::uint64_t value, unsigned thread = 0) {
+    model.store(thread, offset, std::as_bytes(std::span(&value, 1)));
+  }
   void stream_line(std::uint64_t offset, std::uint64_t value, unsigned thread = 0) {
     const std::vector<std::uint64_t> words(8, value);
     model.stream(thread, offset, std::as_bytes(std::span(words)));

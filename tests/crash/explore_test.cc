@@ -16,7 +16,7 @@ namespace {
 
 settings ci_budget() {
   settings s;
-  s.bound = 1024;
+  s.bound = 2048;
   s.recovery_depth = 2;
   return s;
 }
@@ -38,15 +38,17 @@ TEST_P(Explore, every_crash_state_recovers) {
   p.mechanism = std::get<0>(GetParam());
   p.workload = std::get<1>(GetParam());
   p.threads = std::get<2>(GetParam());
-  p.operations = 150;
+  p.operations = 300;
   expect_no_violation(p, ci_budget());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Explore,
-                         testing::Combine(testing::Values("base", "redo", "redo-async", "undo"), testing::Values("sps", "hash", "rbtree", "bptree", "kv", "churn"),
+                         testing::Combine(testing::Values("base", "redo", "redo-async", "undo"),
+                                          testing::Values("sps", "hash", "rbtree", "bptree", "kv", "churn"),
                                           testing::Values(1u, 2u)),
                          [](const auto& one) {
-                           std::string name = fmt::format("{}_{}_{}", std::get<0>(one.param), std::get<1>(one.param), std::get<2>(one.param));
+                           std::string name = fmt::format("{}_{}_{}", std::get<0>(one.param), std::get<1>(one.param),
+                                                          std::get<2>(one.param));
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });

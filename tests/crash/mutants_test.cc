@@ -19,7 +19,8 @@ TEST(Mutants, all_are_killed) {
 TEST(Mutants, every_part_has_its_share) {
   std::map<std::string_view, int> count;
   for (const base::mutant_entry& m : base::mutants) ++count[m.of];
-  for (const char* part : {"log", "base", "redo", "redo-async", "undo", "recovery", "heap"}) EXPECT_GE(count[part], 6) << part;
+  for (const char* part : {"log", "base", "redo", "redo-async", "undo", "recovery", "heap"})
+    EXPECT_GE(count[part], 6) << part;
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST_P(full_pool, serves_another_size_when_it_has_been_emptied) {
   auto p = open_pool<stack<item_of_2000>>(dir.file("pool"), smallest_logs(s, 3u << 20));
   const auto first = fill(p);
   empty(p, 10);
-  auto big = p.update([](stack<item_of_2000>&) { destroy(make_array<field<std::uint64_t>>(300 * 1024)); });
+  auto big = p.update([](stack<item_of_2000>&) { detail::deallocate(detail::allocate(5u << 19, 8)); });
   EXPECT_TRUE(holds(big));
   EXPECT_EQ(fill(p), first);
 }
@@ -101,7 +101,7 @@ TEST_P(full_pool, serves_a_thread_with_what_another_freed) {
   fill(p);
   empty(p, 10);
   std::thread([&] {
-    EXPECT_TRUE(holds(p.update([](stack<item_of_2000>&) { destroy(make_array<field<std::uint64_t>>(50 * 1024)); })));
+    EXPECT_TRUE(holds(p.update([](stack<item_of_2000>&) { detail::deallocate(detail::allocate(3u << 18, 8)); })));
     EXPECT_TRUE(holds(p.update([](stack<item_of_2000>&) { (void)make<item_of_48>(); })));
   }).join();
   EXPECT_TRUE(holds(p.update([](stack<item_of_2000>&) { (void)make<item_of_48>(); }))) << "the first thread goes on";
