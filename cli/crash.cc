@@ -83,6 +83,7 @@ void add_json(CLI::App& command, options& o) {
 
 void add_run_options(CLI::App& command, options& o) {
   command.add_option("--mechanism", o.what.mechanism, "none, base, redo, redo-async, undo, ...")->capture_default_str();
+  command.add_option("--reopen", o.what.reopen, "the mechanism that opens the pool after a crash; default: the same");
   command.add_option("--workload", o.what.workload, "sps, hash, rbtree, bptree, kv, churn")->capture_default_str();
   command.add_option("--pool-size", o.what.pool_size, "bytes")->capture_default_str();
   command.add_option("--log-size", o.what.log_size, "bytes of each log; small ones wrap often")->capture_default_str();

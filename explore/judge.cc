@@ -82,7 +82,7 @@ std::uint32_t judge::recover_and_judge(timeline& t, answer& a) {
 }
 
 verdict judge::use(timeline& t) try {
-  if (auto opened = subject_.open(work_, media_); !opened)
+  if (auto opened = subject_.reopen(work_, media_); !opened)
     return {"the recovered pool does not open: " + opened.error().message};
   const attached here(subject_.workload());
   const auto digest = try_out(t);

@@ -22,6 +22,7 @@ std::string format_line(const replay_line& l) {
   std::string text = fmt::format("{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}",
                                  p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
                                  p.log_count, p.log_size, p.further, base::name_of(p.mutant));
+  if (!p.reopen.empty()) text += " reopen=" + p.reopen;
   for (std::size_t i = 0; i < l.crashes.size(); ++i) {
     if (i > 0) text += fmt::format(" +{}", l.crashes[i].operations);
     text += fmt::format(" at={}:{}", l.crashes[i].point, fmt::join(l.crashes[i].chosen, "."));
@@ -55,6 +56,7 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "threads") return parse_number(value, p.threads);
   if (name == "seed") return parse_number(value, p.seed);
   if (name == "pool") return parse_number(value, p.pool_size);
+  if (name == "reopen") return p.reopen = value, true;
   if (name == "further") return parse_number(value, p.further);
   if (name == "logs") {
     const auto x = value.find('x');

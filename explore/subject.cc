@@ -31,6 +31,9 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   const auto mechanism = detail::find_mechanism(p.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
   s->mechanism_ = *mechanism;
+  const auto reopener = detail::find_mechanism(p.reopen.empty() ? p.mechanism : p.reopen);
+  if (!reopener) return std::unexpected(reopener.error());
+  s->reopener_ = *reopener;
   workloads::parameters content;
   content.keys = p.keys;
   content.value_size = p.value_size;
@@ -56,7 +59,8 @@ hashed_image subject::blank() const {
 result<> subject::prepare() {
   start_ = std::make_unique<hashed_image>(blank());
   media::image_view view(start_->data(), start_->size());
-  if (auto opened = open(*start_, {.what = kind::image, .image = &view, .background = false}); !opened) return opened;
+  if (auto opened = open(*start_, {.what = kind::image, .image = &view, .background = false}, *mechanism_); !opened)
+    return opened;
   const attached here(*workload_);
   if (auto filled = workload_->set_up(); !filled) return filled;
   if (auto closed = workload_->core().close(); !closed) return closed;
@@ -64,13 +68,13 @@ result<> subject::prepare() {
   return {};
 }
 
-result<> subject::open(hashed_image& image, const detail::media_choice& media) {
+result<> subject::open(hashed_image& image, const detail::media_choice& media, const detail::mechanism_entry& mechanism) {
   auto file = storage::pool_file::adopt(image.data(), image.size());
   if (!file) return std::unexpected(file.error());
   pool_options options;
-  options.mechanism = plan_.mechanism;
+  options.mechanism = mechanism.name;
   options.background = false;
-  auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, *mechanism_, options);
+  auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, mechanism, options);
   if (!opened) return std::unexpected(opened.error());
   auto handle = detail::pool_handle::over(std::move(*opened), workload_->root_size());
   if (!handle) return std::unexpected(handle.error());
@@ -83,21 +87,22 @@ result<std::vector<std::byte>> subject::record(timeline& what) {
   image.assign(*start_);
   base::rng random(plan_.seed);
   for (std::uint64_t i = 0; i < plan_.operations; ++i) what.operations.push_back(workload_->draw(random));
-  return record_on(image, what, 0, plan_.threads);
+  return record_on(image, what, 0, plan_.threads, *mechanism_);
 }
 
 result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, timeline& what, std::uint64_t position) {
-  return record_on(image, what, position, 1);
+  return record_on(image, what, position, 1, *reopener_);
 }
 
-result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first,
-                                                  unsigned threads) {
+result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
+                                                  const detail::mechanism_entry& mechanism) {
   const auto tape = media::tape_writer::to_memory({.pool_size = header_.size,
                                                    .home_offset = header_.home_offset,
                                                    .log_offset = header_.log_offset,
                                                    .log_size = header_.log_size});
   media::image_view view(image.data(), image.size());
-  if (auto opened = open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .background = false});
+  if (auto opened =
+          open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .background = false}, mechanism);
       !opened)
     return std::unexpected(opened.error());
   const attached here(*workload_);

@@ -22,6 +22,7 @@ namespace stele::explore {
 // Everything that a run and its crash states follow from.
 struct plan {
   std::string mechanism = "redo-async";
+  std::string reopen = "";  // the mechanism that opens the pool after a crash; empty: the same
   std::string workload = "sps";
   std::size_t pool_size = 65536;
   std::size_t log_size = 4096, log_count = 2;
@@ -66,12 +67,12 @@ class subject {
   static result<std::unique_ptr<subject>> make(const plan& p);
 
   const plan& named_by() const noexcept { return plan_; }
-  const detail::mechanism_entry& mechanism() const noexcept { return *mechanism_; }
   workloads::workload& workload() noexcept { return *workload_; }
   const hashed_image& start() const noexcept { return *start_; }
 
-  // Opens the pool in `image` over a medium, with the workload attached. Errors: those of opening a pool.
-  result<> open(hashed_image& image, const detail::media_choice& media);
+  // Opens the pool in `image`, which a crash left, over a medium, with the workload attached. Errors: those of opening a
+  // pool.
+  result<> reopen(hashed_image& image, const detail::media_choice& media) { return open(image, media, *reopener_); }
   // The pool after set_up and a clean close, in `image`; applies the plan's operations there. Errors: what the
   // pool reports, and that a result is not the model's.
   result<std::vector<std::byte>> record(timeline& what);
@@ -88,14 +89,17 @@ class subject {
 
  private:
   subject() = default;
+  result<> open(hashed_image& image, const detail::media_choice& media, const detail::mechanism_entry& mechanism);
   result<> prepare();
-  result<std::vector<std::byte>> record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads);
+  result<std::vector<std::byte>> record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
+                                           const detail::mechanism_entry& mechanism);
   result<> perform(timeline& what, std::uint64_t first, unsigned threads);
   result<> perform_one(workloads::operation& op, std::uint64_t number, unsigned lane);
   void compute_digests(timeline& what);
 
   plan plan_;
   const detail::mechanism_entry* mechanism_ = nullptr;
+  const detail::mechanism_entry* reopener_ = nullptr;
   std::unique_ptr<workloads::workload> workload_;
   format::pool_header header_{};
   std::unique_ptr<hashed_image> start_;

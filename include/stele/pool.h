@@ -226,8 +226,9 @@ class pool {
   detail::pool_handle handle_;
 };
 
-// A new T in the pool of the running transaction, zeroed, then constructed from `arguments` if any. It exists for
-// others, and after a crash, exactly if the transaction commits. Throws failure(errc::full) when it does not fit.
+// A new T in the pool of the running transaction: zeroed, or constructed from `arguments` by a constructor that sets
+// every field (one that it leaves alone holds what was there before). It exists for others, and after a crash, exactly if
+// the transaction commits. Throws failure(errc::full) when it does not fit.
 template <class T, class... Arguments>
 T* make(Arguments&&... arguments) {
   static_assert(pool_object<T>,

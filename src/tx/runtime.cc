@@ -42,6 +42,8 @@ void light_fence() noexcept {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
+constexpr unsigned long_streak = 512;  // updates by one thread before it is worth two system calls to free it of locks
+
 // The pools that this thread has visited; gives the logs back when the thread ends.
 struct visits {
   struct visit {
@@ -123,7 +125,35 @@ result<visitor*> runtime::enter() {
     auto tx = take_log(v);
     if (!tx) return std::unexpected(std::move(tx.error()));
   }
+  while (visitor* const other = biased_.load(std::memory_order_relaxed)) {
+    if (other == &v) break;
+    v.inside.store(false, std::memory_order_relaxed);
+    end_bias(v);
+    v.inside.store(true, std::memory_order_relaxed);
+    light_fence();
+  }
   return &v;
+}
+
+// Takes the bias from another thread: it locks from now on, or is in one last transaction without locks.
+void runtime::end_bias(const visitor& v) {
+  const std::lock_guard hold(bias_mutex_);
+  const visitor* const other = biased_.load(std::memory_order_relaxed);
+  if (other == nullptr || other == &v) return;
+  biased_.store(nullptr, std::memory_order_relaxed);
+  heavy_fence();
+  while (other->inside.load(std::memory_order_acquire)) ::sched_yield();
+}
+
+// A thread that has long been the only writer need not lock until another comes. Its caller holds the writer lock.
+void runtime::offer_bias(visitor& v) noexcept {
+  const std::unique_lock hold(bias_mutex_, std::try_to_lock);
+  if (!hold.owns_lock()) return;
+  biased_.store(&v, std::memory_order_relaxed);
+  heavy_fence();  // whoever begins from here on sees the bias; whoever is inside already is seen here
+  const std::lock_guard hold_visitors(visitors_mutex_);
+  const bool others = std::any_of(visitors_.begin(), visitors_.end(), [&](const auto& o) { return o.get() != &v && o->inside.load(std::memory_order_acquire); });
+  if (others) biased_.store(nullptr, std::memory_order_relaxed);
 }
 
 void runtime::leave(visitor& v) noexcept { v.inside.store(false, std::memory_order_release); }
@@ -151,17 +181,13 @@ transaction* runtime::settle(visitor& v, place& p) {
   if (!p.tx) p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - places_.data()));
   v.tx = p.tx.get();
   v.inside.store(true, std::memory_order_relaxed);
-  if (policy() == concurrency::single_writer && visitors_.size() > 1 && alone_.load(std::memory_order_relaxed)) {
-    alone_.store(false, std::memory_order_relaxed);
-    heavy_fence();  // the first visitor now locks, or is inside without locks: wait for that one transaction
-    for (const auto& other : visitors_)
-      while (other.get() != &v && other->inside.load(std::memory_order_acquire)) ::sched_yield();
-  }
+  if (policy() == concurrency::single_writer && visitors_.size() == 1) biased_.store(&v, std::memory_order_relaxed);
   return v.tx;
 }
 
 void runtime::forget(visitor& v) noexcept {
-  const std::lock_guard hold(registry_);
+  const std::scoped_lock hold(bias_mutex_, registry_);
+  if (biased_.load(std::memory_order_relaxed) == &v) biased_.store(nullptr, std::memory_order_relaxed);
   for (place& p : places_)
     if (p.owner.load(std::memory_order_relaxed) == &v) {
       if (p.tx) state_->heap.give_back(p.tx->cache);
@@ -187,19 +213,25 @@ void runtime::recall_idle(const visitor& v) noexcept {
 }
 
 void runtime::lock_writer(visitor& v) {
-  if (policy() != concurrency::single_writer || alone_.load(std::memory_order_relaxed)) return;
+  if (policy() != concurrency::single_writer || biased_.load(std::memory_order_relaxed) == &v) return;
   writer_.lock();
   v.holds_writer = true;
+  writer_streak_ = last_writer_ == &v ? writer_streak_ + 1 : 0;
+  last_writer_ = &v;
 }
 
 void runtime::unlock_writer(visitor& v) noexcept {
   if (!v.holds_writer) return;
   v.holds_writer = false;
+  if (writer_streak_ >= long_streak) [[unlikely]] {
+    writer_streak_ = 0;
+    offer_bias(v);
+  }
   writer_.unlock();
 }
 
 void runtime::begin_read(visitor& v) {
-  if (policy() != concurrency::single_writer || alone_.load(std::memory_order_relaxed)) return;
+  if (policy() != concurrency::single_writer || biased_.load(std::memory_order_relaxed) == &v) return;
   for (;;) {
     v.reading.store(true, std::memory_order_seq_cst);
     if (!gate_closed_.load(std::memory_order_seq_cst)) return;

@@ -77,6 +77,8 @@ class runtime {
 
   result<transaction*> take_log(visitor& v);
   transaction* settle(visitor& v, place& p);
+  void end_bias(const visitor& v);
+  void offer_bias(visitor& v) noexcept;
   friend class transaction;
 
   std::unique_ptr<media::tape_writer> tape_;
@@ -96,7 +98,12 @@ class runtime {
   std::condition_variable log_left_;
   std::mutex visitors_mutex_;  // after registry_; either of the two suffices to read visitors_
   std::vector<std::unique_ptr<visitor>> visitors_;
-  std::atomic<bool> alone_{true};     // at most one visitor: no reader and writer can meet
+  // single_writer: the visitor that takes no locks, since it is the only one about; others end that when they begin. The check
+  // is a load; the other side pays with membarrier.
+  std::atomic<visitor*> biased_{nullptr};
+  std::mutex bias_mutex_;
+  const visitor* last_writer_ = nullptr;  // under writer_, like the streak
+  unsigned writer_streak_ = 0;
   std::mutex writer_;
   std::atomic<bool> writer_locked_{false};
   std::atomic<bool> gate_closed_{false};

@@ -76,6 +76,20 @@ TEST(Explore, crashes_in_recoveries_of_crashes_in_recoveries) {
   }
 }
 
+TEST(Explore, another_mechanism_opens_what_a_crash_left) {
+  for (const char* before : {"base", "redo", "redo-async", "undo"})
+    for (const char* after : {"base", "redo-async", "undo"}) {
+      plan p;
+      p.mechanism = before;
+      p.reopen = after;
+      p.workload = "churn";
+      p.threads = 2;
+      settings s = ci_budget();
+      s.bound = 256;
+      expect_no_violation(p, s);
+    }
+}
+
 TEST(Explore, threads_that_share_logs) {
   plan p;
   p.threads = 3;

@@ -14,39 +14,41 @@ class line_set {
  public:
   void add(std::uint64_t line) {
     if ((lines_.size() + 1) * 2 > slots_.size()) grow();
-    if (insert(line)) lines_.push_back(line);
+    if (insert(line / line_size)) lines_.push_back(line);
   }
   std::span<const std::uint64_t> all() const noexcept { return lines_; }
   void drop_last() noexcept {
     if (!lines_.empty()) lines_.pop_back();
   }
   void clear() noexcept {
-    std::fill(slots_.begin(), slots_.end(), empty);
     lines_.clear();
+    if (++generation_ == last_generation) {
+      std::fill(slots_.begin(), slots_.end(), 0);
+      generation_ = 1;
+    }
   }
 
  private:
-  static constexpr std::uint64_t empty = ~std::uint64_t{0};
+  // A slot is a generation and a line's number; slots of an earlier generation are free.
+  static constexpr unsigned number_bits = 42;  // 256 TiB
+  static constexpr std::uint64_t last_generation = std::uint64_t{1} << (64 - number_bits);
 
-  // The slot of a line, or the empty one where it would go.
-  std::size_t find(std::uint64_t line) const noexcept {
-    std::size_t at = (line / line_size * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1);
-    while (slots_[at] != line && slots_[at] != empty) at = (at + 1) & (slots_.size() - 1);
-    return at;
-  }
-  bool insert(std::uint64_t line) noexcept {
-    std::uint64_t& slot = slots_[find(line)];
-    if (slot == line) return false;
-    slot = line;
+  bool insert(std::uint64_t number) noexcept {
+    const std::uint64_t wanted = generation_ << number_bits | number;
+    std::size_t at = (number * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1);
+    for (; slots_[at] >> number_bits == generation_; at = (at + 1) & (slots_.size() - 1))
+      if (slots_[at] == wanted) return false;
+    slots_[at] = wanted;
     return true;
   }
   void grow() {
-    slots_.assign(slots_.empty() ? 1024 : slots_.size() * 2, empty);
-    for (std::uint64_t line : lines_) insert(line);
+    slots_.assign(slots_.empty() ? 1024 : slots_.size() * 2, 0);
+    for (std::uint64_t line : lines_) insert(line / line_size);
   }
 
   std::vector<std::uint64_t> lines_;
   std::vector<std::uint64_t> slots_;  // open addressing, linear probing
+  std::uint64_t generation_ = 1;
 };
 
 }  // namespace stele::detail

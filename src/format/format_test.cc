@@ -1,0 +1,137 @@
+// Format words: guarded words, size classes, torn-bit lines, run heads, chunk descriptors, session words.
+#include <base/rng.h>
+#include <format/heap_layout.h>
+#include <format/log_line.h>
+#include <format/pool_layout.h>
+#include <gtest/gtest.h>
+
+namespace stele::format {
+namespace {
+
+TEST(guarded, a_value_comes_back_and_every_single_flipped_bit_is_refused) {
+  base::rng random(1);
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t value = random.below(guarded_limit), id = random() | 1, offset = random.below(1u << 30) * 8;
+    const std::uint64_t word = guard(value, id, offset);
+    ASSERT_EQ(unguard(word, id, offset), value);
+    for (unsigned bit = 0; bit < 64; ++bit) ASSERT_EQ(unguard(word ^ std::uint64_t{1} << bit, id, offset), std::nullopt) << "value " << value << " bit " << bit;
+  }
+}
+
+// 16 bits of check tell values, places and pools apart but for one in 65,536.
+TEST(guarded, a_word_of_another_place_or_pool_is_refused) {
+  base::rng random(2);
+  int accepted = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint64_t value = 1 + random.below(guarded_limit - 1), id = random();
+    const std::uint64_t word = guard(value, id, 4096);
+    accepted += unguard(word, id, 4104).has_value();
+    accepted += unguard(word, id + 1, 4096).has_value();
+  }
+  EXPECT_LE(accepted, 6);
+}
+
+TEST(guarded, zeroed_memory_holds_the_value_zero) {
+  EXPECT_EQ(guard(0, 77, 8), 0u);
+  EXPECT_EQ(unguard(0, 77, 8), 0u);
+}
+
+TEST(size_classes, hold_every_size_with_little_waste) {
+  for (std::size_t size = 1; size <= class_size(size_classes - 1); ++size) {
+    const unsigned c = class_for(size);
+    ASSERT_LT(c, size_classes) << size;
+    ASSERT_GE(class_size(c), size) << size;
+    ASSERT_TRUE(c == 0 || class_size(c - 1) < size) << size << " would fit a smaller class";
+    ASSERT_TRUE(size < 128 || class_size(c) <= size + size / 7) << size << " wastes more than an eighth";
+    ASSERT_EQ(class_size(c) % 16, 0u);
+  }
+}
+
+TEST(size_classes, superblocks_have_a_state_for_each_block_and_end_in_their_chunk) {
+  for (const std::size_t chunk : {4096u, 16384u, 65536u})
+    for (unsigned c = 0; c < size_classes && class_size(c) <= largest_small(chunk); ++c) {
+      const auto shape = shape_of(chunk, class_size(c));
+      ASSERT_GE(shape.capacity, 3u);
+      ASSERT_GE(shape.first, shape.capacity);
+      ASSERT_EQ(shape.first % 64, 0u);
+      ASSERT_LE(shape.first + shape.capacity * class_size(c), chunk);
+      ASSERT_GT(shape.first + (shape.capacity + 64) * class_size(c), chunk) << "a block more would fit";
+    }
+}
+
+TEST(chunk_descriptor, comes_back_from_its_word) {
+  for (const chunk_descriptor d : {chunk_descriptor{}, {chunk_kind::small, 63, 0}, {chunk_kind::extent, 0, ~std::uint32_t{0}}, {chunk_kind::tail, 0, 0}}) {
+    const auto back = chunk_descriptor::unpack(d.pack());
+    EXPECT_EQ(back.kind, d.kind);
+    EXPECT_EQ(back.size_class, d.size_class);
+    EXPECT_EQ(back.length, d.length);
+    EXPECT_LT(d.pack(), guarded_limit);
+  }
+}
+
+TEST(session, comes_back_from_its_word) {
+  for (const bool open : {false, true})
+    for (unsigned kind = 0; kind < 256; ++kind) {
+      const auto back = session::unpack(session{.open = open, .log_kind = static_cast<std::uint8_t>(kind)}.pack());
+      ASSERT_EQ(back.open, open);
+      ASSERT_EQ(back.log_kind, kind);
+    }
+}
+
+TEST(run_head, comes_back_from_its_word) {
+  base::rng random(3);
+  for (int i = 0; i < 10000; ++i) {
+    const run_head h{random.below(std::uint64_t{1} << 44) * 8, static_cast<std::uint8_t>(random()), static_cast<std::uint32_t>(1 + random.below(longest_run))};
+    const auto back = run_head::unpack(h.pack());
+    ASSERT_EQ(back.offset, h.offset);
+    ASSERT_EQ(back.mask, h.mask);
+    ASSERT_EQ(back.count, h.count);
+  }
+}
+
+log_line random_line(base::rng& random) {
+  log_line line;
+  for (auto& w : line.words) w = random();
+  return line;
+}
+line_header random_header(base::rng& random) {
+  return {static_cast<std::uint8_t>(1 + random.below(7)), random.below(2) == 0, random.below(2) == 0, static_cast<std::uint32_t>(random()),
+          static_cast<record_kind>(random.below(4)), static_cast<record_kind>(random.below(4))};
+}
+
+TEST(log_line, payload_and_header_come_back_in_both_senses) {
+  base::rng random(4);
+  for (int i = 0; i < 10000; ++i)
+    for (const bool sense : {false, true}) {
+      log_line line = random_line(random);
+      const log_line before = line;
+      const line_header header = random_header(random);
+      seal(line, header, sense);
+      ASSERT_TRUE(whole(line, sense));
+      ASSERT_FALSE(whole(line, !sense));
+      for (unsigned k = 1; k <= payload_words; ++k) ASSERT_EQ(payload(line, k), before.words[k]);
+      const auto back = line_header::unpack(line.words[0]);
+      ASSERT_EQ(back.pack(), header.pack());
+      ASSERT_EQ(back.checksum, header.checksum);
+    }
+}
+
+// Any mixture of a line of this lap with the lap before (or with zeroes, at first) is seen.
+TEST(log_line, every_torn_mixture_is_seen_in_both_senses) {
+  base::rng random(5);
+  for (const bool sense : {false, true}) {
+    log_line fresh = random_line(random), old = random_line(random);
+    seal(fresh, random_header(random), sense);
+    seal(old, random_header(random), !sense);
+    if (sense) old = log_line{};  // the first lap finds zeroes
+    for (unsigned written = 0; written < 255; ++written) {
+      log_line torn = old;
+      for (unsigned w = 0; w < 8; ++w)
+        if ((written >> w & 1) != 0) torn.words[w] = fresh.words[w];
+      ASSERT_FALSE(whole(torn, sense)) << "words " << written;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stele::format

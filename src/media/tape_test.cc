@@ -1,0 +1,193 @@
+// Tapes: what is written is read; a tape that was cut or is garbage is refused with the number and place of the event.
+#include <base/rng.h>
+#include <containers/test_bed.h>
+#include <gtest/gtest.h>
+#include <media/tape.h>
+
+#include <fstream>
+#include <thread>
+
+namespace stele::media {
+namespace {
+
+constexpr tape_shape shape{.pool_size = 1 << 16, .home_offset = 1 << 14, .log_offset = 4096, .log_size = 4096};
+
+struct wanted {
+  tape_op op;
+  unsigned thread;
+  std::uint64_t address;
+  std::vector<std::byte> bytes;
+};
+
+std::vector<wanted> write_some(tape_writer& tape, std::uint64_t seed, std::size_t count) {
+  base::rng random(seed);
+  std::vector<wanted> all;
+  const tape_writer::turn mine(tape);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto op = static_cast<tape_op>(1 + random.below(12));
+    wanted w{op, static_cast<unsigned>(random.below(9)), random.below(1 << 16), {}};
+    if (op == tape_op::store || op == tape_op::stream)
+      for (std::uint64_t n = 1 + random.below(100); n != 0; --n) w.bytes.push_back(std::byte(random()));
+    tape.event(op, w.thread, w.address, static_cast<std::uint32_t>(w.bytes.size()), w.bytes.empty() ? nullptr : w.bytes.data());
+    all.push_back(std::move(w));
+  }
+  return all;
+}
+
+void expect_events(tape_reader& reader, const std::vector<wanted>& all) {
+  for (const wanted& w : all) {
+    auto e = reader.next();
+    ASSERT_TRUE(e && *e);
+    ASSERT_EQ((*e)->op, w.op);
+    ASSERT_EQ((*e)->thread, w.thread);
+    ASSERT_EQ((*e)->address, w.address);
+    ASSERT_TRUE(std::ranges::equal((*e)->bytes, w.bytes));
+  }
+  const auto end = reader.next();
+  ASSERT_TRUE(end && !*end);
+  const auto still = reader.next();
+  ASSERT_TRUE(still && !*still);
+}
+
+// The first error of reading to the end.
+result<std::uint64_t> count_events(std::span<const std::byte> bytes) {
+  auto reader = tape_reader::over(bytes);
+  if (!reader) return std::unexpected(reader.error());
+  for (std::uint64_t n = 0;; ++n) {
+    auto e = reader->next();
+    if (!e) return std::unexpected(e.error());
+    if (!*e) return n;
+  }
+}
+
+TEST(tape, events_come_back_from_memory) {
+  auto tape = tape_writer::to_memory(shape);
+  const auto all = write_some(*tape, 1, 3000);
+  ASSERT_TRUE(tape->finish());
+  auto reader = tape_reader::over(tape->memory());
+  ASSERT_TRUE(reader);
+  EXPECT_EQ(reader->header().home_offset, shape.home_offset);
+  expect_events(*reader, all);
+}
+
+TEST(tape, events_come_back_from_a_file_larger_than_the_buffers) {
+  testing::scratch_directory dir;
+  std::vector<wanted> all;
+  {
+    auto tape = tape_writer::to_file(dir.file("tape"), shape);
+    ASSERT_TRUE(tape);
+    all = write_some(**tape, 2, 60000);
+    ASSERT_TRUE((*tape)->finish());
+  }
+  auto reader = tape_reader::open(dir.file("tape"));
+  ASSERT_TRUE(reader);
+  expect_events(*reader, all);
+}
+
+TEST(tape, an_image_skips_zeroes) {
+  auto tape = tape_writer::to_memory(shape);
+  std::vector<std::byte> pool(5 * 4096);
+  pool[4096 + 7] = std::byte{1};
+  tape->image(pool.data(), pool.size());
+  ASSERT_TRUE(tape->finish());
+  auto reader = tape_reader::over(tape->memory());
+  auto e = reader->next();
+  ASSERT_TRUE(e && *e);
+  EXPECT_EQ((*e)->op, tape_op::image);
+  EXPECT_EQ((*e)->address, 4096u);
+  EXPECT_EQ((*e)->bytes.size(), 4096u);
+  EXPECT_FALSE(reader->next()->has_value());
+}
+
+TEST(tape, tags_name_the_part_of_the_pool) {
+  auto tape = tape_writer::to_memory(shape);
+  {
+    const tape_writer::turn mine(*tape);
+    for (const std::uint64_t address : {0u, 4096u, 4096u + 64, 2 * 4096u, 1u << 14}) tape->event(tape_op::flush, 0, address, 8);
+  }
+  ASSERT_TRUE(tape->finish());
+  auto reader = tape_reader::over(tape->memory());
+  for (const tape_tag tag : {tape_tag::metadata, tape_tag::metadata, tape_tag::log_record, tape_tag::metadata, tape_tag::data}) {
+    auto e = reader->next();
+    ASSERT_TRUE(e && *e);
+    EXPECT_STREQ(name_of((*e)->tag), name_of(tag));
+  }
+}
+
+TEST(tape, is_refused_at_every_length_but_the_whole) {
+  auto tape = tape_writer::to_memory(shape);
+  write_some(*tape, 3, 20);
+  ASSERT_TRUE(tape->finish());
+  const auto whole = tape->memory();
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    const auto n = count_events(whole.first(length));
+    ASSERT_FALSE(n) << length;
+    ASSERT_EQ(n.error().code, length < 64 ? errc::not_a_pool : errc::corrupt);
+    if (length >= 64) ASSERT_NE(n.error().message.find("event "), std::string::npos) << n.error().message;
+  }
+  EXPECT_EQ(count_events(whole).value_or(0), 20u);
+}
+
+TEST(tape, garbage_is_refused_or_read_but_never_more) {
+  auto tape = tape_writer::to_memory(shape);
+  write_some(*tape, 4, 200);
+  ASSERT_TRUE(tape->finish());
+  const std::vector<std::byte> whole(tape->memory().begin(), tape->memory().end());
+  for (std::uint64_t seed = 0; seed < 5000; ++seed) {
+    base::rng random(seed);
+    auto damaged = whole;
+    for (std::uint64_t n = 1 + random.below(4); n != 0; --n) damaged[random.below(damaged.size())] = std::byte(random());
+    const auto n = count_events(damaged);
+    if (n) ASSERT_LE(*n, damaged.size() / sizeof(tape_record));
+  }
+  std::vector<std::byte> noise(whole.begin(), whole.begin() + 64);
+  noise.resize(4096, std::byte{0xFF});
+  const auto n = count_events(noise);
+  ASSERT_FALSE(n);
+  EXPECT_NE(n.error().message.find("event 0 at byte 64"), std::string::npos) << n.error().message;
+}
+
+TEST(tape, missing_files_other_versions_and_unwritable_paths_are_told) {
+  testing::scratch_directory dir;
+  EXPECT_EQ(tape_reader::open(dir.file("none")).error().code, errc::not_found);
+  EXPECT_EQ(tape_writer::to_file(dir.file("no/where"), shape).error().code, errc::not_found);
+  auto tape = tape_writer::to_memory(shape);
+  ASSERT_TRUE(tape->finish());
+  std::vector<std::byte> bytes(tape->memory().begin(), tape->memory().end());
+  bytes[8] = std::byte{9};
+  EXPECT_EQ(tape_reader::over(bytes).error().code, errc::version);
+  std::ofstream(dir.file("text")) << "this is no tape, and longer than the header of one would be, by some";
+  EXPECT_EQ(tape_reader::open(dir.file("text")).error().code, errc::not_a_pool);
+  if (auto full = tape_writer::to_file("/dev/full", shape)) {
+    write_some(**full, 5, 10);
+    const auto ended = (*full)->finish();
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, errc::full);
+  }
+}
+
+TEST(tape, takes_turns) {
+  auto tape = tape_writer::to_memory(shape);
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 1000; ++i) {
+          const tape_writer::turn mine(*tape);
+          tape->event(tape_op::flush, t, 64, 64);
+          tape->event(tape_op::fence, t, 0, 0);
+        }
+      });
+  }
+  ASSERT_TRUE(tape->finish());
+  auto reader = tape_reader::over(tape->memory());
+  for (int i = 0; i < 4000; ++i) {
+    const auto first = reader->next(), second = reader->next();
+    ASSERT_TRUE(first && *first && second && *second);
+    ASSERT_EQ((*first)->thread, (*second)->thread);
+    ASSERT_EQ((*second)->op, tape_op::fence);
+  }
+}
+
+}  // namespace
+}  // namespace stele::media

@@ -1,0 +1,279 @@
+// The heap with a transaction that is as simple as can be: stores wait in a map and reach the image at commit.
+#include <base/rng.h>
+#include <gtest/gtest.h>
+#include <pool/heap.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+namespace stele::storage {
+namespace {
+
+class plain_writer final : public heap::writer {
+ public:
+  explicit plain_writer(const pool_file& file) : file_(file) {}
+  void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) override {
+    for (unsigned i = 0; i < size; ++i) bytes_[offset + i] = std::byte(value >> 8 * i);
+  }
+  std::uint64_t read_private(std::uint64_t offset, unsigned size) override {
+    std::uint64_t value = 0;
+    for (unsigned i = 0; i < size; ++i) {
+      const auto own = bytes_.find(offset + i);
+      value |= std::uint64_t(own != bytes_.end() ? own->second : *file_.at(offset + i)) << 8 * i;
+    }
+    return value;
+  }
+  void claim(std::uint64_t, std::size_t) override {}
+  void keep() {
+    for (const auto& [offset, b] : bytes_) *file_.at(offset) = b;
+    bytes_.clear();
+  }
+  void drop() { bytes_.clear(); }
+
+ private:
+  const pool_file& file_;
+  std::map<std::uint64_t, std::byte> bytes_;
+};
+
+class heap_test : public ::testing::Test {
+ protected:
+  explicit heap_test(std::size_t size = 512 << 10) {
+    auto header = pool_file::plan({.size = size, .log_size = 4096, .log_count = 1});
+    EXPECT_TRUE(header) << header.error().message;
+    image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
+    std::memset(image_.get(), 0, size);
+    std::memcpy(image_.get(), &*header, sizeof *header);
+    auto file = pool_file::adopt(image_.get(), size);
+    EXPECT_TRUE(file) << file.error().message;
+    file_ = std::make_unique<pool_file>(std::move(*file));
+    writer_ = std::make_unique<plain_writer>(*file_);
+    reload();
+  }
+  // As a new session would.
+  void reload() {
+    heap_ = std::make_unique<heap>(*file_);
+    cache_ = {};
+    ASSERT_TRUE(heap_->load());
+  }
+  result<std::uint64_t> take(std::size_t size, std::size_t alignment = 8) { return heap_->allocate(cache_, changes_, *writer_, size, alignment); }
+  result<> give(std::uint64_t offset) { return heap_->deallocate(cache_, changes_, *writer_, offset); }
+  void commit() {
+    writer_->keep();
+    heap_->commit(cache_, changes_);
+  }
+  void roll_back() {
+    writer_->drop();
+    heap_->rollback(cache_, changes_);
+  }
+  heap::account account() {
+    const auto sum = heap_->audit();
+    EXPECT_TRUE(sum) << sum.error().message;
+    return sum.value_or(heap::account{});
+  }
+  std::size_t chunk_size() const { return std::size_t{1} << file_->header().chunk_shift; }
+
+  struct freeing {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, freeing> image_;
+  std::unique_ptr<pool_file> file_;
+  std::unique_ptr<plain_writer> writer_;
+  std::unique_ptr<heap> heap_;
+  heap::cache cache_;
+  heap::changes changes_;
+};
+
+TEST_F(heap_test, a_block_exists_from_commit_to_commit) {
+  const auto block = take(100);
+  ASSERT_TRUE(block);
+  EXPECT_EQ(account().used_blocks, 0u);
+  commit();
+  EXPECT_EQ(account().used_blocks, 1u);
+  EXPECT_EQ(account().used_bytes, 112u);
+  ASSERT_TRUE(give(*block));
+  EXPECT_EQ(account().used_blocks, 1u);
+  roll_back();
+  EXPECT_EQ(account().used_blocks, 1u);
+  ASSERT_TRUE(give(*block));
+  commit();
+  EXPECT_EQ(account().used_blocks, 0u);
+}
+
+TEST_F(heap_test, alignment_is_kept_up_to_a_page_and_refused_beyond) {
+  for (const std::size_t alignment : {1u, 8u, 16u, 32u, 64u, 128u, 1024u, 4096u})
+    for (const std::size_t size : {1u, 17u, 100u, 1000u, 5000u}) {
+      const auto block = take(size, alignment);
+      ASSERT_TRUE(block);
+      EXPECT_EQ(*block % alignment, 0u) << size << " at " << alignment;
+      roll_back();
+    }
+  EXPECT_EQ(take(8, 8192).error().code, errc::invalid_argument);
+}
+
+TEST_F(heap_test, what_is_no_block_or_free_already_is_refused) {
+  const auto small = take(64), large = take(20000);
+  ASSERT_TRUE(small && large);
+  commit();
+  for (const std::uint64_t offset : {std::uint64_t{0}, *small + 8, *small - 1, *small + 64, *large + 8, *large + chunk_size(), file_->header().size, ~std::uint64_t{0}})
+    EXPECT_EQ(give(offset).error().code, errc::invalid_argument) << offset;
+  ASSERT_TRUE(give(*small) && give(*large));
+  EXPECT_EQ(give(*small).error().code, errc::invalid_argument) << "twice in one transaction";
+  EXPECT_EQ(give(*large).error().code, errc::invalid_argument) << "twice in one transaction";
+  commit();
+  EXPECT_EQ(give(*small).error().code, errc::invalid_argument);
+  EXPECT_EQ(give(*large).error().code, errc::invalid_argument);
+}
+
+TEST_F(heap_test, too_large_a_request_is_full_and_changes_nothing) {
+  EXPECT_EQ(take(std::size_t{1} << 40).error().code, errc::full);
+  EXPECT_EQ(take(~std::size_t{0}).error().code, errc::full);
+  EXPECT_EQ(take(file_->header().size).error().code, errc::full);
+  EXPECT_TRUE(changes_.empty());
+  EXPECT_TRUE(take(0)) << "nothing is something";
+}
+
+TEST_F(heap_test, an_extent_is_whole_chunks_and_comes_back) {
+  const auto before = account();
+  const auto extent = take(3 * chunk_size() - 5);
+  ASSERT_TRUE(extent);
+  commit();
+  auto sum = account();
+  EXPECT_EQ(sum.used_chunks, 3u);
+  EXPECT_EQ(sum.free_chunks, before.free_chunks - 3);
+  reload();
+  ASSERT_TRUE(give(*extent));
+  commit();
+  EXPECT_EQ(account().free_chunks, before.free_chunks);
+  EXPECT_EQ(take((before.free_chunks + 1) * chunk_size()).error().code, errc::full);
+  EXPECT_TRUE(take(before.free_chunks * chunk_size())) << "all chunks are one run again";
+}
+
+TEST_F(heap_test, reclaim_turns_empty_superblocks_into_chunks) {
+  std::vector<std::uint64_t> blocks;
+  while (auto block = take(48)) blocks.push_back(*block);
+  commit();
+  EXPECT_EQ(account().free_chunks, 0u);
+  for (const auto b : blocks) ASSERT_TRUE(give(b));
+  commit();
+  EXPECT_EQ(take(100000).error().code, errc::full);
+  roll_back();
+  std::size_t reclaimed = 0;
+  for (std::size_t n; (n = heap_->reclaim(cache_, changes_, *writer_, 7)) != 0; reclaimed += n) {
+    EXPECT_LE(n, 7u);
+    if (reclaimed == 0) {
+      roll_back();
+      n = heap_->reclaim(cache_, changes_, *writer_, 7);
+    }
+    commit();
+  }
+  const auto sum = account();
+  EXPECT_EQ(sum.free_chunks, file_->header().chunk_count);
+  EXPECT_EQ(sum.free_chunks, reclaimed);
+  EXPECT_TRUE(take(100000));
+}
+
+// A second transaction must not get blocks of a superblock that the first has made and may still roll back.
+TEST_F(heap_test, blocks_of_an_uncommitted_superblock_are_given_to_nobody) {
+  heap::cache other;
+  heap::changes others;
+  plain_writer other_writer(*file_);
+  const auto mine = take(48);
+  ASSERT_TRUE(mine);
+  (void)heap_->reclaim(other, others, other_writer, 100);  // calls the threads' free blocks back
+  ASSERT_TRUE(take(256));                                  // which this transaction now answers, or not
+  const auto theirs = heap_->allocate(other, others, other_writer, 48, 8);
+  ASSERT_TRUE(theirs);
+  EXPECT_NE(*mine / chunk_size(), *theirs / chunk_size());
+  other_writer.keep();
+  heap_->commit(other, others);
+  roll_back();
+  EXPECT_EQ(account().used_blocks, 1u);
+}
+
+TEST_F(heap_test, reserved_chunks_are_free_on_media_and_out_of_reach) {
+  const auto before = account();
+  const auto reserved = heap_->reserve_chunks(before.free_chunks * chunk_size());
+  ASSERT_TRUE(reserved);
+  EXPECT_EQ(account().free_chunks, before.free_chunks);
+  EXPECT_EQ(take(8).error().code, errc::full);
+  EXPECT_EQ(heap_->reserve_chunks(1).error().code, errc::full);
+  heap_->release_chunks(*reserved, before.free_chunks * chunk_size());
+  EXPECT_TRUE(take(8));
+}
+
+TEST_F(heap_test, audit_and_load_find_every_flipped_bit_of_a_descriptor_and_of_a_block_state) {
+  const auto small = take(48), large = take(3 * chunk_size());
+  ASSERT_TRUE(small && large);
+  commit();
+  const auto& h = file_->header();
+  const std::uint64_t chunk = (*small - h.chunks_offset) >> h.chunk_shift, states = h.chunks_offset + (chunk << h.chunk_shift);
+  auto found = [&](std::uint64_t offset, unsigned bit, bool by_load) {
+    *file_->at(offset) ^= std::byte(1 << bit);
+    const bool by_audit = !heap_->audit();
+    heap fresh(*file_);
+    const bool refused = !fresh.load();
+    *file_->at(offset) ^= std::byte(1 << bit);
+    return by_audit && (refused || !by_load);
+  };
+  for (std::uint64_t c = 0; c < 6; ++c)
+    for (unsigned bit = 0; bit < 64; ++bit) {
+      const std::uint64_t offset = h.table_offset + 8 * c;
+      const bool tail = format::chunk_descriptor::unpack(*format::unguard(*reinterpret_cast<std::uint64_t*>(file_->at(offset)), h.id, offset)).kind == format::chunk_kind::tail;
+      EXPECT_TRUE(found(offset + bit / 8, bit % 8, !tail)) << "chunk " << c << " bit " << bit;
+    }
+  for (std::uint64_t state = 0; state < 128; ++state)
+    for (unsigned bit = 0; bit < 8; ++bit) EXPECT_TRUE(found(states + state, bit, false)) << "state " << state;
+}
+
+// Random transactions, committed and rolled back, in sessions, against a map of what is allocated.
+TEST_F(heap_test, agrees_with_a_model_over_random_transactions) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    base::rng random(seed);
+    std::map<std::uint64_t, std::size_t> model;
+    for (int round = 0; round < 300; ++round) {
+      auto after = model;
+      for (std::uint64_t n = 1 + random.below(20); n != 0; --n) {
+        if (!after.empty() && random.below(100) < 48) {
+          auto victim = after.lower_bound(random.below(file_->header().size));
+          if (victim == after.end()) victim = after.begin();
+          ASSERT_TRUE(give(victim->first));
+          after.erase(victim);
+          continue;
+        }
+        const std::size_t size = 1 + random.below(random.below(20) == 0 ? 20000 : random.below(3) == 0 ? 1024 : 100);
+        const auto block = take(size);
+        if (!block) {
+          ASSERT_EQ(block.error().code, errc::full);
+          continue;
+        }
+        const auto next = after.lower_bound(*block);
+        ASSERT_TRUE(next == after.end() || *block + size <= next->first) << "blocks overlap";
+        ASSERT_TRUE(next == after.begin() || std::prev(next)->first + std::prev(next)->second <= *block) << "blocks overlap";
+        after[*block] = size;
+      }
+      if (random.below(4) == 0) {
+        roll_back();
+      } else {
+        commit();
+        model = std::move(after);
+      }
+      if (random.below(10) == 0) {
+        (void)heap_->reclaim(cache_, changes_, *writer_, 1 + random.below(20));
+        random.below(2) == 0 ? commit() : roll_back();
+      }
+      if (random.below(40) == 0) reload();
+      std::map<std::uint64_t, std::size_t> found;
+      ASSERT_TRUE(heap_->audit([&](std::uint64_t offset, std::size_t size) { found[offset] = size; }));
+      ASSERT_EQ(found.size(), model.size());
+      for (const auto& [offset, size] : model) ASSERT_GE(found.at(offset), size);
+    }
+    for (const auto& [offset, size] : model) ASSERT_TRUE(give(offset));
+    commit();
+    EXPECT_EQ(account().used_blocks, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace stele::storage

@@ -1,0 +1,172 @@
+// Nothing bypasses the seam: a mechanism for tests whose pools have nothing behind their home addresses, so that a load or
+// store which is not routed to the transaction faults. Every container, workload and example runs on it.
+//
+// The example programs are compiled in here, each in a namespace of its own, with its main renamed.
+#include <gtest/gtest.h>
+#include <media/process.h>
+#include <stele/array.h>
+#include <stele/bptree.h>
+#include <stele/hash_map.h>
+#include <stele/rb_map.h>
+#include <stele/string.h>
+#include <tests/conformance/pools.h>
+#include <tx/mechanism/none.h>
+#include <workloads/workload.h>
+
+#include <cstdio>
+#include <map>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <vector>
+
+#define main example_main
+namespace list_example {
+#include "../../examples/list.cc"
+}
+namespace transfer_example {
+#include "../../examples/transfer.cc"
+}
+#undef main
+
+namespace stele::testing {
+namespace {
+
+std::unique_ptr<detail::engine> make_engine(detail::pool_state& state, const detail::media_choice&) {
+  return std::make_unique<detail::none<media::process>>(state, std::make_unique<media::process::shared>());
+}
+
+class elsewhere : public ::testing::Test {
+ protected:
+  elsewhere() {
+    if (!detail::find_mechanism("elsewhere"))
+      detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none, make_engine, storage::map_kind::elsewhere});
+    detail::set_default_mechanism("elsewhere");
+  }
+  ~elsewhere() override { detail::set_default_mechanism(former_); }
+
+  const std::string former_ = detail::default_mechanism();
+  scratch_directory dir_;
+};
+
+struct containers {
+  using pool_resident = void;
+  array<std::uint64_t> numbers;
+  array<string> names;
+  string text;
+  hash_map<std::uint64_t, string> hashed;
+  rb_map<string, std::uint64_t> ordered;
+  bptree<std::uint64_t, std::uint64_t> tree;
+};
+
+TEST_F(elsewhere, a_raw_access_faults_and_a_field_does_not) {
+  struct plain {
+    field<std::uint64_t> value;
+  };
+  for (const concurrency policy : all_policies) {
+    auto p = open_pool<plain>(dir_.file(name_of(policy)), {.create_size = 1 << 20, .policy = policy});
+    EXPECT_EQ(p.mechanism(), "elsewhere");
+    ASSERT_TRUE(holds(p.update([](plain& r) { r.value = 7; })));
+    EXPECT_EQ(p.read([](const plain& r) { return r.value.load(); }).value_or(0), 7u);
+  }
+  auto p = open_pool<plain>(dir_.file("raw"), {.create_size = 1 << 20});
+  volatile std::uint64_t* raw = nullptr;
+  ASSERT_TRUE(holds(p.update([&](plain& r) { raw = reinterpret_cast<volatile std::uint64_t*>(&r); })));
+  EXPECT_DEATH((void)*raw, "");
+  EXPECT_DEATH(*raw = 1, "");
+}
+
+// The containers against the standard library's, under every policy.
+TEST_F(elsewhere, containers_reach_their_memory_through_fields_alone) {
+  for (const concurrency policy : all_policies) {
+    SCOPED_TRACE(name_of(policy));
+    auto p = open_pool<containers>(dir_.file(name_of(policy)), {.create_size = 16 << 20, .policy = policy});
+    std::map<std::uint64_t, std::uint64_t> model;
+    base::rng random(5);
+    for (int round = 0; round < 60; ++round) {
+      const std::uint64_t seed = random();
+      auto done = p.update([&](containers& c) {
+        base::rng choices(seed);
+        c.numbers.resize(choices.below(500));
+        for (auto& n : c.numbers) n = 3;
+        c.names.resize(choices.below(20));
+        for (auto& n : c.names) n.append("a name that is too long for the inside of a string");
+        c.text += "more text";
+        for (int i = 0; i < 40; ++i) {
+          const std::uint64_t key = choices.below(300);
+          if (choices.below(3) == 0) {
+            c.hashed.erase(key), c.ordered.erase(std::to_string(key)), c.tree.erase(key);
+          } else {
+            c.hashed.insert_or_assign(key, std::string(key, 'x'));
+            c.ordered.insert_or_assign(std::to_string(key), key);
+            c.tree.insert_or_assign(key, key + 1);
+          }
+        }
+      });
+      ASSERT_TRUE(holds(done));
+      base::rng choices(seed);
+      (void)choices.below(500), (void)choices.below(20);
+      for (int i = 0; i < 40; ++i) {
+        const std::uint64_t key = choices.below(300);
+        if (choices.below(3) == 0)
+          model.erase(key);
+        else
+          model[key] = key + 1;
+      }
+    }
+    std::map<std::uint64_t, std::uint64_t> hashed, ordered, tree;
+    auto read = p.read([&](const containers& c) -> result<> {
+      c.hashed.for_each([&](const auto& key, const auto& value) { hashed[key] = value.size() + 1; });
+      c.ordered.for_each([&](const auto& key, const auto& value) { ordered[std::stoull(key.str())] = value + 1; });
+      c.tree.for_each([&](const auto& key, const auto& value) { tree[key] = value; });
+      EXPECT_EQ(c.text.size(), 60 * 9u);
+      if (auto fine = c.hashed.check(); !fine) return fine;
+      if (auto fine = c.ordered.check(); !fine) return fine;
+      return c.tree.check();
+    });
+    ASSERT_TRUE(holds(read));
+    EXPECT_EQ(hashed, model);
+    EXPECT_EQ(ordered, model);
+    EXPECT_EQ(tree, model);
+    ASSERT_TRUE(holds(p.update([](containers& c) { c.hashed.clear(), c.ordered.clear(), c.tree.clear(), c.names.clear(), c.numbers.clear(); })));
+  }
+}
+
+TEST_F(elsewhere, workloads_agree_with_their_models) {
+  for (const std::string& name : workloads::workload_names()) {
+    SCOPED_TRACE(name);
+    const workloads::parameters parameters{.value_size = 64, .keys = 500, .read_share = 0.2};
+    auto made = workloads::make_workload(name, parameters);
+    ASSERT_TRUE(holds(made));
+    workloads::workload& w = **made;
+    auto handle = detail::pool_handle::open(dir_.file(name), {.create_size = 8 << 20}, w.root_size());
+    ASSERT_TRUE(holds(handle));
+    w.attach(std::move(*handle));
+    ASSERT_TRUE(holds(w.set_up()));
+    const auto model = w.make_model();
+    base::rng random(3);
+    for (int i = 0; i < 500; ++i) {
+      const workloads::operation op = w.draw(random);
+      ASSERT_TRUE(holds(w.apply({&op, 1})));
+      model->apply(op);
+    }
+    EXPECT_EQ(w.digest().value_or(0), model->digest());
+    w.detach();
+  }
+}
+
+TEST_F(elsewhere, examples_run) {
+  std::set<std::string> known = {"list.cc", "transfer.cc"}, there;
+  for (const auto& entry : std::filesystem::directory_iterator(STELE_SOURCE_DIR "/examples"))
+    if (entry.path().extension() == ".cc") there.insert(entry.path().filename());
+  EXPECT_EQ(known, there) << "an example is not run here";
+  std::string program = "example", path = dir_.file("list");
+  char* arguments[] = {program.data(), path.data(), nullptr};
+  EXPECT_EQ(list_example::example_main(2, arguments), 0);
+  path = dir_.file("bank");
+  arguments[1] = path.data();
+  EXPECT_EQ(transfer_example::example_main(2, arguments), 0);
+}
+
+}  // namespace
+}  // namespace stele::testing
