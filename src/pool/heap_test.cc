@@ -39,7 +39,7 @@ class plain_writer final : public heap::writer {
 class heap_test : public ::testing::Test {
  protected:
   explicit heap_test(std::size_t size = 512 << 10) {
-    auto header = pool_file::plan({.size = size, .log_size = 4096, .log_count = 1});
+    auto header = pool_file::plan({.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
     EXPECT_TRUE(header) << header.error().message;
     image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
     std::memset(image_.get(), 0, size);

@@ -125,7 +125,7 @@ result<visitor*> runtime::enter() {
     auto tx = take_log(v);
     if (!tx) return std::unexpected(std::move(tx.error()));
   }
-  while (visitor* const other = biased_.load(std::memory_order_relaxed)) {
+  while (visitor* const other = biased_.load(std::memory_order_acquire)) {
     if (other == &v) break;
     v.inside.store(false, std::memory_order_relaxed);
     end_bias(v);
@@ -135,14 +135,16 @@ result<visitor*> runtime::enter() {
   return &v;
 }
 
-// Takes the bias from another thread: it locks from now on, or is in one last transaction without locks.
+// Takes the bias from another thread: it locks from now on, or is in one last transaction without locks. Until that has
+// ended the bias is nobody's but not gone, so that every thread that comes waits here.
 void runtime::end_bias(const visitor& v) {
   const std::lock_guard hold(bias_mutex_);
   const visitor* const other = biased_.load(std::memory_order_relaxed);
   if (other == nullptr || other == &v) return;
-  biased_.store(nullptr, std::memory_order_relaxed);
+  biased_.store(&nobody_, std::memory_order_relaxed);
   heavy_fence();
   while (other->inside.load(std::memory_order_acquire)) ::sched_yield();
+  biased_.store(nullptr, std::memory_order_release);
 }
 
 // A thread that has long been the only writer need not lock until another comes. Its caller holds the writer lock.

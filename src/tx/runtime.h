@@ -102,6 +102,7 @@ class runtime {
   // is a load; the other side pays with membarrier.
   std::atomic<visitor*> biased_{nullptr};
   std::mutex bias_mutex_;
+  visitor nobody_;
   const visitor* last_writer_ = nullptr;  // under writer_, like the streak
   unsigned writer_streak_ = 0;
   std::mutex writer_;
