@@ -1,10 +1,12 @@
-// A guarded word: 48 bits of value and 16 bits of check, stored as one 8-byte unit, so it never tears and a changed bit
-// is seen. The check is seeded with the pool's id and the word's offset: a word copied from elsewhere does not pass.
-// Value 0 is stored as 0, so zeroed memory is valid.
+// A guarded word: 48 bits of value and 16 bits of check, stored as one 8-byte unit, so it never tears. The check is the
+// value's parity, which any odd number of changed value bits contradicts, and 15 bits of a hash seeded with the pool's id and the
+// word's offset: other changes, and a word copied from elsewhere, pass with probability 2^-15. Value 0 is stored as 0, so
+// zeroed memory is valid.
 #pragma once
 
 #include <base/rng.h>
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -14,8 +16,9 @@ inline constexpr std::uint64_t guarded_limit = std::uint64_t{1} << 48;
 
 constexpr std::uint64_t guard(std::uint64_t value, std::uint64_t pool_id, std::uint64_t offset) noexcept {
   if (value == 0) return 0;
-  const std::uint64_t check = base::mix(base::mix(value ^ pool_id) ^ offset) >> 48;
-  return value | check << 48;
+  const std::uint64_t hash = base::mix(base::mix(value ^ pool_id) ^ offset) >> 49;
+  const std::uint64_t parity = static_cast<std::uint64_t>(std::popcount(value)) & 1;
+  return value | parity << 48 | hash << 49;
 }
 
 // The value, or nothing when the check fails.

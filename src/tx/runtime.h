@@ -39,9 +39,8 @@ class runtime {
   std::byte* base() const noexcept { return state_->file.base(); }
   std::size_t size() const noexcept { return state_->file.header().size; }
   std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
-  line_lock& lock_of(std::uint64_t line) noexcept {
-    return locks_[(line / line_size) & lock_mask_];
-  }
+  line_lock* locks() const noexcept { return locks_.get(); }
+  std::uint64_t lock_mask() const noexcept { return lock_mask_; }
   const std::string& durability_in_force() const noexcept { return durability_; }
 
   // The calling thread's visitor, inside from now on and owning a log. Errors: poisoned.

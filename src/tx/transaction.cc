@@ -17,20 +17,21 @@ void bump(std::atomic<std::uint64_t>& counter) noexcept { counter.store(counter.
 
 storage::heap& transaction::heap() noexcept { return runtime_.state().heap; }
 
+transaction::transaction(runtime& r, unsigned log)
+    : runtime_(r), log_(log), home_(r.base() + r.home_delta()), all_locks_(r.locks()), lock_mask_(r.lock_mask()), stm_(r.policy() == concurrency::stm) {}
+
 void transaction::begin(visitor& v, bool writes, bool ordered) {
   visitor_ = &v;
   writing_ = writes;
   ordered_ = ordered;
-  const bool stm = runtime_.policy() == concurrency::stm;
-  const bool routed = writes || stm || runtime_.home_delta() != 0;
+  const bool routed = writes || stm_ || runtime_.home_delta() != 0;
   access& a = this_access;
   a.home = reinterpret_cast<std::uintptr_t>(runtime_.base());
   a.size = runtime_.size();
   a.load_size = routed ? runtime_.size() : 0;
-  a.filter = stm || runtime_.home_delta() != 0 ? ~std::uint64_t{0} : 0;
+  a.filter = stm_ || runtime_.home_delta() != 0 ? ~std::uint64_t{0} : 0;
   a.running = this;
   filter_ = 0;
-  stm_ = stm;
   any_read_ = false;
   record_reads_ = writes || attempts > 2;
   in_place_ = writes && runtime_.in_place();
@@ -41,7 +42,7 @@ void transaction::begin(visitor& v, bool writes, bool ordered) {
     a.kept_end = kept_.data() + kept_.size();
     begin_home();
   }
-  if (stm) snapshot_ = runtime_.state().clock.load(std::memory_order_acquire);
+  if (stm_) snapshot_ = runtime_.state().clock.load(std::memory_order_acquire);
 }
 
 void transaction::clear() noexcept {
@@ -136,7 +137,7 @@ std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
 }
 
 void transaction::claim(std::uint64_t offset, std::size_t size) {
-  if (runtime_.policy() != concurrency::stm) return;
+  if (!stm_) return;
   for (std::uint64_t line = offset & ~std::uint64_t{line_size - 1}; line < offset + size; line += line_size) acquire(line);
 }
 
@@ -158,7 +159,7 @@ void transaction::deallocate(std::uint64_t offset) {
   if (!writing_) throw failure({errc::read_only, "a destroy inside pool::read; use pool::update to change the pool"});
   auto freed = heap().deallocate(cache, changes_, *this, offset);
   if (freed) return;
-  if (runtime_.policy() == concurrency::stm) extend();  // a stale snapshot explains it: start over
+  if (stm_) extend();  // a stale snapshot explains it: start over
   throw failure(std::move(freed.error()));
 }
 
@@ -167,7 +168,7 @@ bool transaction::draw_txid(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
   auto& announced = state.committing[log_].value;
   announced.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
-  if (runtime_.policy() != concurrency::stm) {
+  if (!stm_) {
     txid = state.clock.load(std::memory_order_relaxed) + 1;
     state.clock.store(txid, std::memory_order_release);
     return true;

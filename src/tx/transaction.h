@@ -28,7 +28,7 @@ using line_lock = std::atomic<std::uint64_t>;
 
 class transaction final : public storage::heap::writer {
  public:
-  transaction(runtime& r, unsigned log) : runtime_(r), log_(log) {}
+  transaction(runtime& r, unsigned log);
   transaction(const transaction&) = delete;
   transaction& operator=(const transaction&) = delete;
 
@@ -72,6 +72,7 @@ class transaction final : public storage::heap::writer {
   };
 
   storage::heap& heap() noexcept;
+  line_lock& lock_of(std::uint64_t line) const noexcept { return all_locks_[(line / line_size) & lock_mask_]; }
   std::uint64_t home_word(std::uint64_t offset) const noexcept;
   void copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) const noexcept;
   template <class Read>
@@ -93,8 +94,11 @@ class transaction final : public storage::heap::writer {
 
   runtime& runtime_;
   const unsigned log_;
+  std::byte* const home_;      // the byte at pool offset 0, seen from home's
+  line_lock* const all_locks_; // stm's, one for each line modulo their number
+  const std::uint64_t lock_mask_;
+  const bool stm_;
   bool writing_ = false;
-  bool stm_ = false;
   std::uint64_t filter_ = 0;  // has the bit of every line in the write set
   bool ordered_ = false;
   bool record_reads_ = false;

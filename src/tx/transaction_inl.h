@@ -14,13 +14,13 @@ inline std::uint64_t blend(const written_line& line, unsigned word, std::uint64_
 }
 
 inline std::uint64_t transaction::home_word(std::uint64_t offset) const noexcept {
-  return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(runtime_.base() + offset + runtime_.home_delta()), __ATOMIC_ACQUIRE);
+  return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(home_ + offset), __ATOMIC_ACQUIRE);
 }
 
 inline std::uint64_t transaction::load_word(std::uint64_t offset) {
   const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
   const unsigned word = static_cast<unsigned>(offset - line) / 8;
-  if ((filter_ & filter_bit(this_access.home + line)) != 0)
+  if (filter_ != 0 && (filter_ & filter_bit(this_access.home + line)) != 0)
     if (const written_line* own = writes_.find(line); own != nullptr && own->word_mask(word) != 0)
       return own->word_mask(word) == 0xFF ? own->words[word] : blend(*own, word, home_word(offset));
   return stm_ ? stm_load(offset) : home_word(offset);
@@ -29,7 +29,7 @@ inline std::uint64_t transaction::load_word(std::uint64_t offset) {
 // Runs `read`, again if need be, until what it read of a line is of the snapshot.
 template <class Read>
 inline void transaction::read_consistently(std::uint64_t offset, Read&& read) {
-  line_lock& lock = runtime_.lock_of(offset);
+  line_lock& lock = lock_of(offset);
   for (unsigned tries = 0; tries < patience; ++tries) {
     const std::uint64_t seen = lock.load(std::memory_order_acquire);
     if ((seen & 1) != 0) {
@@ -82,7 +82,7 @@ inline void transaction::stm_load_part(std::uint64_t line, std::size_t skip, std
 }
 
 inline void transaction::acquire(std::uint64_t line) {
-  line_lock& lock = runtime_.lock_of(line);
+  line_lock& lock = lock_of(line);
   const std::uint64_t mine = std::uint64_t{log_} << 1 | 1;
   for (unsigned tries = 0; tries < patience; ++tries) {
     std::uint64_t seen = lock.load(std::memory_order_acquire);
