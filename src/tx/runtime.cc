@@ -118,21 +118,20 @@ result<visitor*> runtime::enter() {
     last_visit = *known;
   }
   visitor& v = *last_visit.who;
-  v.inside.store(true, std::memory_order_relaxed);
-  light_fence();
-  if (v.tx == nullptr || places_[v.tx->log()].owner.load(std::memory_order_acquire) != &v) [[unlikely]] {
-    v.inside.store(false, std::memory_order_relaxed);
-    auto tx = take_log(v);
-    if (!tx) return std::unexpected(std::move(tx.error()));
-  }
-  while (visitor* const other = biased_.load(std::memory_order_acquire)) {
-    if (other == &v) break;
-    v.inside.store(false, std::memory_order_relaxed);
-    end_bias(v);
+  for (;;) {
     v.inside.store(true, std::memory_order_relaxed);
     light_fence();
+    if (v.tx == nullptr || places_[v.tx->log()].owner.load(std::memory_order_acquire) != &v) [[unlikely]] {
+      v.inside.store(false, std::memory_order_release);
+      auto tx = take_log(v);
+      if (!tx) return std::unexpected(std::move(tx.error()));
+    }
+    const visitor* const other = biased_.load(std::memory_order_acquire);
+    if (other == nullptr || other == &v) [[likely]]
+      return &v;
+    v.inside.store(false, std::memory_order_release);
+    end_bias(v);  // meanwhile another thread may take the log
   }
-  return &v;
 }
 
 // Takes the bias from another thread: it locks from now on, or is in one last transaction without locks. Until that has
