@@ -34,6 +34,19 @@ enum class durability : std::uint8_t {
   ordered,  // atomic and ordered; durable by the next sync(), wait() or durable commit at the latest
 };
 
+// How mechanisms with a volatile checkpoint make home durable.
+enum class bulk_persistence : std::uint8_t {
+  automatic,    // what suits the medium: whole_cache on a file (one sync), else log_walk
+  log_walk,     // each line that the logs name, once
+  whole_cache,  // everything stored so far; for media that can do it: file, and recorded ones
+};
+
+// The mechanism adaptive: when it runs as blurred, when as vcbp (Lu, Shu and Sun, "Blurred Persistence" (2016), section 3.4).
+struct adaptive_options {
+  std::uint64_t warm_up = 10'000;   // transactions in each mode before one is chosen; again when the workload changes
+  std::uint32_t threshold_ns = 0;   // static choice: vcbp on media with a write latency above this, blurred below; 0: dynamic
+};
+
 struct pool_options {
   std::size_t create_size = 0;    // bytes; 0: the pool must exist. Otherwise it is created when the path is free
   std::string layout = "";        // name of the data's layout; must match the pool's when not empty
@@ -43,6 +56,8 @@ struct pool_options {
   std::size_t log_size = 0;       // bytes of each thread's log; 0: by pool size. Only when creating
   std::size_t log_count = 0;      // logs, so threads that commit at once; 0: by pool size. Only when creating
   std::string tape = "";          // record every access to the pool's memory on this tape file; empty: do not
+  bulk_persistence bulk = bulk_persistence::automatic;
+  adaptive_options adaptive = {};
   bool background = true;         // let mechanisms use a thread of their own; false: their work is done in commits
 };
 
@@ -51,6 +66,8 @@ struct pool_counters {
   std::uint64_t commits = 0, aborts = 0, reads = 0;
   std::uint64_t fences = 0, flushed_lines = 0, streamed_bytes = 0, stored_bytes = 0;
   std::uint64_t truncations = 0, log_spills = 0;
+  std::uint64_t mode_switches = 0;  // adaptive: logs that went from one form to the other
+  std::string_view mode = "";       // adaptive: "blurred" or "vcbp"
 };
 
 struct pool_space {

@@ -36,13 +36,34 @@ enum class mutant : std::uint16_t {
   redo_last_home_line,    // the last home line is not flushed
   redo_truncate_first,    // the head moves before home is written back
   redo_head_unflushed,    // the head is stored and not flushed
-  async_no_log_fence,     // a commit returns before its log is durable
-  async_no_data_fence,    // the watermark moves before home is durable
-  async_no_mark_fence,    // heads move before the watermark is durable
-  async_no_head_fence,    // lines are reused before the heads are durable
-  async_last_home_line,   // truncation leaves out the last home line
-  async_first_log_only,   // truncation flushes one log's lines, and moves the mark for all
-  async_mark_ahead,       // the watermark is one commit ahead
+  bulk_no_log_fence,      // a commit returns before its log is durable
+  bulk_home_first,        // home is stored before the log is durable
+  bulk_no_data_fence,     // the watermark moves before home is durable
+  bulk_no_mark_fence,     // heads move before the watermark is durable
+  bulk_no_head_fence,     // lines are reused before the heads are durable
+  bulk_last_home_line,    // bulk persistence leaves out the last home line
+  bulk_first_log_only,    // bulk persistence flushes one log's lines, and moves the mark for all
+  bulk_mark_ahead,        // the watermark is one commit ahead
+  xil_no_log_fence,       // a commit returns before its blocks are durable
+  xil_home_first,         // home is stored before the blocks are durable
+  xil_no_data_fence,      // a commit ends before home is durable, and its log may be cut
+  xil_last_home_line,     // the last home line is not flushed
+  xil_commit_unflushed,   // the line of the commit record is not flushed
+  xil_abort_unflushed,    // abort records before a commit are not flushed with it
+  xil_torn_sense,         // the torn sense does not turn at wrap-around
+  xil_tail_bit,           // the data block's own top bit is not kept
+  xil_no_filler,          // the rest of a transaction's last line is not written
+  xil_holes_left,         // holes do not get their torn bits at truncation
+  xil_one_torn_bit,       // reading looks at the metadata block's torn bit only
+  xil_short_reach,        // reading looks for an abort record in the next block only
+  xil_no_checksum,        // whole blocks count, even if they are not what the commit record was written for
+  switch_no_truncate,     // a log changes its form with committed transactions in it
+  switch_no_zero,         // the ring keeps what the other form wrote
+  switch_half_zeroed,     // half of the ring keeps it
+  switch_no_zero_fence,   // the head moves before the zeroes are durable
+  switch_no_head_fence,   // records of the new form are written before the head says so
+  switch_old_form,        // the head names the old form
+  switch_head_first,      // the head names the new form before the ring is zeroed
   undo_no_log_fence,      // home is written before the old values are durable
   undo_no_data_fence,     // the log is cut before home is durable
   undo_no_truncate_fence, // acknowledged before the log is cut
@@ -68,7 +89,8 @@ enum class mutant : std::uint16_t {
   heap_abort_keeps,       // blocks of a superblock that was rolled back stay in the free list
 };
 
-// By number: mutants[i].what is i. `of` is the mechanism that it breaks, or the part that several share: log, recovery, heap.
+// By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part that several share and one must
+// show: log, recovery, heap.
 struct mutant_entry {
   mutant what;
   std::string_view name, of;
@@ -95,13 +117,34 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::redo_last_home_line, "redo_last_home_line", "redo"},
     {mutant::redo_truncate_first, "redo_truncate_first", "redo"},
     {mutant::redo_head_unflushed, "redo_head_unflushed", "redo"},
-    {mutant::async_no_log_fence, "async_no_log_fence", "redo-async"},
-    {mutant::async_no_data_fence, "async_no_data_fence", "redo-async"},
-    {mutant::async_no_mark_fence, "async_no_mark_fence", "redo-async"},
-    {mutant::async_no_head_fence, "async_no_head_fence", "redo-async"},
-    {mutant::async_last_home_line, "async_last_home_line", "redo-async"},
-    {mutant::async_first_log_only, "async_first_log_only", "redo-async"},
-    {mutant::async_mark_ahead, "async_mark_ahead", "redo-async"},
+    {mutant::bulk_no_log_fence, "bulk_no_log_fence", "redo-async,vcbp,default"},
+    {mutant::bulk_home_first, "bulk_home_first", "redo-async,vcbp,default"},
+    {mutant::bulk_no_data_fence, "bulk_no_data_fence", "redo-async,vcbp,default"},
+    {mutant::bulk_no_mark_fence, "bulk_no_mark_fence", "redo-async,vcbp,default"},
+    {mutant::bulk_no_head_fence, "bulk_no_head_fence", "redo-async,vcbp,default"},
+    {mutant::bulk_last_home_line, "bulk_last_home_line", "redo-async,vcbp,default"},
+    {mutant::bulk_first_log_only, "bulk_first_log_only", "redo-async,vcbp,default"},
+    {mutant::bulk_mark_ahead, "bulk_mark_ahead", "redo-async,vcbp,default"},
+    {mutant::xil_no_log_fence, "xil_no_log_fence", "xil,blurred"},
+    {mutant::xil_home_first, "xil_home_first", "xil,blurred"},
+    {mutant::xil_no_data_fence, "xil_no_data_fence", "xil"},
+    {mutant::xil_last_home_line, "xil_last_home_line", "xil"},
+    {mutant::xil_commit_unflushed, "xil_commit_unflushed", "xil,blurred"},
+    {mutant::xil_abort_unflushed, "xil_abort_unflushed", "xil,blurred"},
+    {mutant::xil_torn_sense, "xil_torn_sense", "xil,blurred"},
+    {mutant::xil_tail_bit, "xil_tail_bit", "xil,blurred"},
+    {mutant::xil_no_filler, "xil_no_filler", "xil,blurred"},
+    {mutant::xil_holes_left, "xil_holes_left", "xil,blurred"},
+    {mutant::xil_one_torn_bit, "xil_one_torn_bit", "xil,blurred"},
+    {mutant::xil_short_reach, "xil_short_reach", "xil,blurred"},
+    {mutant::xil_no_checksum, "xil_no_checksum", "xil,blurred"},
+    {mutant::switch_no_truncate, "switch_no_truncate", "adaptive"},
+    {mutant::switch_no_zero, "switch_no_zero", "adaptive"},
+    {mutant::switch_half_zeroed, "switch_half_zeroed", "adaptive"},
+    {mutant::switch_no_zero_fence, "switch_no_zero_fence", "adaptive"},
+    {mutant::switch_no_head_fence, "switch_no_head_fence", "adaptive"},
+    {mutant::switch_old_form, "switch_old_form", "adaptive"},
+    {mutant::switch_head_first, "switch_head_first", "adaptive"},
     {mutant::undo_no_log_fence, "undo_no_log_fence", "undo"},
     {mutant::undo_no_data_fence, "undo_no_data_fence", "undo"},
     {mutant::undo_no_truncate_fence, "undo_no_truncate_fence", "undo"},

@@ -79,6 +79,9 @@ static_assert(sizeof(home_header) == 64);
 
 // A log: its control line, then the ring.
 inline constexpr std::size_t log_control_size = 64;
-inline constexpr std::uint64_t log_void = std::uint64_t{1} << 47;  // in a log's head word: the ring is being emptied, its content is void
+// In a log's head word, beside the position:
+inline constexpr std::uint64_t log_void = std::uint64_t{1} << 47;    // the ring is being emptied, its content is void
+inline constexpr std::uint64_t log_blocks = std::uint64_t{1} << 46;  // its records are blocks (log_block.h), not lines (log_line.h)
+inline constexpr std::uint64_t log_position = log_blocks - 1;
 
 }  // namespace stele::format

@@ -11,6 +11,7 @@ class adr {
  public:
   struct shared {};
   static constexpr bool explores = false;
+  static constexpr auto whole_cache = media::whole_cache::impossible;
 
   adr(shared&, unsigned) {}
 

@@ -26,6 +26,7 @@ class delayed {
     delay cost;
   };
   static constexpr bool explores = Inner::explores;
+  static constexpr auto whole_cache = Inner::whole_cache;
 
   delayed(shared& s, unsigned thread) : inner_(s.inner, thread), cost_(s.cost), count(inner_.count) {}
 

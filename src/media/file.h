@@ -49,6 +49,7 @@ class file {
     file_writer writer;
   };
   static constexpr bool explores = false;
+  static constexpr auto whole_cache = media::whole_cache::best;
 
   file(shared& s, unsigned) : writer_(s.writer) {}
 

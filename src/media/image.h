@@ -42,6 +42,7 @@ class image {
     image_view& view;
   };
   static constexpr bool explores = true;
+  static constexpr auto whole_cache = media::whole_cache::possible;
 
   image(shared& s, unsigned) : view_(s.view) {}
 

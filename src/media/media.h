@@ -37,6 +37,9 @@ struct counters {
   }
 };
 
+// Can a medium make all of home durable at once, knowing no addresses?
+enum class whole_cache : std::uint8_t { impossible, possible, best };
+
 struct range {
   std::byte* begin;
   std::size_t size;
@@ -63,6 +66,7 @@ concept medium = requires(M m, void* to, const void* from, std::size_t n, std::s
   { m.failed() } -> std::same_as<bool>;
   { m.count } -> std::same_as<counters&>;
   { M::explores } -> std::convertible_to<bool>;
+  { M::whole_cache } -> std::convertible_to<whole_cache>;
 };
 
 // Marks on the tape; media that record nothing ignore them.

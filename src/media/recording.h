@@ -19,6 +19,7 @@ class recording {
     shared(tape_writer& t, const region& r, Arguments&&... inner_arguments) : tape(t), where(r), inner{std::forward<Arguments>(inner_arguments)...} {}
   };
   static constexpr bool explores = true;
+  static constexpr auto whole_cache = media::whole_cache::possible;
 
   recording(shared& s, unsigned thread) : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
 

@@ -43,6 +43,7 @@ void check_ordinary(std::uintptr_t address) {
 void finish() noexcept {
   this_visitor->tx->attempts = 0;
   this_visitor->tx->reclaimed = false;
+  this_visitor->tx->outgrown = false;
   if (this_visitor->holds_unlucky) {
     this_visitor->holds_unlucky = false;
     this_runtime->unlucky().unlock();
@@ -164,6 +165,7 @@ namespace {
 // Gathers the free memory of a full pool, in transactions of its own. Without success the next allocation fails.
 void reclaim(transaction& tx) noexcept {
   this_runtime->recall_idle(*this_visitor);
+  tx.outgrown = true;  // what it frees is counted to fit the log's end
   for (std::size_t chunks = 1; chunks != 0;) {
     tx.begin(*this_visitor, true, false);
     try {

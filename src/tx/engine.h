@@ -4,11 +4,13 @@
 // Media that derives from engine_on<Media>; see mechanism/redo.h for the shape, and CONTRIBUTING.md for the steps.
 #pragma once
 
+#include <format/log_block.h>
 #include <format/pool_layout.h>
 #include <media/media.h>
 #include <pool/heap.h>
 #include <pool/pool_file.h>
 #include <stele/error.h>
+#include <stele/pool.h>
 
 #include <atomic>
 #include <cstdint>
@@ -22,7 +24,16 @@ class transaction;
 
 struct engine_totals {
   media::counters media;
-  std::uint64_t truncations = 0, log_spills = 0;
+  std::uint64_t truncations = 0, log_spills = 0, mode_switches = 0;
+  std::string_view mode = "";  // adaptive: what it runs as now
+};
+
+// How an engine does its work, where there is a choice.
+struct engine_tuning {
+  bool background = true;  // it may use a thread of its own
+  bulk_persistence bulk = bulk_persistence::automatic;
+  adaptive_options adaptive = {};
+  std::uint32_t media_latency_ns = 0;  // added to each line written
 };
 
 // What every engine of a pool works on.
@@ -57,6 +68,17 @@ class engine {
   virtual result<> recover() = 0;
   // Takes over empty logs of the kind that the session word names, and marks the pool open on media. Errors: corrupt, io.
   virtual result<> start(std::uint8_t logs_were) = 0;
+
+  // Called once, before start.
+  virtual void set_up(const engine_tuning&) {}
+
+  // Execution in log: the stores of transactions that begin() says so of go to their log as they are made. begin is asked only
+  // where may_execute_in_log; both may throw restart.
+  virtual bool may_execute_in_log() const noexcept { return false; }
+  virtual bool begin(transaction&) { return false; }
+  // Stores a word (the bytes of the mask) to t's log, in the block that holds it already or a new one (null); returns the block.
+  virtual format::log_block* store_in_log(transaction&, format::log_block*, std::uint64_t, std::uint64_t, std::uint8_t) { return nullptr; }
+  virtual void abort(transaction&) noexcept {}
 
   // Makes sure that the log has room for t's record; may wait. Nothing has changed when it fails. Errors: full, poisoned.
   virtual result<> prepare(transaction& t) = 0;

@@ -6,6 +6,7 @@
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <tx/engine.h>
+#include <tx/log/blocks.h>
 #include <tx/log/ring.h>
 #include <tx/transaction.h>
 
@@ -16,7 +17,7 @@
 namespace stele::detail {
 
 // Which log format a session's logs have; part of the session word on media.
-enum class log_kind : std::uint8_t { none = 0, torn_bit = 1, ordered_writes = 2 };
+enum class log_kind : std::uint8_t { none = 0, torn_bit = 1, ordered_writes = 2, by_head = 3 };  // by_head: rings of lines or of blocks
 
 template <class Media>
 class engine_on : public engine {
@@ -68,16 +69,35 @@ class engine_on : public engine {
     std::uint64_t offset, bytes;
   };
 
+  struct hole {
+    std::uint64_t from, to;  // lines
+  };
+
   // What one thread at a time uses.
   struct alignas(64) lane {
-    lane(typename Media::shared& shared, unsigned n, const storage::pool_file& file) : number(n), media(shared, n), log(media, file, n) {}
+    lane(typename Media::shared& shared, unsigned n, const storage::pool_file& file) : number(n), media(shared, n), log(media, file, n), blocks(media, log, file.header().id), file_(file) {}
     const unsigned number;
     Media media;
     ring<Media> log;
+    block_log<Media> blocks;
+    bool has_blocks = false;  // the log's records are blocks
+    std::uint64_t flags() const noexcept { return has_blocks ? format::log_blocks : 0; }
+
+    // The next committed transaction at `position`, up to the published tail `end`. False: there are aborted ones only.
+    result<bool> read(std::uint64_t& position, std::uint64_t end, log_record& record) const {
+      if (has_blocks) return read_block_record(file_, log.view(), position, end, record);
+      auto whole = log.read(position, record);
+      base::check(whole && *whole, "a log record of this session cannot be read back");
+      return whole;
+    }
     std::uint64_t reserved_spill = 0, reserved_bytes = 0;  // chunks for the record about to be written
-    std::mutex spills_mutex;
+    std::mutex spills_mutex;                               // also of holes
     std::deque<spill> spills;                              // chunks that records in the ring point to
+    std::deque<hole> holes;                                // lines of aborted transactions, which nobody has flushed
     std::uint64_t spill_count = 0;
+
+   private:
+    const storage::pool_file& file_;
   };
 
   // Makes the logs, empty but of this kind, ready for this mechanism's records.
@@ -117,6 +137,7 @@ class engine_on : public engine {
   // Head words of lanes whose owners may be running: through the control medium.
   void write_head(lane& l, std::uint64_t position, std::uint64_t flags = 0) {
     l.log.start(position);
+    l.blocks.start(position);
     write_word(log_offset(l), position | flags);
   }
   std::uint64_t log_offset(const lane& l) const {
@@ -189,6 +210,12 @@ class engine_on : public engine {
   }
   template <class WordOf>
   void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
+    const spilled_payload at = stream_spill(l, t, word_of);
+    l.log.append(format::record_kind::spilled, txid, [&](auto& record) { record.word(at.offset), record.word(at.words), record.word(at.checksum); }, kind);
+  }
+  // Streams t's runs to the chunks reserved, durable when it returns; the chunks are the log's from now on.
+  template <class WordOf>
+  spilled_payload stream_spill(lane& l, const transaction& t, WordOf&& word_of) {
     struct spill_writer {
       Media& media;
       std::byte* to;
@@ -205,12 +232,13 @@ class engine_on : public engine {
     const std::uint64_t words = out.words;
     if (words % 8 != 0) l.media.stream(out.to + words / 8 * line_size, &out.line, line_size);
     if (!base::planted<Media>(base::mutant::log_spill_unfenced)) l.media.fence();  // the payload is whole before a record points to it
+    const spilled_payload where{l.reserved_spill, words, out.sum.value()};
     {
       const std::lock_guard hold(l.spills_mutex);
       l.spills.push_back({l.log.tail(), l.reserved_spill, l.reserved_bytes});
     }
-    l.log.append(format::record_kind::spilled, txid, [&](auto& record) { record.word(l.reserved_spill), record.word(words), record.word(out.sum.value()); }, kind);
     l.reserved_spill = l.reserved_bytes = 0;
+    return where;
   }
   // Once the head is durable beyond them, the chunks of spilled records are free again.
   void release_spills(lane& l, std::uint64_t head) {
@@ -219,6 +247,13 @@ class engine_on : public engine {
       state_.heap.release_chunks(l.spills.front().offset, l.spills.front().bytes);
       l.spills.pop_front();
     }
+  }
+  // Lines that are about to be cut off must show this lap's torn bits on media before the next lap comes: aborted ones
+  // may not have been written there. Durable after the control medium's next fence.
+  void flush_holes(lane& l, std::uint64_t head) {
+    const std::lock_guard hold(l.spills_mutex);
+    for (; !l.holes.empty() && l.holes.front().from < head; l.holes.pop_front())
+      for (std::uint64_t line = l.holes.front().from; line < l.holes.front().to; ++line) control_.flush(l.log.bytes() + line % l.log.lines() * line_size, line_size);
   }
   // Upper bound first (a line stored in eight parts takes a head and a word for each): most transactions are far from the
   // ring's size.
@@ -239,7 +274,7 @@ class engine_on : public engine {
 template <class Media>
 class torn_bit_engine : public engine_on<Media> {
  public:
-  torn_bit_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared) : engine_on<Media>(state, std::move(shared), log_kind::torn_bit) {}
+  torn_bit_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared, log_kind kind = log_kind::torn_bit) : engine_on<Media>(state, std::move(shared), kind) {}
 
   // docs/protocol/recovery.md, steps R1 to R6. May be cut off after any store and run again: until R4 the logs are as they
   // were and replay gives the same home; from R4 on the watermark has every record ignored.
@@ -266,14 +301,23 @@ class torn_bit_engine : public engine_on<Media> {
   }
 
  protected:
+  // The form that the records of this mechanism begin with.
+  virtual bool begins_with_blocks() const noexcept { return false; }
+
   // A ring of ours is taken over at its head; anything else is emptied first.
   result<> take_over(log_kind logs_were) override {
-    if (logs_were != log_kind::torn_bit) empty_logs();
+    bool ours = logs_were == this->kind_;
     for (auto& l : this->lanes_) {
       const auto head = l.log.stored_head();
       if (!head) return std::unexpected(head.error());
-      l.log.start(*head);
+      ours = ours && (*head & format::log_void) == 0 && ((*head & format::log_blocks) != 0) == begins_with_blocks();
     }
+    for (auto& l : this->lanes_) {
+      l.has_blocks = begins_with_blocks();
+      l.log.start(*l.log.stored_head() & format::log_position);
+      l.blocks.start(l.log.head());
+    }
+    if (!ours) empty_logs();
     return {};
   }
 
@@ -284,8 +328,8 @@ class torn_bit_engine : public engine_on<Media> {
       if (!head) return std::unexpected(head.error());
       if ((*head & format::log_void) != 0) continue;  // recovery was emptying this ring
       log_record record;
-      for (std::uint64_t position = *head;;) {
-        const auto whole = l.log.read(position, record);
+      for (std::uint64_t position = *head & format::log_position;;) {
+        const auto whole = read_record_by_head(this->state_.file, l.log.view(), *head, position, record);
         if (!whole) return std::unexpected(std::move(whole.error()));
         if (!*whole) break;
         if (record.txid > mark) records.push_back(record);
@@ -305,15 +349,18 @@ class torn_bit_engine : public engine_on<Media> {
 
   // R5: every ring is declared void; R6: zeroed, so that nothing of a torn record is left, and begun anew.
   void empty_logs() {
-    static constexpr format::log_line zeroes{};
     for (auto& l : this->lanes_) this->write_head(l, 0, base::planted<Media>(base::mutant::recover_heads_first) ? 0 : format::log_void);
     this->control_.fence();  // void before the first line is zeroed
     for (auto& l : this->lanes_)
-      for (std::uint64_t i = 0; i < l.log.lines() && !base::planted<Media>(base::mutant::recover_no_scrub); ++i)
-        if (std::memcmp(l.log.bytes() + i * line_size, &zeroes, line_size) != 0) this->control_.stream(l.log.bytes() + i * line_size, &zeroes, line_size);
+      if (!base::planted<Media>(base::mutant::recover_no_scrub)) zero(l, l.log.lines());
     this->control_.fence();  // zeroed before a head says so
-    for (auto& l : this->lanes_) this->write_head(l, 0);
+    for (auto& l : this->lanes_) this->write_head(l, 0, l.flags());
     this->control_.fence();  // heads before the first record
+  }
+  void zero(typename engine_on<Media>::lane& l, std::uint64_t lines) {
+    static constexpr format::log_line zeroes{};
+    for (std::uint64_t i = 0; i < lines; ++i)
+      if (std::memcmp(l.log.bytes() + i * line_size, &zeroes, line_size) != 0) this->control_.stream(l.log.bytes() + i * line_size, &zeroes, line_size);
   }
 };
 

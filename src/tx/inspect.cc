@@ -44,6 +44,7 @@ std::string name_of_logs(std::uint8_t kind) {
     case log_kind::none: return "none";
     case log_kind::torn_bit: return "torn-bit ring";
     case log_kind::ordered_writes: return "ordered writes (base)";
+    case log_kind::by_head: return "blocks or lines, as each log's head says";
   }
   return fmt::format("kind {}", kind);
 }
@@ -52,7 +53,7 @@ std::string name_of_logs(std::uint8_t kind) {
 result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind) {
   const auto& h = state.file.header();
   std::vector<log_report> logs(h.log_count);
-  if (kind != log_kind::torn_bit) return logs;
+  if (kind != log_kind::torn_bit && kind != log_kind::by_head) return logs;
   log_record record;
   for (std::uint32_t i = 0; i < h.log_count; ++i) {
     const std::uint64_t offset = h.log_offset + i * h.log_size;
@@ -60,12 +61,12 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
     const auto head = read_log_head(state.file, offset);
     if (!head) return std::unexpected(head.error());
     if ((*head & format::log_void) != 0) continue;
-    for (std::uint64_t position = *head;;) {
-      const auto whole = read_record(state.file, ring, position, record);
+    for (std::uint64_t position = *head & format::log_position;;) {
+      const auto whole = read_record_by_head(state.file, ring, *head, position, record);
       if (!whole) return std::unexpected(whole.error());
       if (!*whole) break;
       ++logs[i].records;
-      logs[i].bytes = (position - *head) * line_size;
+      logs[i].bytes = (position - (*head & format::log_position)) * line_size;
     }
   }
   return logs;

@@ -34,6 +34,12 @@ result<media_choice> choose_media(const pool_options& options, const std::string
   return media_choice{.what = storage::is_memory_file_system(path) ? kind::process : storage::is_direct_access(path) ? kind::adr : kind::file};
 }
 
+// User space can write back lines that it names, not a whole cache.
+result<> check_bulk(bulk_persistence wanted, const media_choice& m) {
+  if (wanted != bulk_persistence::whole_cache || m.what == kind::file || m.what == kind::recording) return {};
+  return fail(errc::unsupported, "no program can write a processor's whole cache back: bulk persistence of the whole cache needs the medium file, or a tape; use log_walk");
+}
+
 result<format::session> read_session(const storage::pool_file& file) {
   std::uint64_t word;
   std::memcpy(&word, file.base() + format::session_offset, 8);
@@ -59,7 +65,7 @@ result<> recover_if_open(pool_state& state, const media_choice& media) {
     return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does not know (log kind {}); use the matching release", state.file.path(), session->log_kind));
   if (recoverer == nullptr) return {};
   media_choice quiet = media;
-  quiet.background = false;
+  quiet.tuning.background = false;
   return recoverer->make(state, quiet)->recover();
 }
 
@@ -88,7 +94,8 @@ result<pool_handle> pool_handle::open(const std::string& path, const pool_option
   }
   auto media = choose_media(options, path);
   if (!media) return std::unexpected(media.error());
-  media->background = options.background;
+  media->tuning = {options.background, options.bulk, options.adaptive, media->delay.latency_ns};
+  if (auto possible = check_bulk(options.bulk, *media); !possible) return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
   auto file = storage::pool_file::open(path, map);
   if (!file) return std::unexpected(file.error());

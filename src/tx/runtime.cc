@@ -84,6 +84,7 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const
       durability_(std::move(durability)),
       home_delta_(state_->file.home_delta()),
       in_place_(options.policy != concurrency::stm && engine_->stores_in_place() && home_delta_ == 0),
+      may_execute_in_log_(engine_->may_execute_in_log()),
       places_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)) {
   if (options_.policy == concurrency::stm) {
@@ -286,6 +287,8 @@ pool_counters runtime::counters() const noexcept {
   c.stored_bytes += t.media.stored_bytes;
   c.truncations = t.truncations;
   c.log_spills = t.log_spills;
+  c.mode_switches = t.mode_switches;
+  c.mode = t.mode;
   return c;
 }
 

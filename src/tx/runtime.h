@@ -36,6 +36,7 @@ class runtime {
   concurrency policy() const noexcept { return options_.policy; }
   // Stores go home as they are made: with nothing to protect and one writer, a write set would be waste.
   bool in_place() const noexcept { return in_place_; }
+  bool may_execute_in_log() const noexcept { return may_execute_in_log_; }
   std::byte* base() const noexcept { return state_->file.base(); }
   std::size_t size() const noexcept { return state_->file.header().size; }
   std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
@@ -88,6 +89,7 @@ class runtime {
   std::string durability_;
   std::ptrdiff_t home_delta_;
   bool in_place_;
+  bool may_execute_in_log_;
   std::unique_ptr<line_lock[]> locks_;
   std::uint64_t lock_mask_ = 0;
   std::vector<place> places_;

@@ -42,6 +42,8 @@ void transaction::begin(visitor& v, bool writes, bool ordered) {
     a.kept_end = kept_.data() + kept_.size();
     begin_home();
   }
+  in_log_ = writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin(*this);
+  to_write_set_ = writes && !in_place_ && !in_log_;
   if (stm_) snapshot_ = runtime_.state().clock.load(std::memory_order_acquire);
 }
 
@@ -97,9 +99,21 @@ bool transaction::reads_valid() const noexcept {
 
 void transaction::conflict() { throw restart{}; }
 
-// A store that is not for the write set: it goes home, or is refused.
+// Stores a word's bytes in the log: what it holds of the word already stays.
+void transaction::store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
+  const unsigned word = static_cast<unsigned>(offset - line.offset) / 8;
+  const std::uint8_t old = line.word_mask(word);
+  auto* const at = old != 0 ? reinterpret_cast<format::log_block*>(line.words[word]) : nullptr;
+  const std::uint64_t counting = spread(mask), kept = at != nullptr ? format::word_of(*at) : 0;
+  const std::uint64_t merged = (kept & ~counting) | (bits & counting);
+  line.words[word] = reinterpret_cast<std::uint64_t>(runtime_.mechanism().store_in_log(*this, at, line.offset + 8 * word, merged, old | mask));
+  line.mask |= std::uint64_t{mask} << (8 * word);
+}
+
+// A store that is not for the write set: it goes to the log or home, or is refused.
 void transaction::store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
   if (!writing_) throw failure({errc::read_only, "a store inside pool::read; use pool::update to change the pool"});
+  if (in_log_) return store_in_log(line_for_store(offset & ~std::uint64_t{line_size - 1}), offset, bits, mask);
   const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)), size = static_cast<unsigned>(std::popcount(mask));
   bits >>= 8 * skip;
   store_in_place(offset + skip, &bits, size);
@@ -124,6 +138,10 @@ void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsig
   if (line == nullptr) line = &writes_.add(line_offset);
   filter_ |= bit;
   const unsigned at = static_cast<unsigned>(offset - line_offset);
+  if (in_log_) {
+    const std::uint8_t mask = static_cast<std::uint8_t>(size == 8 ? 0xFF : ((1u << size) - 1) << (at & 7));
+    return store_in_log(*line, offset & ~std::uint64_t{7}, value << (8 * (at & 7)), mask);
+  }
   std::memcpy(reinterpret_cast<char*>(line->words.data()) + at, &value, size);
   line->mask |= (size == 8 ? std::uint64_t{0xFF} : (std::uint64_t{1} << size) - 1) << at;
 }
@@ -217,6 +235,7 @@ result<attempt> transaction::commit() {
 
 void transaction::rollback() noexcept {
   if (in_place_) undo_in_place();
+  if (in_log_) runtime_.mechanism().abort(*this);
   heap().rollback(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(l.seen, std::memory_order_release);
   bump(runtime_.places_[log_].aborts);

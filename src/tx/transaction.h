@@ -10,6 +10,7 @@
 // external: no locks at all.
 #pragma once
 
+#include <format/log_block.h>
 #include <pool/heap.h>
 #include <stele/pool.h>
 #include <tx/write_set.h>
@@ -36,6 +37,11 @@ class transaction final : public storage::heap::writer {
   write_set& writes() noexcept { return writes_; }
   std::span<const written_line> lines() const noexcept { return writes_.lines(); }
   bool ordered() const noexcept { return ordered_; }
+  // Its stores are in its log: words of the write set are places of blocks there.
+  bool in_log() const noexcept { return in_log_; }
+  std::uint64_t value(const written_line& line, unsigned word) const noexcept {
+    return in_log_ ? format::word_of(*reinterpret_cast<const format::log_block*>(line.words[word])) : line.words[word];
+  }
 
   void begin(visitor& v, bool writes, bool ordered);
   result<attempt> commit();
@@ -64,6 +70,7 @@ class transaction final : public storage::heap::writer {
   unsigned attempts = 0;         // of the present body so far, the running one not counted
   bool wants_reclaim = false;    // an allocation did not fit; superblocks may be empty
   bool reclaimed = false;        // that has been tried for the present body
+  bool outgrown = false;         // the present body stores more than its log has room for: not to be executed there
 
  private:
   struct read_entry {
@@ -86,6 +93,8 @@ class transaction final : public storage::heap::writer {
   [[noreturn]] void conflict();
   written_line& line_for_store(std::uint64_t line);
   bool draw_txid(std::uint64_t& txid);
+  std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) const noexcept;
+  void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   bool dirty() const noexcept;
   void store_in_place(std::uint64_t offset, const void* bytes, std::size_t size);
@@ -105,6 +114,8 @@ class transaction final : public storage::heap::writer {
   bool gate_held_ = false;
   visitor* visitor_ = nullptr;
   std::uint64_t snapshot_ = 0;
+  bool in_log_ = false;
+  bool to_write_set_ = false;  // writing, and neither in place nor in the log
   bool in_place_ = false;  // stores have gone home already (mechanism none); `kept_` undoes them
   std::vector<old_word> kept_;
   write_set writes_;

@@ -8,9 +8,11 @@ namespace stele::detail {
 
 inline constexpr unsigned patience = 128;  // looks at a locked line before giving up on it
 
-inline std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) noexcept {
-  const std::uint64_t bits = spread(line.word_mask(word));
-  return (line.words[word] & bits) | (below & ~bits);
+inline std::uint64_t transaction::blend(const written_line& line, unsigned word, std::uint64_t below) const noexcept {
+  const std::uint8_t mask = line.word_mask(word);
+  if (mask == 0) return below;
+  const std::uint64_t bits = spread(mask);
+  return (value(line, word) & bits) | (below & ~bits);
 }
 
 inline std::uint64_t transaction::home_word(std::uint64_t offset) const noexcept {
@@ -22,7 +24,7 @@ inline std::uint64_t transaction::load_word(std::uint64_t offset) {
   const unsigned word = static_cast<unsigned>(offset - line) / 8;
   if (filter_ != 0 && (filter_ & filter_bit(this_access.home + line)) != 0)
     if (const written_line* own = writes_.find(line); own != nullptr && own->word_mask(word) != 0)
-      return own->word_mask(word) == 0xFF ? own->words[word] : blend(*own, word, home_word(offset));
+      return own->word_mask(word) == 0xFF ? value(*own, word) : blend(*own, word, home_word(offset));
   return stm_ ? stm_load(offset) : home_word(offset);
 }
 
@@ -64,7 +66,9 @@ inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::siz
   const std::uint64_t wanted = byte_range(skip, size);
   if (own == nullptr || (own->mask & wanted) != wanted) stm_ ? stm_load_part(line, skip, to, size) : copy_home(line, skip, to, size);
   if (own == nullptr) return;
-  const auto* bytes = reinterpret_cast<const std::byte*>(own->words.data());
+  std::uint64_t words[line_size / 8];
+  for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w) words[w] = own->word_mask(static_cast<unsigned>(w)) != 0 ? value(*own, static_cast<unsigned>(w)) : 0;
+  const auto* bytes = reinterpret_cast<const std::byte*>(words);
   for (std::uint64_t left = own->mask & wanted; left != 0; left &= left - 1) {
     const auto byte = static_cast<std::size_t>(std::countr_zero(left));
     to[byte - skip] = bytes[byte];
@@ -112,7 +116,7 @@ inline written_line& transaction::line_for_store(std::uint64_t line) {
 }
 
 inline void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
-  if (!writing_ || in_place_) [[unlikely]]
+  if (!to_write_set_) [[unlikely]]
     return store_otherwise(offset, bits, mask);
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
   const unsigned word = static_cast<unsigned>(offset - line_offset) / 8;
@@ -124,7 +128,8 @@ inline void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, st
 
 // Bytes of one line; null stands for zeroes.
 inline void transaction::store_part(std::uint64_t offset, const std::byte* from, std::size_t size) {
-  if (!writing_ || in_place_) return store_part_otherwise(offset, from, size);
+  if (!to_write_set_) [[unlikely]]
+    return store_part_otherwise(offset, from, size);
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
   written_line& line = line_for_store(line_offset);
   auto* const to = reinterpret_cast<std::byte*>(line.words.data()) + (offset - line_offset);

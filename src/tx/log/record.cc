@@ -23,18 +23,8 @@ bool sound(const format::line_header& h, bool first) {
 // The payload of a record that did not fit its ring: words, streamed and fenced before the record was.
 result<> read_spilled(const storage::pool_file& file, const ring_view& ring, log_record& record) {
   if (record.payload.size() != 3) return damaged(file, ring, record.position, "a spilled record has another shape");
-  const auto& h = file.header();
-  const std::uint64_t offset = record.payload[0], words = record.payload[1], expected = record.payload[2];
-  if (offset < h.chunks_offset || offset % line_size != 0 || offset >= h.size || words > (h.size - offset) / 8)
-    return damaged(file, ring, record.position, "a spilled record points outside the heap");
-  record.spill_offset = offset;
-  record.spill_bytes = words * 8;
-  record.payload.assign(words, 0);
-  if (words != 0) std::memcpy(record.payload.data(), file.at(offset), words * 8);
-  base::checksum sum(h.id ^ offset);
-  for (std::uint64_t w : record.payload) sum.add(w);
-  if (sum.value() != expected) return damaged(file, ring, record.position, "the payload of a spilled record fails its checksum");
-  return {};
+  if (read_spilled_payload(file, {record.payload[0], record.payload[1], record.payload[2]}, record)) return {};
+  return damaged(file, ring, record.position, "the payload of a spilled record is outside the heap or fails its checksum");
 }
 
 }  // namespace
@@ -78,6 +68,18 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring, 
     return true;
   }
   return damaged(file, ring, position, "a record is longer than the ring");
+}
+
+bool read_spilled_payload(const storage::pool_file& file, const spilled_payload& where, log_record& record) {
+  const auto& h = file.header();
+  if (where.offset < h.chunks_offset || where.offset % line_size != 0 || where.offset >= h.size || where.words > (h.size - where.offset) / 8) return false;
+  record.spill_offset = where.offset;
+  record.spill_bytes = where.words * 8;
+  record.payload.assign(where.words, 0);
+  if (where.words != 0) std::memcpy(record.payload.data(), file.at(where.offset), where.words * 8);
+  base::checksum sum(h.id ^ where.offset);
+  for (std::uint64_t w : record.payload) sum.add(w);
+  return sum.value() == where.checksum;
 }
 
 std::uint64_t payload_words(std::span<const written_line> lines) {

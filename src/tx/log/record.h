@@ -2,6 +2,7 @@
 #pragma once
 
 #include <format/log_line.h>
+#include <format/pool_layout.h>
 #include <pool/pool_file.h>
 #include <stele/error.h>
 #include <tx/write_set.h>
@@ -31,6 +32,24 @@ result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_
 // Reads the record that starts at `position` into `record` and moves `position` past it. False: the lines there were not all
 // written in this lap. Errors: corrupt.
 result<bool> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, log_record& record);
+
+// The same for a log of blocks, where `position` is the line after the last commit record that was read: the next committed
+// transaction, over the aborted ones before it, as one run a word. Reads up to the line `end`. False: nothing more is committed.
+inline constexpr std::uint64_t abort_reach = 64;  // blocks: an aborted transaction has an abort record at least this often
+inline constexpr std::uint64_t no_end = std::uint64_t{1} << 60;
+result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, std::uint64_t end, log_record& record);
+
+// In the form that the log's head word names. Errors: corrupt.
+inline result<bool> read_record_by_head(const storage::pool_file& file, const ring_view& ring, std::uint64_t head, std::uint64_t& position, log_record& record) {
+  return (head & format::log_blocks) != 0 ? read_block_record(file, ring, position, no_end, record) : read_record(file, ring, position, record);
+}
+
+// Where the payload of a record lies that did not fit its ring.
+struct spilled_payload {
+  std::uint64_t offset, words, checksum;
+};
+// Reads it into the record. False: it is outside the heap, or not what was written.
+bool read_spilled_payload(const storage::pool_file& file, const spilled_payload& where, log_record& record);
 
 // Calls run(head, words) for each run of a payload. Errors: corrupt, for a run outside home.
 template <class Run>

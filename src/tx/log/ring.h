@@ -97,6 +97,8 @@ class ring {
     next_ = out.finish();
   }
   void publish() noexcept { tail_.store(next_, std::memory_order_release); }
+  // The same for records that were stored some other way.
+  void move_tail(std::uint64_t to) noexcept { tail_.store(to, std::memory_order_release); }
 
   // The two halves of cutting the ring: the head word goes to media, and once that is durable its lines may be reused.
   void write_head(std::uint64_t position, std::uint64_t flags = 0) {
@@ -117,7 +119,8 @@ class ring {
 
   // Reads the record at `position`, which moves past it; false when the lines there are not whole. Errors: corrupt, for whole
   // lines that make no sense.
-  result<bool> read(std::uint64_t& position, log_record& record) const { return read_record(file_, {bytes(), lines_, offset_}, position, record); }
+  result<bool> read(std::uint64_t& position, log_record& record) const { return read_record(file_, view(), position, record); }
+  ring_view view() const noexcept { return {bytes(), lines_, offset_}; }
 
   std::byte* bytes() const noexcept { return file_.base() + offset_ + format::log_control_size; }
 

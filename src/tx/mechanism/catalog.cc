@@ -10,6 +10,7 @@
 #include <media/process.h>
 #include <media/recording.h>
 #include <tx/mechanism/base.h>
+#include <tx/mechanism/blurred.h>
 #include <tx/mechanism/none.h>
 #include <tx/mechanism/redo.h>
 #include <tx/mechanism/redo_async.h>
@@ -23,8 +24,7 @@ template <template <class> class Mechanism, class Media, class... SharedArgument
 std::unique_ptr<engine> build(pool_state& state, const media_choice& choice, SharedArguments&&... arguments) {
   auto shared = std::make_unique<typename Media::shared>(std::forward<SharedArguments>(arguments)...);
   auto made = std::make_unique<Mechanism<Media>>(state, std::move(shared));
-  if constexpr (requires { made->run_in_background(); })
-    if (choice.background) made->run_in_background();
+  made->set_up(choice.tuning);
   return made;
 }
 
@@ -52,6 +52,10 @@ std::vector<mechanism_entry>& table() {
       {"base", "log, commit record, home, cut: a fence after each", log_kind::ordered_writes, build_on<base_log>, storage::map_kind::shared},
       {"redo", "torn-bit redo log, home written back in the commit", log_kind::torn_bit, build_on<redo>, storage::map_kind::shared},
       {"redo-async", "torn-bit redo log, home written back in the background", log_kind::torn_bit, build_on<redo_async>, storage::map_kind::shared},
+      {"xil", "execution in log; home written back in the commit", log_kind::by_head, build_on<xil>, storage::map_kind::shared},
+      {"vcbp", "volatile checkpoint with bulk persistence, over a streamed log", log_kind::torn_bit, build_on<vcbp>, storage::map_kind::shared},
+      {"blurred", "execution in log and volatile checkpoint", log_kind::by_head, build_on<blurred>, storage::map_kind::shared},
+      {"adaptive", "blurred or vcbp, whichever is better on this medium and workload", log_kind::by_head, build_on<adaptive>, storage::map_kind::shared},
       {"undo", "torn-bit undo log, home written back in the commit", log_kind::torn_bit, build_on<undo>, storage::map_kind::shared},
   };
   return all;

@@ -24,7 +24,7 @@ struct media_choice {
   media::delay delay = {};
   media::tape_writer* tape = nullptr;      // recording
   media::image_view* image = nullptr;      // image
-  bool background = true;
+  engine_tuning tuning = {};
 };
 // Errors: invalid_argument, naming what is possible.
 result<media_choice> parse_media(std::string_view specification);

@@ -1,0 +1,133 @@
+// Reading transactions back from block logs.
+#include <base/check.h>
+#include <base/checksum.h>
+#include <base/mutant.h>
+#include <fmt/format.h>
+#include <format/log_block.h>
+#include <tx/log/record.h>
+
+#include <optional>
+
+namespace stele::detail {
+
+namespace {
+
+using format::block_kind;
+using format::blocks_per_line;
+
+class block_reader {
+ public:
+  block_reader(const storage::pool_file& file, const ring_view& ring, std::uint64_t base, std::uint64_t end) : file_(file), ring_(ring), base_(base), end_(end * blocks_per_line) {}
+
+  // The next committed transaction; the line after it goes to `position`. False: there is none.
+  result<bool> next(std::uint64_t& position, log_record& record) {
+    begin_at(base_, record);
+    for (std::uint64_t at = base_ * blocks_per_line; at < end_ && at - base_ * blocks_per_line < ring_.lines * blocks_per_line; ++at) {
+      format::block_record r;
+      const auto block = whole_at(at);
+      if (!block) {
+        const auto abort = abort_after(at);
+        if (!abort) return false;
+        at = *abort;
+        begin_at(at / blocks_per_line + 1, record);
+        continue;
+      }
+      if (!format::unpack(*block, r)) return damaged(at, "a record's flags make no sense");
+      if (r.kind == block_kind::commit) return finish(at, r, position, record);
+      if (r.kind == block_kind::abort) {
+        if (r.data > base_) return damaged(at, "an abort record points past itself");
+        at |= blocks_per_line - 1;
+        begin_at(at / blocks_per_line + 1, record);
+        continue;
+      }
+      take(*block, r, record);
+    }
+    return false;
+  }
+
+ private:
+  std::unexpected<error> damaged(std::uint64_t at, const char* what) const {
+    return base::fail(errc::corrupt, fmt::format("{}: the log at offset {} is damaged at block {}: {}; restore the pool from a copy", file_.path(), ring_.log_offset, at % (ring_.lines * blocks_per_line), what));
+  }
+
+  void begin_at(std::uint64_t line, log_record& record) {
+    record.payload.clear();
+    record.spill_offset = record.spill_bytes = 0;
+    record.position = line;
+    sum_ = base::checksum(file_.header().id ^ line);
+    spilled_.clear();
+  }
+
+  // The block at this position, if both words were written in its lap.
+  std::optional<format::log_block> whole_at(std::uint64_t at) const {
+    const auto* words = reinterpret_cast<const std::uint64_t*>(ring_.bytes) + at % (ring_.lines * blocks_per_line) * 2;
+    const format::log_block b{__atomic_load_n(words, __ATOMIC_RELAXED), __atomic_load_n(words + 1, __ATOMIC_RELAXED)};
+    const bool sense = (at / (ring_.lines * blocks_per_line) & 1) == 0;
+    const bool there = base::planted(base::mutant::xil_one_torn_bit) ? (b.metadata & 1) == std::uint64_t{sense} : format::written(b, sense);
+    return there ? std::optional(b) : std::nullopt;
+  }
+
+  // The abort record that says that a hole belongs to an aborted transaction; the last block of its line.
+  std::optional<std::uint64_t> abort_after(std::uint64_t hole) const {
+    const std::uint64_t reach = base::planted(base::mutant::xil_short_reach) ? 1 : abort_reach;
+    for (std::uint64_t at = hole + 1; at <= hole + reach && at < end_; ++at) {
+      format::block_record r;
+      const auto block = whole_at(at);
+      if (!block || !format::unpack(*block, r) || r.kind != block_kind::abort || r.data > base_) continue;
+      return at | (blocks_per_line - 1);
+    }
+    return std::nullopt;
+  }
+
+  void take(const format::log_block& block, const format::block_record& r, log_record& record) {
+    if (r.kind == block_kind::data && r.mask == 0) return;  // filler
+    sum_.add(block.data);
+    sum_.add(block.metadata);
+    if (r.kind != block_kind::data) return spilled_.push_back(r);
+    record.payload.push_back(format::run_head{r.address, r.mask, 1}.pack());
+    record.payload.push_back(r.data);
+  }
+
+  // A whole commit record after blocks that are all whole, but not as they were when it was written: one was stored twice, and
+  // media has its first value. The commit was not acknowledged - unless another follows it, which waited for it.
+  result<bool> finish(std::uint64_t at, const format::block_record& r, std::uint64_t& position, log_record& record) {
+    const std::uint64_t end = at / blocks_per_line + 1;
+    if (sum_.value() >> 16 != r.address && !base::planted(base::mutant::xil_no_checksum)) {
+      log_record later;
+      const auto follows = block_reader(file_, ring_, end, end_ / blocks_per_line).next(position, later);
+      if (!follows || *follows) return damaged(at, "a committed transaction fails the checksum");
+      return false;
+    }
+    record.kind = format::record_kind::redo;
+    record.txid = r.data;
+    if (!spilled_.empty())
+      if (auto read = read_spill(at, record); !read) return std::unexpected(std::move(read.error()));
+    position = end;
+    return true;
+  }
+
+  result<> read_spill(std::uint64_t at, log_record& record) const {
+    if (spilled_.size() != 2 || spilled_[0].kind != block_kind::spill || spilled_[1].kind != block_kind::spill_checksum || !record.payload.empty())
+      return damaged(at, "a spilled transaction has another shape");
+    if (read_spilled_payload(file_, {spilled_[0].address, spilled_[0].data, spilled_[1].data}, record)) return {};
+    return damaged(at, "the payload of a spilled transaction is outside the heap or fails its checksum");
+  }
+
+  const storage::pool_file& file_;
+  const ring_view& ring_;
+  const std::uint64_t base_;  // line after the last commit record, where this transaction or aborted ones before it begin
+  const std::uint64_t end_;   // block
+  base::checksum sum_{0};
+  std::vector<format::block_record> spilled_;
+};
+
+}  // namespace
+
+result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, std::uint64_t end, log_record& record) {
+  std::uint64_t after = position;
+  const auto found = block_reader(file, ring, position, end).next(after, record);
+  if (found && *found) position = after;
+  return found;
+}
+
+}  // namespace stele::detail

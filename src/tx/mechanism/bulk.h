@@ -1,0 +1,187 @@
+// Volatile checkpoint with bulk persistence: commits store home unflushed, and later all of it is made durable at once, for the
+// whole pool, and the logs are cut. Page: docs/protocol/bulk.md, steps T1 to T6. Source: Lu, Shu and Sun, "Blurred
+// Persistence" (2016), section 3.3; the pool-wide watermark is ours.
+//
+// Three ways: walking the logs for the lines they name, each flushed once (what user space can do); the whole of home at
+// once, where the medium has that (a file's sync; the paper's wbinvd on simulated media). By a thread of its own when a ring
+// is half full (the two halves are the epochs), or by the commit that finds its ring short.
+#pragma once
+
+#include <media/cpu.h>
+#include <tx/engine_on.h>
+#include <tx/log/line_set.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <thread>
+
+namespace stele::detail {
+
+template <class Media>
+class bulk_engine : public torn_bit_engine<Media> {
+ public:
+  using torn_bit_engine<Media>::torn_bit_engine;
+  using typename engine_on<Media>::lane;
+  ~bulk_engine() override { stop(); }
+
+  void set_up(const engine_tuning& tuning) override {
+    whole_ = Media::whole_cache == media::whole_cache::best ? tuning.bulk != bulk_persistence::log_walk : Media::whole_cache == media::whole_cache::possible && tuning.bulk == bulk_persistence::whole_cache;
+    if (tuning.background && in_background()) background_ = std::thread([this] { work(); });
+  }
+
+  result<> close() override {
+    stop();
+    truncate();
+    for (auto& l : this->lanes_) base::check(l.log.head() == l.log.tail(), "a log is not empty after its last truncation");
+    return engine_on<Media>::close();
+  }
+
+ protected:
+  // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush.
+  virtual bool in_background() const noexcept { return false; }
+  virtual bool home_is_durable() const noexcept { return false; }
+
+  // Waits for room, cutting the logs as need be. Errors: poisoned, io.
+  result<> make_room(lane& l, std::uint64_t lines) {
+    if (l.log.room() < l.log.lines() / 2) [[unlikely]]
+      wake();
+    while (l.log.room() < lines) [[unlikely]] {
+      truncate();
+      if (this->state_.poisoned.load()) return this->check_medium();
+    }
+    return {};
+  }
+  // The same, and chunks for a record that outgrows the ring.
+  result<> make_spill(lane& l, transaction& t) {
+    if (auto reserved = this->prepare_spill(l, t, payload_words(t.lines())); !reserved) return reserved;
+    const std::uint64_t newest = this->state_.clock.load();
+    while (truncate() < newest)  // until no record that would be replayed still names these chunks
+      if (this->state_.poisoned.load()) return this->check_medium();
+    return {};
+  }
+
+  // Room and chunks for a record of lines.
+  result<> prepare_lines(lane& l, transaction& t) {
+    this->drop_reserved(l);
+    const std::uint64_t lines = this->lines_needed(t, l.log.lines() / 2);
+    if (lines > l.log.lines()) [[unlikely]]
+      if (auto made = make_spill(l, t); !made) return made;
+    return make_room(l, std::min(lines, l.log.lines()));
+  }
+
+  // A commit by a streamed record of lines: one fence, home unflushed.
+  bool commit_lines(lane& l, transaction& t, std::uint64_t txid) {
+    using base::mutant;
+    using base::planted;
+    this->append(l, format::record_kind::redo, txid, t, [](std::uint64_t, std::uint64_t value) { return value; });  // 1
+    if (planted<Media>(mutant::bulk_home_first)) store_home_volatile(l, t);
+    if (!planted<Media>(mutant::bulk_no_log_fence) && !this->settled(l)) return false;  // 2: the log is durable before home changes
+    t.begin_home();
+    store_home_volatile(l, t);  // 3
+    l.log.publish();
+    return true;
+  }
+  void store_home_volatile(lane& l, const transaction& t) {
+    for (const written_line& line : t.lines()) this->store_home(l.media, this->state_.file, line);
+  }
+
+  // No truncation runs while this is held.
+  std::unique_lock<std::mutex> hold_truncation() { return std::unique_lock(truncating_); }
+
+  // Cuts every log through one TxID, which is returned.
+  std::uint64_t truncate() {
+    using base::mutant;
+    using base::planted;
+    const std::lock_guard hold(truncating_);
+    const std::uint64_t through = this->state_.completed();  // T1: all of these have stored home
+    lines_.clear();
+    heads_.clear();
+    for (lane& l : this->lanes_) heads_.push_back(gather(l, through));  // T2
+    persist_home();                                                     // T3
+    if (!planted<Media>(mutant::bulk_no_data_fence)) this->control_.fence();  // home is durable before the watermark moves
+    this->write_word(format::watermark_offset, through + planted<Media>(mutant::bulk_mark_ahead));  // T4
+    if (!planted<Media>(mutant::bulk_no_mark_fence)) this->control_.fence();  // the watermark is durable before any head moves
+    for (std::size_t i = 0; i < heads_.size(); ++i)                           // T5
+      if (heads_[i] != this->lanes_[i].log.head()) this->write_word(this->log_offset(this->lanes_[i]), heads_[i] | this->lanes_[i].flags());
+    if (!planted<Media>(mutant::bulk_no_head_fence)) this->control_.fence();  // heads are durable before their lines are written again
+    release();                                                                // T6
+    ++this->truncations_;
+    (void)this->check_medium();
+    return through;
+  }
+
+ private:
+  // The home lines of the records up to `through` in one log, and its holes; the position after them.
+  std::uint64_t gather(lane& l, std::uint64_t through) {
+    const std::uint64_t tail = l.log.tail();
+    std::uint64_t position = l.log.head();
+    const bool walks = !whole_ && !home_is_durable() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
+    while (position < tail) {
+      std::uint64_t next = position;
+      const auto whole = l.read(next, tail, record_);
+      base::check(whole.has_value(), "a log record of this session cannot be read back");
+      if (!*whole) {  // only aborted transactions are left
+        position = tail;
+        break;
+      }
+      if (record_.txid > through) break;
+      if (walks)
+        (void)for_each_stored_run(this->state_.file, record_.payload, [&](format::run_head head, const std::uint64_t*) {
+          for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) lines_.add(line * line_size);
+        });
+      position = next;
+    }
+    if (!base::planted<Media>(base::mutant::xil_holes_left)) this->flush_holes(l, position);
+    return position;
+  }
+
+  void persist_home() {
+    if (base::planted<Media>(base::mutant::bulk_last_home_line)) lines_.drop_last();
+    const auto& h = this->state_.file.header();
+    if (whole_) {
+      const media::range home{this->state_.file.at(h.home_offset), h.size - h.home_offset};
+      return this->control_.bulk_persist({&home, 1});
+    }
+    for (std::uint64_t line : lines_.all()) this->control_.flush(this->state_.file.at(line), line_size);
+  }
+
+  void release() {
+    for (std::size_t i = 0; i < heads_.size(); ++i) {
+      lane& l = this->lanes_[i];
+      if (heads_[i] == l.log.head()) continue;
+      l.log.cut(heads_[i]);
+      this->release_spills(l, heads_[i]);
+    }
+  }
+
+  void wake() {
+    if (!wanted_.exchange(true, std::memory_order_relaxed)) wanted_.notify_one();
+  }
+  void work() {
+    for (;;) {
+      wanted_.wait(false);
+      wanted_.store(false);  // before stopping_ is read: stop() sets that first, so its call is not lost
+      if (stopping_.load()) return;
+      truncate();
+    }
+  }
+  void stop() {
+    if (!background_.joinable()) return;
+    if (opener_ != ::getpid()) return background_.detach();  // a child of fork has no such thread
+    stopping_.store(true);
+    wanted_.store(true);
+    wanted_.notify_one();
+    background_.join();
+  }
+
+  bool whole_ = false;
+  std::mutex truncating_;
+  line_set lines_;  // truncate's, like the next two: kept for their memory
+  std::vector<std::uint64_t> heads_;
+  log_record record_;
+  std::thread background_;
+  const pid_t opener_ = ::getpid();
+  std::atomic<bool> wanted_{false}, stopping_{false};
+};
+
+}  // namespace stele::detail
