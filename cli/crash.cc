@@ -91,6 +91,8 @@ void add_run_options(CLI::App& command, options& o) {
   command.add_option("--keys", o.what.keys, "size of the key space")->capture_default_str();
   command.add_option("--value-size", o.what.value_size, "bytes")->capture_default_str();
   command.add_option("--threads", o.what.threads, "threads, taking turns")->capture_default_str()->check(CLI::Range(1, 64));
+  command.add_option("--sync-every", o.what.sync_every, "ordered commits, a sync after so many operations; 0: durable ones")
+      ->capture_default_str();
   command.add_option("--seed", o.what.seed, "of content, operations and samples")->capture_default_str();
   command.add_option("--mutant", o.mutant, "plant this bug")->capture_default_str();
   command.add_option("--bound", o.how.bound, "states a crash point; where there are more they are sampled")

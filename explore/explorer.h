@@ -2,9 +2,10 @@
 //
 // Crash points: just before every fence, at every acknowledgement, at the end; whatever could be on media at an
 // earlier instant could still be there at the next fence. A recovered pool must be the model's state after some prefix of
-// the operations that contains every acknowledged one and none that was not yet invoked. From some of the states the
-// explorer goes on: it records their recovery and what is done next, and explores that tape in turn; there the state that
-// recovery found is the only one allowed until further operations come.
+// the operations that contains every acknowledged one and none that was not yet invoked; what acknowledges an ordered
+// commit is the return of a later sync or durable commit. From some of the states the explorer goes on: it records their
+// recovery and what is done next, and explores that tape in turn; there the state that recovery found is the only one
+// allowed until further operations come.
 #pragma once
 
 #include <explore/crash_model.h>

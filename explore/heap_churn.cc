@@ -92,9 +92,11 @@ class heap_churn final : public workloads::workload {
   }
 
   result<> apply(std::span<const operation> operations) override {
-    auto done = pool_->update([&](table& t) {
-      for (const operation& op : operations) run(t, op);
-    });
+    auto done = pool_->update(
+        [&](table& t) {
+          for (const operation& op : operations) run(t, op);
+        },
+        commits_as());
     if (!done && done.error().code == errc::cancelled) return {};
     return done;
   }

@@ -110,16 +110,15 @@ result<std::uint64_t> judge::try_out(timeline& t) {
 
 // Further operations give what the model gives. Those that do not fit any more end the trial.
 result<> judge::go_on(timeline& t, std::uint64_t position) {
-  workloads::workload& w = subject_.workload();
   const timeline::further& next = subject_.continuation(t, position);
   std::uint64_t expected = t.digests[position];
   for (std::size_t i = 0; i < next.operations.size(); ++i) {
-    const auto done = w.apply({&next.operations[i], 1});
+    const auto done = subject_.apply(next.operations[i], position + i, 0, true);
     if (!done && done.error().code == errc::full) break;
     if (!done) return fail(errc::corrupt, fmt::format("further operation {} fails: {}", i, done.error().message));
     expected = next.digests[i];
   }
-  const auto digest = w.digest();
+  const auto digest = subject_.workload().digest();
   if (!digest) return fail(errc::corrupt, "further operations break the structure: " + digest.error().message);
   if (*digest != expected) return fail(errc::corrupt, "further operations give another result than the model's");
   return {};

@@ -19,11 +19,12 @@ std::vector<std::string> mechanisms_of(std::string_view of) {
 struct trial {
   const char* workload;
   unsigned threads;
-  std::uint64_t operations, bound;
+  std::uint64_t operations, bound, sync_every;
 };
 constexpr trial trials[] = {
-    {"sps", 1, 60, 128},     {"sps", 2, 60, 128},  {"churn", 1, 60, 128},  {"churn", 2, 120, 256},
-    {"rbtree", 2, 120, 256}, {"sps", 2, 400, 512}, {"churn", 2, 400, 512},
+    {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"churn", 1, 60, 128, 0},
+    {"churn", 2, 120, 256, 0},  {"rbtree", 2, 120, 256, 0}, {"sps", 2, 120, 256, 8},
+    {"churn", 2, 120, 256, 30}, {"sps", 2, 400, 512, 0},    {"churn", 2, 400, 512, 0},
 };
 
 mutant_outcome put_through(const base::mutant_entry& m, const std::vector<std::string>& mechanisms, const mutant_choice& c) {
@@ -38,6 +39,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const std::vector<std::s
       p.workload = t.workload;
       p.threads = t.threads;
       p.operations = t.operations;
+      p.sync_every = t.sync_every;
       p.seed = c.seed;
       p.mutant = m.what;
       const auto found = explore_apart(p, s);

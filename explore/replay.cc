@@ -23,6 +23,7 @@ std::string format_line(const replay_line& l) {
                                  p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
                                  p.log_count, p.log_size, p.further, base::name_of(p.mutant));
   if (!p.reopen.empty()) text += " reopen=" + p.reopen;
+  if (p.sync_every != 0) text += fmt::format(" sync={}", p.sync_every);
   for (std::size_t i = 0; i < l.crashes.size(); ++i) {
     if (i > 0) text += fmt::format(" +{}", l.crashes[i].operations);
     text += fmt::format(" at={}:{}", l.crashes[i].point, fmt::join(l.crashes[i].chosen, "."));
@@ -54,6 +55,7 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "keys") return parse_number(value, p.keys);
   if (name == "value") return parse_number(value, p.value_size);
   if (name == "threads") return parse_number(value, p.threads);
+  if (name == "sync") return parse_number(value, p.sync_every);
   if (name == "seed") return parse_number(value, p.seed);
   if (name == "pool") return parse_number(value, p.pool_size);
   if (name == "reopen") return p.reopen = value, true;

@@ -30,7 +30,7 @@ class scene {
   crash_model model;
   judge judging;
   std::uint64_t point = 0;               // crash points passed
-  std::uint64_t floor = 0, ceiling = 0;  // operations acknowledged; invoked
+  std::uint64_t floor = 0, ceiling = 0;  // operations acknowledged as durable; invoked
 
  private:
   void bring_over(std::span<const std::uint32_t> lines);

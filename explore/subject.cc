@@ -108,6 +108,8 @@ result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline&
   const attached here(*workload_);
   if (auto done = perform(what, first, threads); !done) return std::unexpected(done.error());
   if (auto closed = workload_->core().close(); !closed) return std::unexpected(closed.error());
+  if (plan_.sync_every != 0 && !what.operations.empty())  // a close is a sync
+    workload_->core().mechanism().note(0, media::mark::returned, what.operations.size() - 1);
   if (auto finished = tape->finish(); !finished) return std::unexpected(finished.error());
   compute_digests(what);
   return std::vector<std::byte>(tape->memory().begin(), tape->memory().end());
@@ -123,17 +125,17 @@ void subject::compute_digests(timeline& what) {
 }
 
 result<> subject::perform(timeline& what, std::uint64_t first, unsigned threads) {
-  auto& operations = what.operations;
+  const auto& operations = what.operations;
   result<> outcome;
   if (threads == 1) {
-    for (std::uint64_t i = first; i < operations.size() && outcome; ++i) outcome = perform_one(operations[i], i, 0);
+    for (std::uint64_t i = first; i < operations.size() && outcome; ++i) outcome = perform_one(what, i, 0);
     return outcome;
   }
   std::atomic<std::uint64_t> turn{first};
   auto work = [&](unsigned me) {
     for (std::uint64_t i = first + me; i < operations.size(); i += threads) {
       for (std::uint64_t now = turn.load(); now != i; now = turn.load()) turn.wait(now);
-      if (outcome) outcome = perform_one(operations[i], i, static_cast<unsigned>(me % header_.log_count));
+      if (outcome) outcome = perform_one(what, i, static_cast<unsigned>(me % header_.log_count));
       turn.store(i + 1);
       turn.notify_all();
     }
@@ -147,15 +149,31 @@ result<> subject::perform(timeline& what, std::uint64_t first, unsigned threads)
 }
 
 // One that does not fit must have changed nothing: it goes down as a read.
-result<> subject::perform_one(operation& op, std::uint64_t number, unsigned lane) {
-  detail::engine& engine = workload_->core().mechanism();
-  engine.note(lane, media::mark::invoked, number);
-  const auto done = workload_->apply({&op, 1});
-  engine.note(lane, media::mark::returned, number);
+result<> subject::perform_one(timeline& what, std::uint64_t number, unsigned lane) {
+  operation& op = what.operations[number];
+  const auto done = apply(op, number, lane, what.after_crash);
   if (!done && done.error().code != errc::full)
     return fail(done.error().code, fmt::format("operation {} of the run itself failed: {}", number, done.error().message));
   if (!done) op.what = operation::kind::read;
   return {};
+}
+
+// An ordered commit acknowledges nothing. A durable one acknowledges all before it, but only if there was something to
+// commit: its transaction may have been cancelled, or have stored nothing.
+result<> subject::apply(const operation& op, std::uint64_t number, unsigned lane, bool after_crash) {
+  detail::runtime& core = workload_->core();
+  const bool all_durable = plan_.sync_every == 0;
+  const bool ordered = !all_durable && (!after_crash || number % 2 == 0);
+  workload_->commit_as(ordered ? durability::ordered : durability::durable);
+  const std::uint64_t newest = detail::newest_commit(core);
+  core.mechanism().note(lane, media::mark::invoked, number);
+  const auto done = workload_->apply({&op, 1});
+  if (all_durable || (!ordered && detail::newest_commit(core) != newest))
+    core.mechanism().note(lane, media::mark::returned, number);
+  if (all_durable || (number + 1) % plan_.sync_every != 0) return done;
+  if (auto synced = detail::sync_pool(core); !synced) return synced;
+  core.mechanism().note(lane, media::mark::returned, number);
+  return done;
 }
 
 const timeline::further& subject::continuation(timeline& t, std::uint64_t position) {
@@ -177,6 +195,7 @@ timeline subject::branch(timeline& t, std::uint64_t position, std::size_t count)
   const timeline::further& next = continuation(t, position);
   const auto old = static_cast<std::ptrdiff_t>(position), added = static_cast<std::ptrdiff_t>(count);
   timeline b;
+  b.after_crash = true;
   b.operations.assign(t.operations.begin(), t.operations.begin() + old);
   b.operations.insert(b.operations.end(), next.operations.begin(), next.operations.begin() + added);
   b.digests.assign(t.digests.begin(), t.digests.begin() + old + 1);

@@ -3,6 +3,10 @@
 // A recorded run opens a small pool in memory, applies operations one a transaction, and closes it. Its threads take turns
 // transaction by transaction, so that several logs are in use and the tape is the same every time. A timeline holds
 // the digests that the model has after each operation: a recovered pool must be equal to one of them.
+//
+// With `sync_every` the run's commits are ordered and a sync follows each so many operations; what comes after a crash mixes
+// ordered and durable commits and syncs. The tape's mark `returned` stands where operations are acknowledged as durable; its
+// argument is the last of them.
 #pragma once
 
 #include <base/mutant.h>
@@ -29,6 +33,7 @@ struct plan {
   std::uint64_t operations = 100;
   std::size_t keys = 24, value_size = 8;
   unsigned threads = 1;
+  std::uint64_t sync_every = 0;  // operations; 0: every commit is durable when it returns
   std::uint64_t seed = 1;
   unsigned further = 20;  // operations applied to a recovered pool
   base::mutant mutant = base::mutant::none;
@@ -43,6 +48,7 @@ struct timeline {
   std::vector<workloads::operation> operations;  // one that did not fit reads as a read
   std::vector<std::uint64_t> digests;            // one more than operations
   std::unordered_map<std::uint64_t, further> continuations;
+  bool after_crash = false;  // what is applied to it follows a recovery
 
   // A position with this digest, the latest; -1 when there is none.
   std::ptrdiff_t find(std::uint64_t digest) const noexcept;
@@ -79,6 +85,9 @@ class subject {
   // The pool in `image`, which a crash left: recovers it, applies the operations of `what` from `position` on, closes it.
   result<std::vector<std::byte>> record_recovery(hashed_image& image, timeline& what, std::uint64_t position);
 
+  // Applies operation `number` of a run, or of what follows a crash, and syncs when that is due; marks both on a tape.
+  // Errors: full, with nothing changed; whatever else the pool reports.
+  result<> apply(const workloads::operation& op, std::uint64_t number, unsigned lane, bool after_crash);
   const timeline::further& continuation(timeline& t, std::uint64_t position);
   // The operations up to a position, then `count` that follow there.
   timeline branch(timeline& t, std::uint64_t position, std::size_t count);
@@ -94,7 +103,7 @@ class subject {
   result<std::vector<std::byte>> record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
                                            const detail::mechanism_entry& mechanism);
   result<> perform(timeline& what, std::uint64_t first, unsigned threads);
-  result<> perform_one(workloads::operation& op, std::uint64_t number, unsigned lane);
+  result<> perform_one(timeline& what, std::uint64_t number, unsigned lane);
   void compute_digests(timeline& what);
 
   plan plan_;

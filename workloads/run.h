@@ -59,9 +59,11 @@ class pool_run final : public workload {
         for (const operation& op : operations) Kind::read(r, op);
       });
     }
-    return pool_->update([&](root& r) {
-      for (const operation& op : operations) run_operation<Kind>(r, keys_, op);
-    });
+    return pool_->update(
+        [&](root& r) {
+          for (const operation& op : operations) run_operation<Kind>(r, keys_, op);
+        },
+        commits_as());
   }
 
   result<std::uint64_t> digest() override {

@@ -20,12 +20,12 @@ namespace stele::workloads {
 enum class key_choice : std::uint8_t { uniform, zipf };
 
 struct parameters {
-  std::size_t value_size = 8;              // bytes; a power of two from 8 to 4096
-  std::size_t keys = std::size_t{1} << 20; // size of the key space (array elements for sps)
-  double read_share = 0;                   // share of operations that only read
+  std::size_t value_size = 8;               // bytes; a power of two from 8 to 4096
+  std::size_t keys = std::size_t{1} << 20;  // size of the key space (array elements for sps)
+  double read_share = 0;                    // share of operations that only read
   key_choice choice = key_choice::uniform;
   double zipf_theta = 0.99;
-  std::uint64_t seed = 1;                  // of the initial content
+  std::uint64_t seed = 1;  // of the initial content
 };
 
 struct operation {
@@ -63,6 +63,8 @@ class workload {
   virtual operation draw(base::rng& random) const = 0;
   // Runs the operations as one transaction (a read transaction when all of them only read). Thread-safe.
   virtual result<> apply(std::span<const operation> operations) = 0;
+  // What the commits of apply have reached when it returns, from now on; at first durable. Not while another thread applies.
+  void commit_as(durability d) noexcept { commits_as_ = d; }
 
   // The digest of the structure's content, read in one transaction; equals the model's after the same operations.
   // An error when one of the structure's own invariants does not hold.
@@ -72,6 +74,12 @@ class workload {
 
   // The model after set_up().
   virtual std::unique_ptr<model> make_model() const = 0;
+
+ protected:
+  durability commits_as() const noexcept { return commits_as_; }
+
+ private:
+  durability commits_as_ = durability::durable;
 };
 
 // A workload by name: sps, hash, rbtree, bptree, kv. Errors: not_found, invalid_argument (value size, keys).

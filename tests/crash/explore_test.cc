@@ -7,8 +7,8 @@
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <tests/crash/mechanisms.h>
 
-#include <algorithm>
 #include <cstdio>
 
 namespace stele::explore {
@@ -31,7 +31,7 @@ void expect_no_violation(const plan& p, const settings& s) {
   for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
 }
 
-class Explore : public testing::TestWithParam<std::tuple<const char*, const char*, unsigned>> {};
+class Explore : public testing::TestWithParam<std::tuple<std::string, const char*, unsigned>> {};
 
 TEST_P(Explore, every_crash_state_recovers) {
   plan p;
@@ -43,18 +43,16 @@ TEST_P(Explore, every_crash_state_recovers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Explore,
-                         testing::Combine(testing::Values("base", "redo", "redo-async", "undo"),
+                         testing::Combine(testing::ValuesIn(durable_mechanisms()),
                                           testing::Values("sps", "hash", "rbtree", "bptree", "kv", "churn"),
                                           testing::Values(1u, 2u)),
                          [](const auto& one) {
-                           std::string name = fmt::format("{}_{}_{}", std::get<0>(one.param), std::get<1>(one.param),
-                                                          std::get<2>(one.param));
-                           std::ranges::replace(name, '-', '_');
-                           return name;
+                           return fmt::format("{}_{}_{}", test_name(std::get<0>(one.param)), std::get<1>(one.param),
+                                              std::get<2>(one.param));
                          });
 
 TEST(Explore, values_of_many_lines) {
-  for (const char* mechanism : {"base", "redo", "redo-async", "undo"}) {
+  for (const std::string& mechanism : durable_mechanisms()) {
     plan p;
     p.mechanism = mechanism;
     p.value_size = 256;
@@ -64,7 +62,7 @@ TEST(Explore, values_of_many_lines) {
 }
 
 TEST(Explore, crashes_in_recoveries_of_crashes_in_recoveries) {
-  for (const char* mechanism : {"base", "redo", "redo-async", "undo"}) {
+  for (const std::string& mechanism : durable_mechanisms()) {
     plan p;
     p.mechanism = mechanism;
     p.workload = "rbtree";
@@ -77,7 +75,7 @@ TEST(Explore, crashes_in_recoveries_of_crashes_in_recoveries) {
 }
 
 TEST(Explore, another_mechanism_opens_what_a_crash_left) {
-  for (const char* before : {"base", "redo", "redo-async", "undo"})
+  for (const std::string& before : durable_mechanisms())
     for (const char* after : {"base", "redo-async", "undo"}) {
       plan p;
       p.mechanism = before;
