@@ -53,7 +53,7 @@ void run(options& o) {
 void run_mutants(options& o) {
   o.mutants.cancelled = interrupted;
   o.mutants.told = [&](const mutant_outcome& m) {
-    fmt::print(people(o), "{:24} {:10} {}\n", m.mutant.name, m.mutant.of,
+    fmt::print(people(o), "{:24} {:10} {}\n", m.mutant.name, m.mechanism,
                m.killed() ? "killed: " + m.what : fmt::format("SURVIVED {} states", m.states));
     std::fflush(people(o));
   };
@@ -93,6 +93,8 @@ void add_run_options(CLI::App& command, options& o) {
   command.add_option("--threads", o.what.threads, "threads, taking turns")->capture_default_str()->check(CLI::Range(1, 64));
   command.add_option("--sync-every", o.what.sync_every, "ordered commits, a sync after so many operations; 0: durable ones")
       ->capture_default_str();
+  command.add_option("--warm-up", o.what.warm_up, "transactions in each mode before adaptive chooses")->capture_default_str();
+  command.add_flag("--whole-cache", o.what.whole_cache, "bulk persistence of the whole cache, not of the lines that logs name");
   command.add_option("--seed", o.what.seed, "of content, operations and samples")->capture_default_str();
   command.add_option("--mutant", o.mutant, "plant this bug")->capture_default_str();
   command.add_option("--bound", o.how.bound, "states a crash point; where there are more they are sampled")

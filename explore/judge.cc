@@ -29,7 +29,7 @@ judge::judge(subject& s, hashed_image& work, experience& e)
       experience_(e),
       view_(work.data(), work.size()),
       recoverer_(adopted(work)),
-      media_{.what = kind::image, .image = &view_, .tuning = {.background = false}} {}
+      media_{.what = kind::image, .image = &view_, .tuning = tuning_of(s.named_by())} {}
 
 std::uint32_t judge::remember(verdict v) {
   experience_.verdicts.push_back(std::move(v));

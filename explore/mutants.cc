@@ -9,37 +9,51 @@ namespace stele::explore {
 
 namespace {
 
-// The mechanisms that a mutant's code runs in.
-std::vector<std::string> mechanisms_of(std::string_view of) {
-  if (of == "log" || of == "recovery") return {"redo-async", "redo", "undo"};
-  if (of == "heap") return {"redo", "undo", "base", "redo-async"};
-  return {std::string(of)};
+// Where a mutant must be seen: each of these shows it, or one of the mechanisms that share the part.
+struct place {
+  std::string name;
+  std::vector<std::string> mechanisms;
+};
+std::vector<place> places_of(std::string_view of) {
+  if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
+  if (of == "heap") return {{std::string(of), {"redo", "undo", "base", "redo-async"}}};
+  std::vector<place> all;
+  while (!of.empty()) {
+    const auto comma = std::min(of.find(','), of.size());
+    const std::string name(of.substr(0, comma));
+    all.push_back({name, {name}});
+    of.remove_prefix(std::min(comma + 1, of.size()));
+  }
+  return all;
 }
 
 struct trial {
   const char* workload;
   unsigned threads;
   std::uint64_t operations, bound, sync_every;
+  std::size_t value_size = 8;
 };
 constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"churn", 1, 60, 128, 0},
     {"churn", 2, 120, 256, 0},  {"rbtree", 2, 120, 256, 0}, {"sps", 2, 120, 256, 8},
-    {"churn", 2, 120, 256, 30}, {"sps", 2, 400, 512, 0},    {"churn", 2, 400, 512, 0},
+    {"churn", 2, 120, 256, 30}, {"sps", 1, 120, 256, 0, 64}, {"sps", 2, 400, 512, 0},
+    {"churn", 2, 400, 512, 0},  {"churn", 1, 800, 512, 0},
 };
 
-mutant_outcome put_through(const base::mutant_entry& m, const std::vector<std::string>& mechanisms, const mutant_choice& c) {
-  mutant_outcome o{m, "", "", 0};
+mutant_outcome put_through(const base::mutant_entry& m, const place& where, const mutant_choice& c) {
+  mutant_outcome o{m, where.name, "", "", 0};
   settings s;
   s.most_violations = 1;
   for (const trial& t : trials) {
     s.bound = t.bound;
-    for (const std::string& mechanism : mechanisms) {
+    for (const std::string& mechanism : where.mechanisms) {
       plan p;
       p.mechanism = mechanism;
       p.workload = t.workload;
       p.threads = t.threads;
       p.operations = t.operations;
       p.sync_every = t.sync_every;
+      p.value_size = t.value_size;
       p.seed = c.seed;
       p.mutant = m.what;
       const auto found = explore_apart(p, s);
@@ -59,12 +73,14 @@ mutant_outcome put_through(const base::mutant_entry& m, const std::vector<std::s
 std::vector<mutant_outcome> explore_mutants(const mutant_choice& c) {
   std::vector<mutant_outcome> outcomes;
   for (const base::mutant_entry& m : base::mutants) {
-    auto mechanisms = mechanisms_of(m.of);
-    if (!c.mechanism.empty()) std::erase_if(mechanisms, [&](const std::string& name) { return name != c.mechanism; });
-    if (m.what == base::mutant::none || mechanisms.empty() || (!c.name.empty() && m.name != c.name)) continue;
-    if (c.cancelled && c.cancelled()) break;
-    outcomes.push_back(put_through(m, mechanisms, c));
-    if (c.told) c.told(outcomes.back());
+    if (m.what == base::mutant::none || (!c.name.empty() && m.name != c.name)) continue;
+    for (place& where : places_of(m.of)) {
+      if (!c.mechanism.empty()) std::erase_if(where.mechanisms, [&](const std::string& name) { return name != c.mechanism; });
+      if (where.mechanisms.empty()) continue;
+      if (c.cancelled && c.cancelled()) return outcomes;
+      outcomes.push_back(put_through(m, where, c));
+      if (c.told) c.told(outcomes.back());
+    }
   }
   return outcomes;
 }
@@ -79,7 +95,7 @@ nlohmann::json json_of(const std::vector<mutant_outcome>& outcomes) {
   nlohmann::json all = nlohmann::json::array();
   for (const mutant_outcome& o : outcomes)
     all.push_back({{"name", o.mutant.name},
-                   {"mechanism", o.mutant.of},
+                   {"mechanism", o.mechanism},
                    {"killed", o.killed()},
                    {"by", o.by},
                    {"what", o.what},

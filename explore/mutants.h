@@ -12,6 +12,7 @@ namespace stele::explore {
 
 struct mutant_outcome {
   base::mutant_entry mutant;
+  std::string mechanism;     // that it was planted in, or the part that several share
   std::string what;          // the violation that killed it; empty: it survived
   std::string by;            // the line that replays it
   std::uint64_t states = 0;  // looked at before

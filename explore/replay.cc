@@ -24,6 +24,8 @@ std::string format_line(const replay_line& l) {
                                  p.log_count, p.log_size, p.further, base::name_of(p.mutant));
   if (!p.reopen.empty()) text += " reopen=" + p.reopen;
   if (p.sync_every != 0) text += fmt::format(" sync={}", p.sync_every);
+  if (p.warm_up != plan{}.warm_up) text += fmt::format(" warm-up={}", p.warm_up);
+  if (p.whole_cache) text += " whole-cache=1";
   for (std::size_t i = 0; i < l.crashes.size(); ++i) {
     if (i > 0) text += fmt::format(" +{}", l.crashes[i].operations);
     text += fmt::format(" at={}:{}", l.crashes[i].point, fmt::join(l.crashes[i].chosen, "."));
@@ -56,6 +58,8 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "value") return parse_number(value, p.value_size);
   if (name == "threads") return parse_number(value, p.threads);
   if (name == "sync") return parse_number(value, p.sync_every);
+  if (name == "warm-up") return parse_number(value, p.warm_up);
+  if (name == "whole-cache") return p.whole_cache = value == "1", true;
   if (name == "seed") return parse_number(value, p.seed);
   if (name == "pool") return parse_number(value, p.pool_size);
   if (name == "reopen") return p.reopen = value, true;

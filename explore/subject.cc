@@ -59,7 +59,7 @@ hashed_image subject::blank() const {
 result<> subject::prepare() {
   start_ = std::make_unique<hashed_image>(blank());
   media::image_view view(start_->data(), start_->size());
-  if (auto opened = open(*start_, {.what = kind::image, .image = &view, .tuning = {.background = false}}, *mechanism_); !opened)
+  if (auto opened = open(*start_, {.what = kind::image, .image = &view, .tuning = tuning_of(plan_)}, *mechanism_); !opened)
     return opened;
   const attached here(*workload_);
   if (auto filled = workload_->set_up(); !filled) return filled;
@@ -102,7 +102,7 @@ result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline&
                                                    .log_size = header_.log_size});
   media::image_view view(image.data(), image.size());
   if (auto opened =
-          open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .tuning = {.background = false}}, mechanism);
+          open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .tuning = tuning_of(plan_)}, mechanism);
       !opened)
     return std::unexpected(opened.error());
   const attached here(*workload_);

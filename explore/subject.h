@@ -34,12 +34,21 @@ struct plan {
   std::size_t keys = 24, value_size = 8;
   unsigned threads = 1;
   std::uint64_t sync_every = 0;  // operations; 0: every commit is durable when it returns
+  std::uint64_t warm_up = 6;     // of the mechanism adaptive, transactions: short, so that it changes its mode often
+  bool whole_cache = false;      // bulk persistence of the whole cache, where a mechanism has bulk persistence
   std::uint64_t seed = 1;
   unsigned further = 20;  // operations applied to a recovered pool
   base::mutant mutant = base::mutant::none;
 };
 
 // What happened, and what the model says of it. Position p is the state after the first p operations.
+// How engines work here: without threads of their own, so that a run is a function of its plan.
+inline detail::engine_tuning tuning_of(const plan& p) noexcept {
+  return {.background = false,
+          .bulk = p.whole_cache ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
+          .adaptive = {.warm_up = p.warm_up}};
+}
+
 struct timeline {
   struct further {
     std::vector<workloads::operation> operations;

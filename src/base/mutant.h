@@ -54,7 +54,6 @@ enum class mutant : std::uint16_t {
   xil_tail_bit,           // the data block's own top bit is not kept
   xil_no_filler,          // the rest of a transaction's last line is not written
   xil_holes_left,         // holes do not get their torn bits at truncation
-  xil_one_torn_bit,       // reading looks at the metadata block's torn bit only
   xil_short_reach,        // reading looks for an abort record in the next block only
   xil_no_checksum,        // whole blocks count, even if they are not what the commit record was written for
   switch_no_truncate,     // a log changes its form with committed transactions in it
@@ -135,7 +134,6 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::xil_tail_bit, "xil_tail_bit", "xil,blurred"},
     {mutant::xil_no_filler, "xil_no_filler", "xil,blurred"},
     {mutant::xil_holes_left, "xil_holes_left", "xil,blurred"},
-    {mutant::xil_one_torn_bit, "xil_one_torn_bit", "xil,blurred"},
     {mutant::xil_short_reach, "xil_short_reach", "xil,blurred"},
     {mutant::xil_no_checksum, "xil_no_checksum", "xil,blurred"},
     {mutant::switch_no_truncate, "switch_no_truncate", "adaptive"},

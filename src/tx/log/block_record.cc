@@ -63,8 +63,7 @@ class block_reader {
     const auto* words = reinterpret_cast<const std::uint64_t*>(ring_.bytes) + at % (ring_.lines * blocks_per_line) * 2;
     const format::log_block b{__atomic_load_n(words, __ATOMIC_RELAXED), __atomic_load_n(words + 1, __ATOMIC_RELAXED)};
     const bool sense = (at / (ring_.lines * blocks_per_line) & 1) == 0;
-    const bool there = base::planted(base::mutant::xil_one_torn_bit) ? (b.metadata & 1) == std::uint64_t{sense} : format::written(b, sense);
-    return there ? std::optional(b) : std::nullopt;
+    return format::written(b, sense) ? std::optional(b) : std::nullopt;
   }
 
   // The abort record that says that a hole belongs to an aborted transaction; the last block of its line.
