@@ -127,6 +127,7 @@ result<> judge::go_on(timeline& t, std::uint64_t position) {
 // Used and free tile the heap, and used is what the workload and the root reach: nothing lost, nothing twice.
 result<> judge::audit() {
   detail::runtime& core = subject_.workload().core();
+  core.mechanism().settle();  // the audit reads home
   used_.clear();
   reached_.clear();
   const auto sum = core.state().heap.audit([&](std::uint64_t offset, std::size_t) { used_.push_back(offset); });

@@ -86,6 +86,12 @@ enum class mutant : std::uint16_t {
   heap_short_extent,      // freeing an extent forgets its last chunk
   heap_stale_list,        // a superblock of an earlier session is listed without asking which blocks are free
   heap_abort_keeps,       // blocks of a superblock that was rolled back stay in the free list
+  default_no_settle_fence,// home is stored before ordered commits are durable
+  default_last_record,    // settling leaves out the last line of the records
+  default_ordered_home_first,// an ordered commit stores home itself
+  default_no_chain,       // records do not name the ordered commit before them
+  default_chain_ignored,  // recovery does not look whether that commit is there
+  default_no_wait,        // a durable commit returns before the ordered ones before it are durable
 };
 
 // By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part that several share and one must
@@ -166,6 +172,12 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::heap_short_extent, "heap_short_extent", "heap"},
     {mutant::heap_stale_list, "heap_stale_list", "heap"},
     {mutant::heap_abort_keeps, "heap_abort_keeps", "heap"},
+    {mutant::default_no_settle_fence, "default_no_settle_fence", "default"},
+    {mutant::default_last_record, "default_last_record", "default"},
+    {mutant::default_ordered_home_first, "default_ordered_home_first", "default"},
+    {mutant::default_no_chain, "default_no_chain", "default"},
+    {mutant::default_chain_ignored, "default_chain_ignored", "default"},
+    {mutant::default_no_wait, "default_no_wait", "default"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

@@ -17,7 +17,8 @@ enum class record_kind : std::uint8_t {
   none = 0,     // never written
   redo = 1,     // new values of a committed transaction
   undo = 2,     // old values of a transaction that is changing home
-  spilled = 3,  // like the kinds above, but the payload is in an extent: offset, words
+  spilled = 3,     // like the other kinds, but the payload is in an extent: offset, words, checksum
+  redo_after = 4,  // redo, and a word more before the runs: the TxID of the ordered commit that must not be missing before it
 };
 
 // The header word, torn bit and displaced top bits left out.
@@ -51,6 +52,7 @@ struct alignas(64) log_line {
 constexpr void seal(log_line& line, line_header header, bool sense) noexcept {
   const std::uint64_t torn = sense ? torn_bit : 0;
   std::uint64_t head = header.pack();
+#pragma GCC unroll 8
   for (unsigned i = 1; i <= payload_words; ++i) {
     head |= (line.words[i] >> 63) << (i - 1);
     line.words[i] = (line.words[i] & ~torn_bit) | torn;
@@ -61,6 +63,7 @@ constexpr void seal(log_line& line, line_header header, bool sense) noexcept {
 // True when every word of the line was written in the lap of this sense.
 constexpr bool whole(const log_line& line, bool sense) noexcept {
   std::uint64_t all = torn_bit, any = 0;
+#pragma GCC unroll 8
   for (std::uint64_t w : line.words) all &= w, any |= w;
   return sense ? (all & torn_bit) != 0 : (any & torn_bit) == 0;
 }

@@ -196,6 +196,7 @@ result<> heap::deallocate(cache& c, changes& t, writer& w, std::uint64_t offset)
     list_blocks(chunk);
   }
   answer_recall(c, t);
+  if (t.runs_taken.empty()) share(c, size_class);
   if (!planted(mutant::heap_untracked_free)) w.write_private(state, format::block_free, 1);
   if (planted(mutant::heap_free_early))
     c.free[size_class].push_back(offset);
@@ -262,13 +263,15 @@ void heap::answer_recall(cache& c, const changes& t) {
     c.seen_recall = now;
     give_back(c);
   }
-  for (unsigned k = 0; k < format::size_classes; ++k)
-    if (c.free[k].size() > cache_limit) {
-      const std::lock_guard hold(mutex_);
-      auto& list = c.free[k];
-      shared_[k].insert(shared_[k].end(), list.begin(), list.begin() + cache_limit / 2);
-      list.erase(list.begin(), list.begin() + cache_limit / 2);
-    }
+}
+
+// A thread keeps no more free blocks of a size than it may soon need.
+void heap::share(cache& c, unsigned k) {
+  auto& list = c.free[k];
+  if (list.size() <= cache_limit) return;
+  const std::lock_guard hold(mutex_);
+  shared_[k].insert(shared_[k].end(), list.begin(), list.begin() + cache_limit / 2);
+  list.erase(list.begin(), list.begin() + cache_limit / 2);
 }
 
 std::size_t heap::reclaim(cache& c, changes& t, writer& w, std::size_t most) {

@@ -57,6 +57,14 @@ class heap {
     std::vector<block> taken, freed;
     std::vector<run> runs_taken, runs_freed;
     bool empty() const noexcept { return taken.empty() && freed.empty() && runs_taken.empty() && runs_freed.empty(); }
+    // Adds those of a later transaction, which has none then.
+    void append(changes& later) {
+      taken.insert(taken.end(), later.taken.begin(), later.taken.end());
+      freed.insert(freed.end(), later.freed.begin(), later.freed.end());
+      runs_taken.insert(runs_taken.end(), later.runs_taken.begin(), later.runs_taken.end());
+      runs_freed.insert(runs_freed.end(), later.runs_freed.begin(), later.runs_freed.end());
+      later.clear();
+    }
     void clear() noexcept { taken.clear(), freed.clear(), runs_taken.clear(), runs_freed.clear(); }
   };
 
@@ -120,6 +128,7 @@ class heap {
   result<std::uint32_t> take_run(std::size_t count);
   void return_run(std::uint32_t first, std::uint32_t count) noexcept;
   void answer_recall(cache& c, const changes& t);
+  void share(cache& c, unsigned size_class);
   result<> audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const;
   std::unexpected<error> full(std::size_t size) const;
 

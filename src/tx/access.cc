@@ -141,10 +141,13 @@ result<bool> begin_transaction(runtime& r, bool writes, durability d) {
   if (!entered) return std::unexpected(std::move(entered.error()));
   this_visitor = *entered;
   this_runtime = &r;
-  if (writes)
+  if (writes) {
     r.lock_writer(*this_visitor);
-  else
+    r.see_ordered(*this_visitor, true);
+  } else {
+    r.see_ordered(*this_visitor, false);
     r.begin_read(*this_visitor);
+  }
   this_visitor->tx->begin(*this_visitor, writes, d == durability::ordered);
   return false;
 }
@@ -164,6 +167,7 @@ namespace {
 
 // Gathers the free memory of a full pool, in transactions of its own. Without success the next allocation fails.
 void reclaim(transaction& tx) noexcept {
+  if (this_runtime->state().orders.load(std::memory_order_relaxed)) this_runtime->retire_idle(*this_visitor);  // what ordered commits freed
   this_runtime->recall_idle(*this_visitor);
   tx.outgrown = true;  // what it frees is counted to fit the log's end
   for (std::size_t chunks = 1; chunks != 0;) {
@@ -186,6 +190,7 @@ void retry_transaction() noexcept {
   transaction& tx = *this_visitor->tx;
   tx.rollback();
   const unsigned attempts = ++tx.attempts;
+  if (attempts >= 2 && this_runtime->state().orders.load(std::memory_order_relaxed)) this_runtime->retire_idle(*this_visitor);  // the lock in the way may be an ordered commit's
   if (tx.wants_reclaim) {
     tx.wants_reclaim = false;
     tx.reclaimed = true;

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -49,12 +50,22 @@ struct pool_state {
   };
   std::vector<announcement> committing;
 
-  explicit pool_state(storage::pool_file f) : file(std::move(f)), heap(file), committing(file.header().log_count) {}
+  // Ordered commits, where a mechanism defers them: for each log a lower bound of those not yet stored home, or no_commit;
+  // how many logs have such; the TxID of the newest; whether there has been one in this session (then commits draw
+  // their TxIDs one at a time, under the mutex, so that each names the one before it).
+  std::vector<announcement> pending;
+  std::atomic<unsigned> unsettled{0};
+  std::atomic<bool> orders{false};
+  std::mutex drawing;
+  std::uint64_t last_ordered = 0;  // under drawing
+
+  explicit pool_state(storage::pool_file f) : file(std::move(f)), heap(file), committing(file.header().log_count), pending(file.header().log_count) {}
 
   // Every commit up to this TxID has stored its values home.
   std::uint64_t completed() const noexcept {
     std::uint64_t through = clock.load(std::memory_order_seq_cst);
     for (const auto& a : committing) through = std::min(through, a.value.load(std::memory_order_seq_cst));
+    for (const auto& p : pending) through = std::min(through, p.value.load(std::memory_order_seq_cst));  // after: a commit goes from there to here
     return through;
   }
 };
@@ -85,6 +96,9 @@ class engine {
   // The point of no return: t's stores become durable and reach home. False: the medium failed; the pool is poisoned.
   virtual bool commit(transaction& t, std::uint64_t txid) = 0;
 
+  // Ordered commits return before they are durable; settle() makes those that have returned durable and stores them home.
+  virtual bool defers_ordered() const noexcept { return false; }
+  virtual void settle() {}
   // Every commit that has returned is durable when this returns.
   virtual result<> sync() = 0;
   // Home durable, logs empty, pool marked closed.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <tx/engine.h>
 #include <tx/log/blocks.h>
+#include <tx/log/notes.h>
 #include <tx/log/ring.h>
 #include <tx/transaction.h>
 
@@ -80,6 +81,7 @@ class engine_on : public engine {
     Media media;
     ring<Media> log;
     block_log<Media> blocks;
+    home_notes notes;
     bool has_blocks = false;  // the log's records are blocks
     std::uint64_t flags() const noexcept { return has_blocks ? format::log_blocks : 0; }
 
@@ -147,8 +149,15 @@ class engine_on : public engine {
   // Stores the bytes of a written line that count.
   static void store_home(Media& media, const storage::pool_file& file, const written_line& line) {
     std::byte* const home = file.at(line.offset);
-    if (line.mask == ~std::uint64_t{0}) return media.store(home, line.words.data(), line_size);
-    for (unsigned w = next_word(line.mask, 0); w < 8; w = next_word(line.mask, w + 1)) store_word_home(media, home + 8 * w, line.words[w], line.word_mask(w));
+    const unsigned whole = whole_words(line.mask);
+    if (whole == 0xFF) return media.store(home, line.words.data(), line_size);
+    for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
+      const auto w = static_cast<unsigned>(std::countr_zero(left));
+      if ((whole >> w & 1) != 0) [[likely]]
+        media.store(home + 8 * w, &line.words[w], 8);
+      else
+        store_word_home(media, home + 8 * w, line.words[w], line.word_mask(w));
+    }
   }
   static void store_word_home(Media& media, std::byte* to, std::uint64_t word, std::uint8_t mask) {
     if (mask == 0xFF) return media.store(to, &word, 8);
@@ -209,9 +218,13 @@ class engine_on : public engine {
         [&](std::uint64_t value) { out.word(word_of(offset, value)), offset += 8; });
   }
   template <class WordOf>
-  void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
+  void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of, std::uint64_t after = 0) {
     const spilled_payload at = stream_spill(l, t, word_of);
-    l.log.append(format::record_kind::spilled, txid, [&](auto& record) { record.word(at.offset), record.word(at.words), record.word(at.checksum); }, kind);
+    auto fill = [&](auto& record) {
+      if (kind == format::record_kind::redo_after) record.word(after);
+      record.word(at.offset), record.word(at.words), record.word(at.checksum);
+    };
+    l.log.append(format::record_kind::spilled, txid, fill, kind);
   }
   // Streams t's runs to the chunks reserved, durable when it returns; the chunks are the log's from now on.
   template <class WordOf>
@@ -258,8 +271,9 @@ class engine_on : public engine {
   // Upper bound first (a line stored in eight parts takes a head and a word for each): most transactions are far from the
   // ring's size.
   static std::uint64_t lines_needed(const transaction& t, std::uint64_t plenty) {
-    const std::uint64_t bound = lines_for_words(1 + 16 * t.lines().size());
-    return bound <= plenty ? bound : lines_for_words(1 + payload_words(t.lines()));
+    constexpr std::uint64_t front = 2;  // the TxID, and that of the ordered commit before it
+    const std::uint64_t bound = lines_for_words(front + 16 * t.lines().size());
+    return bound <= plenty ? bound : lines_for_words(front + payload_words(t.lines()));
   }
 
   pool_state& state_;
@@ -287,10 +301,11 @@ class torn_bit_engine : public engine_on<Media> {
     if (auto read = collect(*mark, records); !read) return read;  // R1
     if (!planted<Media>(mutant::recover_unsorted)) std::ranges::stable_sort(records, {}, &log_record::txid);  // R2
     std::uint64_t newest = *mark;
+    for (const log_record& r : records) newest = std::max(newest, r.txid);  // also of those that are dropped: their TxIDs are used
+    if (!planted<Media>(mutant::default_chain_ignored)) drop_unfounded(*mark, records);
     if (planted<Media>(mutant::recover_truncate_first)) empty_logs();
     for (const log_record& r : records) {
       if (auto replayed = replay(r); !replayed) return replayed;
-      newest = std::max(newest, r.txid);
     }
     if (!planted<Media>(mutant::recover_no_home_fence)) this->control_.fence();  // R3: home is durable before the logs are cut
     this->state_.clock.store(newest);
@@ -337,6 +352,19 @@ class torn_bit_engine : public engine_on<Media> {
       if (base::planted<Media>(base::mutant::recover_first_log_only)) break;
     }
     return {};
+  }
+
+  // A record that follows an ordered commit which is lost is lost too, and so on.
+  static void drop_unfounded(std::uint64_t mark, std::vector<log_record>& records) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const auto end = records.begin() + static_cast<std::ptrdiff_t>(kept);
+      const auto before = std::ranges::lower_bound(records.begin(), end, records[i].after, {}, &log_record::txid);
+      if (records[i].after > mark && (before == end || before->txid != records[i].after)) continue;
+      if (kept != i) records[kept] = std::move(records[i]);
+      ++kept;
+    }
+    records.resize(kept);
   }
 
   result<> replay(const log_record& r) {

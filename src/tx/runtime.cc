@@ -85,6 +85,7 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const
       home_delta_(state_->file.home_delta()),
       in_place_(options.policy != concurrency::stm && engine_->stores_in_place() && home_delta_ == 0),
       may_execute_in_log_(engine_->may_execute_in_log()),
+      defers_ordered_(engine_->defers_ordered()),
       places_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)) {
   if (options_.policy == concurrency::stm) {
@@ -200,6 +201,48 @@ void runtime::forget(visitor& v) noexcept {
   log_left_.notify_one();
 }
 
+// A commit that announced itself before it could see the flag may have drawn its TxID without asking: it is waited for.
+void runtime::first_order(unsigned log) {
+  state_->orders.store(true, std::memory_order_seq_cst);
+  heavy_fence();
+  for (std::size_t i = 0; i < state_->committing.size(); ++i) {
+    if (i == log) continue;
+    const auto& other = state_->committing[i].value;
+    const std::uint64_t announced = other.load(std::memory_order_acquire);
+    while (announced != pool_state::no_commit && other.load(std::memory_order_acquire) == announced) media::cpu::relax();
+  }
+}
+
+void runtime::see_ordered(const visitor& v, bool writes) {
+  if (policy() == concurrency::stm || state_->unsettled.load(std::memory_order_acquire) == 0) [[likely]]
+    return;
+  const bool own_alone = v.tx->has_pending() && state_->unsettled.load(std::memory_order_acquire) == 1;
+  const bool reads_as_owner = policy() == concurrency::external || biased_.load(std::memory_order_relaxed) == &v;
+  if (!own_alone || !(writes || reads_as_owner)) engine_->settle();
+}
+
+// The caller runs no transaction: it is between two attempts.
+void runtime::retire_idle(const visitor& v) noexcept {
+  engine_->settle();
+  const std::lock_guard hold(registry_);
+  for (place& p : places_) {
+    visitor* const owner = p.owner.load(std::memory_order_relaxed);
+    if (!p.tx || !p.tx->has_pending()) continue;
+    if (owner == &v) {
+      p.tx->retire();
+      continue;
+    }
+    p.owner.store(nullptr, std::memory_order_relaxed);
+    heavy_fence();  // as in take_log
+    if (owner == nullptr || !owner->inside.load(std::memory_order_acquire)) {
+      engine_->settle();  // it may have committed since
+      p.tx->retire();
+      if (owner == nullptr) state_->heap.give_back(p.tx->cache);
+    }
+    p.owner.store(owner, std::memory_order_release);
+  }
+}
+
 void runtime::recall_idle(const visitor& v) noexcept {
   const std::lock_guard hold(registry_);
   for (place& p : places_) {
@@ -243,6 +286,7 @@ void runtime::begin_read(visitor& v) {
 }
 
 void runtime::close_gate() {
+  if (policy() != concurrency::single_writer) return;
   gate_closed_.store(true, std::memory_order_seq_cst);
   const std::lock_guard hold(visitors_mutex_);  // not registry_: who holds that may be waiting for this writer to end
   for (const auto& v : visitors_)
@@ -293,6 +337,7 @@ pool_counters runtime::counters() const noexcept {
 }
 
 pool_space runtime::space() const {
+  engine_->settle();  // the audit reads home
   const auto& h = state_->file.header();
   pool_space s;
   s.size_bytes = h.size;

@@ -37,6 +37,7 @@ class runtime {
   // Stores go home as they are made: with nothing to protect and one writer, a write set would be waste.
   bool in_place() const noexcept { return in_place_; }
   bool may_execute_in_log() const noexcept { return may_execute_in_log_; }
+  bool defers_ordered() const noexcept { return defers_ordered_; }
   std::byte* base() const noexcept { return state_->file.base(); }
   std::size_t size() const noexcept { return state_->file.header().size; }
   std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
@@ -54,6 +55,12 @@ class runtime {
   void begin_read(visitor& v);
   void close_gate();
   void open_gate() noexcept;
+  // Before the first ordered commit of the session: from here on every commit draws its TxID in order.
+  void first_order(unsigned log);
+  // Ordered commits of other threads are home when this returns, for policies that read home without asking.
+  void see_ordered(const visitor& v, bool writes);
+  // Settles, and gives back the locks of threads that are between transactions; theirs who run go when their next one begins.
+  void retire_idle(const visitor& v) noexcept;
   // Takes the free blocks that threads between transactions keep at hand; those threads take a log anew.
   void recall_idle(const visitor& v) noexcept;
   // Serialises transactions that keep losing.
@@ -90,6 +97,7 @@ class runtime {
   std::ptrdiff_t home_delta_;
   bool in_place_;
   bool may_execute_in_log_;
+  bool defers_ordered_;
   std::unique_ptr<line_lock[]> locks_;
   std::uint64_t lock_mask_ = 0;
   std::vector<place> places_;

@@ -23,15 +23,17 @@ transaction::transaction(runtime& r, unsigned log)
 void transaction::begin(visitor& v, bool writes, bool ordered) {
   visitor_ = &v;
   writing_ = writes;
-  ordered_ = ordered;
-  const bool routed = writes || stm_ || runtime_.home_delta() != 0;
+  ordered_ = ordered && runtime_.defers_ordered();
+  if (!pending_.empty() && settled_.load(std::memory_order_acquire)) [[unlikely]]
+    retire();
+  const bool routed = writes || stm_ || !pending_.empty() || runtime_.home_delta() != 0;
   access& a = this_access;
   a.home = reinterpret_cast<std::uintptr_t>(runtime_.base());
   a.size = runtime_.size();
   a.load_size = routed ? runtime_.size() : 0;
-  a.filter = stm_ || runtime_.home_delta() != 0 ? ~std::uint64_t{0} : 0;
+  a.filter = stm_ || runtime_.home_delta() != 0 ? ~std::uint64_t{0} : pending_filter_;
   a.running = this;
-  filter_ = 0;
+  filter_ = pending_filter_;
   any_read_ = false;
   record_reads_ = writes || attempts > 2;
   in_place_ = writes && runtime_.in_place();
@@ -149,7 +151,7 @@ void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsig
 std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1}, word_offset = offset & ~std::uint64_t{7};
   const written_line* own = writes_.find(line_offset);
-  const std::uint64_t home = home_word(word_offset);
+  const std::uint64_t home = over_home(word_offset, home_word(word_offset));
   const std::uint64_t word = own != nullptr ? blend(*own, static_cast<unsigned>(word_offset - line_offset) / 8, home) : home;
   return size == 8 ? word : (word >> (8 * (offset & 7))) & ((std::uint64_t{1} << (8 * size)) - 1);
 }
@@ -186,6 +188,11 @@ bool transaction::draw_txid(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
   auto& announced = state.committing[log_].value;
   announced.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // first_order() pays for both
+  if (state.orders.load(std::memory_order_relaxed) && !drawing_) [[unlikely]]
+    return draw_in_order(txid);
+  if (defers() && !drawing_) [[unlikely]]
+    return draw_in_order(txid);
   if (!stm_) {
     txid = state.clock.load(std::memory_order_relaxed) + 1;
     state.clock.store(txid, std::memory_order_release);
@@ -195,6 +202,56 @@ bool transaction::draw_txid(std::uint64_t& txid) {
   if (txid == snapshot_ + 1 || reads_valid()) return true;
   announced.store(pool_state::no_commit, std::memory_order_release);
   return false;
+}
+
+// The same one transaction at a time, so that each knows the ordered commit before it.
+bool transaction::draw_in_order(std::uint64_t& txid) {
+  pool_state& state = runtime_.state();
+  if (!state.orders.load(std::memory_order_relaxed)) runtime_.first_order(log_);
+  const std::lock_guard hold(state.drawing);
+  ordered_before_ = state.last_ordered;
+  drawing_ = true;
+  const bool drawn = draw_txid(txid);
+  drawing_ = false;
+  if (drawn && defers()) state.last_ordered = txid;
+  return drawn;
+}
+
+// The values become the overlay's, the locks stay: nobody else sees this commit before it is home.
+void transaction::defer(std::uint64_t txid) {
+  for (const written_line& line : writes_.lines()) {
+    written_line* before = pending_.find(line.offset);
+    if (before == nullptr) before = &pending_.add(line.offset);
+    for (unsigned w = next_word(line.mask, 0); w < 8; w = next_word(line.mask, w + 1)) {
+      const std::uint64_t bits = spread(line.word_mask(w));
+      before->words[w] = (before->words[w] & ~bits) | (line.words[w] & bits);
+    }
+    before->mask |= line.mask;
+  }
+  pending_locks_.insert(pending_locks_.end(), locks_.begin(), locks_.end());
+  locks_.clear();
+  pending_changes_.append(changes_);
+  pending_filter_ |= filter_;
+  pending_txid_ = txid;
+  holds_pending_.store(true, std::memory_order_release);
+  settled_.store(false, std::memory_order_relaxed);
+}
+
+void transaction::begin_settling() { runtime_.close_gate(); }
+void transaction::end_settling() noexcept {
+  runtime_.open_gate();
+  settled_.store(true, std::memory_order_release);
+}
+
+// The log's owner's, between transactions, when the overlay is home.
+void transaction::retire() noexcept {
+  for (const read_entry& l : pending_locks_) l.lock->store(pending_txid_ << 1, std::memory_order_release);
+  pending_locks_.clear();
+  pending_.clear();
+  pending_filter_ = 0;
+  heap().commit(cache, pending_changes_);
+  holds_pending_.store(false, std::memory_order_release);
+  settled_.store(false, std::memory_order_relaxed);
 }
 
 result<attempt> transaction::commit() {

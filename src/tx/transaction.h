@@ -51,6 +51,17 @@ class transaction final : public storage::heap::writer {
   // Called by the mechanism when the log is durable and home is to change: keeps readers out until the end.
   void begin_home();
 
+  // Ordered commits that are not stored home yet: an overlay of their values, over which this log's transactions run, and
+  // their locks. defer() adds the running one, as TxID; the engine settles between begin_ and end_settling (which keep
+  // single_writer's readers out) under the lock that it defers under; the log's owner gives the locks back, in retire().
+  void defer(std::uint64_t txid);
+  std::span<const written_line> pending_lines() const noexcept { return pending_.lines(); }
+  void begin_settling();
+  void end_settling() noexcept;
+  bool has_pending() const noexcept { return holds_pending_.load(std::memory_order_acquire); }  // any thread's to ask
+  void retire() noexcept;
+  std::uint64_t ordered_before() const noexcept { return ordered_before_; }  // TxID of the ordered commit before this one
+
   std::uint64_t load_word(std::uint64_t offset);
   void store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);  // within one word
   // Within one line.
@@ -81,7 +92,7 @@ class transaction final : public storage::heap::writer {
   storage::heap& heap() noexcept;
   line_lock& lock_of(std::uint64_t line) const noexcept { return all_locks_[(line / line_size) & lock_mask_]; }
   std::uint64_t home_word(std::uint64_t offset) const noexcept;
-  void copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) const noexcept;
+  void copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) noexcept;
   template <class Read>
   void read_consistently(std::uint64_t offset, Read&& read);
   std::uint64_t stm_load(std::uint64_t offset);
@@ -93,6 +104,8 @@ class transaction final : public storage::heap::writer {
   [[noreturn]] void conflict();
   written_line& line_for_store(std::uint64_t line);
   bool draw_txid(std::uint64_t& txid);
+  bool draw_in_order(std::uint64_t& txid);
+  std::uint64_t over_home(std::uint64_t offset, std::uint64_t home) noexcept;
   std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) const noexcept;
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
@@ -123,6 +136,13 @@ class transaction final : public storage::heap::writer {
   std::vector<read_entry> locks_;
   bool any_read_ = false;
   storage::heap::changes changes_;
+  write_set pending_;
+  std::vector<read_entry> pending_locks_;
+  storage::heap::changes pending_changes_;
+  bool defers() const noexcept { return ordered_; }
+  bool drawing_ = false;
+  std::uint64_t pending_filter_ = 0, pending_txid_ = 0, ordered_before_ = 0;
+  std::atomic<bool> settled_{false}, holds_pending_{false};
 
  public:
   storage::heap::cache cache;

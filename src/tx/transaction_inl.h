@@ -22,10 +22,25 @@ inline std::uint64_t transaction::home_word(std::uint64_t offset) const noexcept
 inline std::uint64_t transaction::load_word(std::uint64_t offset) {
   const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
   const unsigned word = static_cast<unsigned>(offset - line) / 8;
-  if (filter_ != 0 && (filter_ & filter_bit(this_access.home + line)) != 0)
+  if (filter_ != 0 && (filter_ & filter_bit(this_access.home + line)) != 0) {
     if (const written_line* own = writes_.find(line); own != nullptr && own->word_mask(word) != 0)
-      return own->word_mask(word) == 0xFF ? value(*own, word) : blend(*own, word, home_word(offset));
+      return own->word_mask(word) == 0xFF ? value(*own, word) : blend(*own, word, over_home(offset, home_word(offset)));
+    if (!pending_.empty()) [[unlikely]]
+      if (const written_line* before = pending_.find(line); before != nullptr) return over_home(offset, home_word(offset));
+  }
   return stm_ ? stm_load(offset) : home_word(offset);
+}
+
+// A word as ordered commits that are not home yet have left it.
+inline std::uint64_t transaction::over_home(std::uint64_t offset, std::uint64_t home) noexcept {
+  if (pending_.empty()) [[likely]]
+    return home;
+  const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
+  const written_line* before = pending_.find(line);
+  if (before == nullptr) return home;
+  const unsigned word = static_cast<unsigned>(offset - line) / 8;
+  const std::uint64_t bits = spread(before->word_mask(word));
+  return (before->words[word] & bits) | (home & ~bits);
 }
 
 // Runs `read`, again if need be, until what it read of a line is of the snapshot.
@@ -75,9 +90,9 @@ inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::siz
   }
 }
 
-inline void transaction::copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) const noexcept {
+inline void transaction::copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) noexcept {
   std::uint64_t words[line_size / 8];
-  for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w) words[w] = home_word(line + 8 * w);
+  for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w) words[w] = over_home(line + 8 * w, home_word(line + 8 * w));
   std::memcpy(to, reinterpret_cast<const std::byte*>(words) + skip, size);
 }
 

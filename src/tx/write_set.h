@@ -6,6 +6,7 @@
 
 #include <stele/access.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -100,31 +101,56 @@ constexpr unsigned next_word(std::uint64_t mask, unsigned from) noexcept {
   return rest == 0 ? 8 : static_cast<unsigned>(std::countr_zero(rest)) / 8;
 }
 
-// How many whole words are stored on end from word `w` of lines[i], over the lines that follow it in the pool.
-inline std::uint32_t run_length(std::span<const written_line> lines, std::size_t i, unsigned w, std::uint32_t longest) noexcept {
-  std::uint32_t count = 0;
-  while (count < longest && lines[i].word_mask(w) == 0xFF) {
-    ++count;
-    if (++w < 8) continue;
-    if (i + 1 == lines.size() || lines[i + 1].offset != lines[i].offset + line_size) break;
-    ++i, w = 0;
-  }
-  return count;
+// A bit for each word whose mask is 0xFF, and for each that has been stored at all.
+constexpr unsigned gather_bytes(std::uint64_t low_bits) noexcept { return static_cast<unsigned>(low_bits * 0x0102040810204080u >> 56); }
+constexpr unsigned whole_words(std::uint64_t mask) noexcept {
+  mask &= mask >> 4, mask &= mask >> 2, mask &= mask >> 1;
+  return gather_bytes(mask & 0x0101010101010101u);
 }
+constexpr unsigned stored_words(std::uint64_t mask) noexcept {
+  mask |= mask >> 4 & 0x0F0F0F0F0F0F0F0Fu, mask |= mask >> 2 & 0x3333333333333333u, mask |= mask >> 1 & 0x5555555555555555u;
+  return gather_bytes(mask & 0x0101010101010101u);
+}
+static_assert(whole_words(0xFF00'00FF'7F00'FFFFu) == 0b10010011 && stored_words(0xFF00'0080'7F00'0001u) == 0b10011001);
 
 // The stores in order, as runs: whole words on end make one run, also over neighbouring lines; a word stored in part is a run
 // of its own. head(offset, mask, count) comes first, then word(value) for each of its words.
 template <class Head, class Word>
-void for_each_run(std::span<const written_line> lines, std::uint32_t longest, Head&& head, Word&& word) {
+[[gnu::always_inline]] inline void for_each_run(std::span<const written_line> lines, std::uint32_t longest, Head&& head, Word&& word) {
+  unsigned done = 0;  // words of lines[i] that a run from the lines before it took
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    for (unsigned w = next_word(lines[i].mask, 0); w < 8; w = next_word(lines[i].mask, w)) {
-      const std::uint8_t mask = lines[i].word_mask(w);
-      const std::uint32_t count = mask != 0xFF ? 1 : run_length(lines, i, w, longest);
-      const std::uint64_t counting = spread(mask);  // the other bytes are of no meaning, and no business of the pool file
-      head(lines[i].offset + 8 * w, mask, count);
-      for (std::uint32_t k = 0; k < count; ++k) {
-        word(lines[i].words[w] & counting);
-        if (++w == 8 && k + 1 < count) ++i, w = 0;
+    const unsigned whole = whole_words(lines[i].mask);
+    unsigned left = stored_words(lines[i].mask) >> done << done;
+    done = 0;
+    while (left != 0) {
+      const written_line& line = lines[i];
+      const auto w = static_cast<unsigned>(std::countr_zero(left));
+      if ((whole >> w & 1) == 0) {
+        const std::uint8_t mask = line.word_mask(w);
+        head(line.offset + 8 * w, mask, std::uint32_t{1});
+        word(line.words[w] & spread(mask));  // the other bytes are of no meaning, and no business of the pool file
+        left &= left - 1;
+        continue;
+      }
+      const auto here = std::min(longest, static_cast<std::uint32_t>(std::countr_one(whole >> w)));
+      std::uint32_t count = here;
+      if (w + here == 8) [[unlikely]]
+        for (std::size_t n = i + 1; n < lines.size() && lines[n].offset == lines[n - 1].offset + line_size && count < longest; ++n) {
+          const auto more = static_cast<unsigned>(std::countr_one(whole_words(lines[n].mask)));
+          count = std::min(longest, count + more);
+          if (more < 8) break;
+        }
+      head(line.offset + 8 * w, std::uint8_t{0xFF}, count);
+      for (unsigned k = 0; k < here; ++k) word(line.words[w + k]);
+      left &= ~((1u << (w + here)) - 1);
+      for (count -= here; count != 0; count -= std::min(count, 8u)) {
+        ++i;
+        done = std::min(count, 8u);
+        for (unsigned k = 0; k < done; ++k) word(lines[i].words[k]);
+      }
+      if (done != 0) {
+        --i;  // the line that the run ends in may hold more
+        break;
       }
     }
   }

@@ -25,20 +25,21 @@ template <class Media>
 class line_writer {
  public:
   line_writer(Media& media, std::byte* ring, std::uint64_t lines, std::uint64_t position, std::uint64_t pool_id, format::record_kind kind,
-              format::record_kind spilled_kind)
-      : media_(media), ring_(ring), lines_(lines), position_(position), sum_(pool_id ^ position), header_{0, true, false, 0, kind, spilled_kind} {}
+              format::record_kind spilled_kind, bool streams = true)
+      : streams_(streams), media_(media), ring_(ring), lines_(lines), position_(position), lap_(position / lines), index_(position - lap_ * lines), sum_(pool_id ^ position), header_{0, true, false, 0, kind, spilled_kind} {}
 
-  void word(std::uint64_t value) {
-    if (header_.words == format::payload_words) emit();
+  [[gnu::always_inline]] void word(std::uint64_t value) {
+    if (words_ == format::payload_words) [[unlikely]]
+      emit();
     sum_.add(value);
-    line_.words[++header_.words] = value;
+    line_.words[++words_] = value;
   }
 
   // Streams the last line. Returns the position after the record.
   std::uint64_t finish() {
     header_.last = true;
     header_.checksum = sum_.value32();
-    for (unsigned i = header_.words + 1u; i <= format::payload_words; ++i) line_.words[i] = 0;
+    for (unsigned i = words_ + 1; i <= format::payload_words; ++i) line_.words[i] = 0;
     if (base::planted<Media>(base::mutant::log_last_line)) return position_ + 1;
     emit();
     return position_;
@@ -46,25 +47,28 @@ class line_writer {
 
  private:
   void emit() {
-    const std::uint64_t index = position_ % lines_;
-    const bool turned = ((position_ / lines_) & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense);
+    const bool turned = (lap_ & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense);
+    header_.words = static_cast<std::uint8_t>(words_);
     format::seal(line_, header_, !turned);
     if (base::planted<Media>(base::mutant::log_top_bits)) line_.words[0] &= ~std::uint64_t{0x7F};
-    if (base::planted<Media>(base::mutant::log_first_stored) && header_.first)
-      media_.store(ring_ + index * line_size, &line_, line_size);
+    if (!streams_ || (base::planted<Media>(base::mutant::log_first_stored) && header_.first))
+      media_.store(ring_ + index_ * line_size, &line_, line_size);
     else
-      media_.stream(ring_ + index * line_size, &line_, line_size);
+      media_.stream(ring_ + index_ * line_size, &line_, line_size);
     ++position_;
-    header_.words = 0;
+    if (++index_ == lines_) index_ = 0, ++lap_;
+    words_ = 0;
     header_.first = false;
   }
 
+  const bool streams_;
   Media& media_;
   std::byte* ring_;
   std::uint64_t lines_;
-  std::uint64_t position_;
+  std::uint64_t position_, lap_, index_;
   base::checksum sum_;
   format::line_header header_;
+  unsigned words_ = 0;  // in the line
   format::log_line line_;
 };
 
@@ -96,7 +100,20 @@ class ring {
     fill(out);
     next_ = out.finish();
   }
-  void publish() noexcept { tail_.store(next_, std::memory_order_release); }
+  // The same by ordinary stores: any thread may make it durable, by flush and fence.
+  template <class Fill>
+  void append_stored(format::record_kind kind, std::uint64_t txid, Fill&& fill) {
+    line_writer<Media> out(media_, bytes(), lines_, tail_.load(std::memory_order_relaxed), file_.header().id, kind, format::record_kind::none, false);
+    out.word(txid);
+    fill(out);
+    next_ = out.finish();
+  }
+  // Position of the newest published record.
+  std::uint64_t last() const noexcept { return last_; }
+  void publish() noexcept {
+    last_ = tail_.load(std::memory_order_relaxed);
+    tail_.store(next_, std::memory_order_release);
+  }
   // The same for records that were stored some other way.
   void move_tail(std::uint64_t to) noexcept { tail_.store(to, std::memory_order_release); }
 
@@ -130,6 +147,7 @@ class ring {
   std::uint64_t offset_;
   std::uint64_t lines_;
   std::uint64_t head_ = 0;
+  std::uint64_t last_ = 0;
   std::uint64_t next_ = 0;                 // tail after the record that is being committed
   std::atomic<std::uint64_t> tail_{0};
   std::atomic<std::uint64_t> limit_{0};    // the first position whose line may not be written yet

@@ -37,8 +37,11 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
  protected:
-  // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush.
+  // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush. What is to be flushed is in
+  // the lanes' notes: no need to read the logs.
   virtual bool in_background() const noexcept { return false; }
+  virtual bool keeps_notes() const noexcept { return false; }
+  virtual void work_once() { truncate(); }
   virtual bool home_is_durable() const noexcept { return false; }
 
   // Waits for room, cutting the logs as need be. Errors: poisoned, io.
@@ -93,6 +96,7 @@ class bulk_engine : public torn_bit_engine<Media> {
     using base::mutant;
     using base::planted;
     const std::lock_guard hold(truncating_);
+    if (this->state_.unsettled.load() != 0) this->settle();  // what waits to be stored home keeps its log
     const std::uint64_t through = this->state_.completed();  // T1: all of these have stored home
     lines_.clear();
     heads_.clear();
@@ -110,9 +114,27 @@ class bulk_engine : public torn_bit_engine<Media> {
     return through;
   }
 
+  bool has_background() const noexcept { return background_.joinable(); }
+  bool short_of_room() const {
+    return std::ranges::any_of(this->lanes_, [](const lane& l) { return l.log.room() < l.log.lines() / 2; });
+  }
+  void wake() {
+    if (!wanted_.exchange(true, std::memory_order_relaxed)) wanted_.notify_one();
+  }
+  // A class with overrides calls it in its own destructor, before they are gone.
+  void stop() {
+    if (!background_.joinable()) return;
+    if (opener_ != ::getpid()) return background_.detach();  // a child of fork has no such thread
+    stopping_.store(true);
+    wanted_.store(true);
+    wanted_.notify_one();
+    background_.join();
+  }
+
  private:
   // The home lines of the records up to `through` in one log, and its holes; the position after them.
   std::uint64_t gather(lane& l, std::uint64_t through) {
+    if (keeps_notes()) return gather_notes(l, through);
     const std::uint64_t tail = l.log.tail();
     std::uint64_t position = l.log.head();
     const bool walks = !whole_ && !home_is_durable() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
@@ -125,14 +147,35 @@ class bulk_engine : public torn_bit_engine<Media> {
         break;
       }
       if (record_.txid > through) break;
-      if (walks)
-        (void)for_each_stored_run(this->state_.file, record_.payload, [&](format::run_head head, const std::uint64_t*) {
-          for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) lines_.add(line * line_size);
-        });
+      if (walks) add_lines(record_);
       position = next;
     }
     if (!base::planted<Media>(base::mutant::xil_holes_left)) this->flush_holes(l, position);
     return position;
+  }
+
+  // The same from the notes.
+  std::uint64_t gather_notes(lane& l, std::uint64_t through) {
+    std::uint64_t position = l.log.head();
+    const bool walks = !base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front();
+    for (const home_notes::note* n = l.notes.peek(); n != nullptr && n->txid <= through; n = l.notes.peek()) {
+      if (n->lines == 0) add_logged(l, position);
+      position = n->next;
+      l.notes.take([&](std::uint64_t line) {
+        if (walks) lines_.add(line);
+      });
+    }
+    return position;
+  }
+  void add_logged(lane& l, std::uint64_t position) {
+    const auto whole = l.log.read(position, record_);
+    base::check(whole && *whole, "a log record of this session cannot be read back");
+    add_lines(record_);
+  }
+  void add_lines(const log_record& r) {
+    (void)for_each_stored_run(this->state_.file, r.payload, [&](format::run_head head, const std::uint64_t*) {
+      for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) lines_.add(line * line_size);
+    });
   }
 
   void persist_home() {
@@ -154,24 +197,13 @@ class bulk_engine : public torn_bit_engine<Media> {
     }
   }
 
-  void wake() {
-    if (!wanted_.exchange(true, std::memory_order_relaxed)) wanted_.notify_one();
-  }
   void work() {
     for (;;) {
       wanted_.wait(false);
       wanted_.store(false);  // before stopping_ is read: stop() sets that first, so its call is not lost
       if (stopping_.load()) return;
-      truncate();
+      work_once();
     }
-  }
-  void stop() {
-    if (!background_.joinable()) return;
-    if (opener_ != ::getpid()) return background_.detach();  // a child of fork has no such thread
-    stopping_.store(true);
-    wanted_.store(true);
-    wanted_.notify_one();
-    background_.join();
   }
 
   bool whole_ = false;

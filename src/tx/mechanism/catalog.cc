@@ -11,6 +11,7 @@
 #include <media/recording.h>
 #include <tx/mechanism/base.h>
 #include <tx/mechanism/blurred.h>
+#include <tx/mechanism/fused.h>
 #include <tx/mechanism/none.h>
 #include <tx/mechanism/redo.h>
 #include <tx/mechanism/redo_async.h>
@@ -48,6 +49,7 @@ std::unique_ptr<engine> build_on(pool_state& state, const media_choice& choice) 
 
 std::vector<mechanism_entry>& table() {
   static std::vector<mechanism_entry> all = {
+      {"default", "one streamed record and one fence a commit, none an ordered one; home written back in the background", log_kind::torn_bit, build_on<fused>, storage::map_kind::shared},
       {"none", "no persistence: the ceiling", log_kind::none, build_on<none>, storage::map_kind::shared},
       {"base", "log, commit record, home, cut: a fence after each", log_kind::ordered_writes, build_on<base_log>, storage::map_kind::shared},
       {"redo", "torn-bit redo log, home written back in the commit", log_kind::torn_bit, build_on<redo>, storage::map_kind::shared},
@@ -62,7 +64,7 @@ std::vector<mechanism_entry>& table() {
 }
 
 std::string& default_name() {
-  static std::string name = "redo-async";
+  static std::string name = "default";
   return name;
 }
 
@@ -80,7 +82,7 @@ const std::string& default_mechanism() noexcept { return default_name(); }
 void set_default_mechanism(std::string name) { default_name() = std::move(name); }
 
 result<const mechanism_entry*> find_mechanism(std::string_view name) {
-  if (name.empty() || name == "default") name = default_name();
+  if (name.empty()) name = default_name();
   std::vector<std::string> names;
   for (const mechanism_entry& m : table()) {
     if (m.name == name) return &m;

@@ -1,0 +1,174 @@
+// default: what pools get that ask for nothing. One streamed record of lines and one fence a durable commit, no fence an
+// ordered one, home volatile until bulk persistence in the background. Page: docs/protocol/default.md.
+//
+// It takes the torn-bit log from Volos, Tack and Swift, "Mnemosyne" (2011), volatile checkpoint and bulk persistence from Lu,
+// Shu and Sun, "Blurred Persistence" (2016); runs of words make one record with a length; what bulk persistence has to
+// flush is noted beside the log, not read back from it.
+//
+// Ordered commits: records are stored, not streamed, so that any thread can make them durable; their values stay in the
+// owner's overlay (transaction::pending) and their locks held until somebody settles: flush the records, fence, store home.
+// Each record names the ordered commit before it, and recovery drops what follows a missing one.
+#pragma once
+
+#include <tx/mechanism/bulk.h>
+
+namespace stele::detail {
+
+template <class Media>
+class fused final : public bulk_engine<Media> {
+ public:
+  using typename engine_on<Media>::lane;
+
+  fused(pool_state& state, std::unique_ptr<typename Media::shared> shared) : bulk_engine<Media>(state, std::move(shared)), settler_(*this->shared_, this->media_count(state)), groups_(this->lanes_.size()) {
+    for (lane& l : this->lanes_) l.notes.size_for(l.log.lines());
+  }
+  ~fused() override { this->stop(); }
+
+  result<> prepare(transaction& t) override {
+    if (!t.ordered() && this->state_.unsettled.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
+      settle();
+    return this->prepare_lines(this->lanes_[t.log()], t);
+  }
+
+  bool commit(transaction& t, std::uint64_t txid) override {
+    lane& l = this->lanes_[t.log()];
+    if (this->state_.orders.load(std::memory_order_relaxed)) [[unlikely]]
+      return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
+    if (!this->commit_lines(l, t, txid)) return false;
+    note(l, t, txid);
+    return true;
+  }
+
+  bool defers_ordered() const noexcept override { return true; }
+  result<> sync() override {
+    settle();
+    return this->check_medium();
+  }
+  result<> close() override {
+    this->stop();
+    settle();
+    return bulk_engine<Media>::close();
+  }
+
+  // Makes every ordered commit that has returned durable and stores it home: steps G1 to G3. Any thread's.
+  void settle() override {
+    using base::mutant;
+    using base::planted;
+    const std::lock_guard one(settling_);
+    std::vector<std::unique_lock<std::mutex>> holds;  // all groups, so that what is settled is a prefix of the order
+    for (group& g : groups_) holds.emplace_back(g.mutex);
+    for (std::size_t i = 0; i < groups_.size(); ++i) flush_records(this->lanes_[i], groups_[i]);  // G1
+    if (!planted<Media>(mutant::default_no_settle_fence)) settler_.fence();                     // G2: records before home
+    if (settler_.failed()) return this->state_.poisoned.store(true);
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+      if (groups_[i].owner != nullptr) store_home(i);  // G3
+  }
+
+ private:
+  // Ordered commits of one log that are not settled: records [from, to) of its ring.
+  struct alignas(64) group {
+    std::mutex mutex;
+    std::uint64_t from = 0, to = 0;
+    std::uint64_t commits = 0;
+    transaction* owner = nullptr;  // null: none
+  };
+  static constexpr std::uint64_t many = Media::explores ? 3 : 256;         // commits in a group before somebody is told
+  static constexpr std::uint64_t too_many = 8192;                        // lines in an overlay before its owner waits
+
+  bool in_background() const noexcept override { return true; }
+  bool keeps_notes() const noexcept override { return true; }
+  void work_once() override {
+    if (this->state_.unsettled.load(std::memory_order_relaxed) != 0) {
+      if (!this->short_of_room()) std::this_thread::sleep_for(gathering_time);
+      settle();
+    }
+    if (this->short_of_room()) this->truncate();
+  }
+  static constexpr auto gathering_time = std::chrono::microseconds(100);  // an ordered commit is durable about so long after
+
+  static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };
+
+  void note(lane& l, const transaction& t, std::uint64_t txid) {
+    if (l.spills.empty() || l.spills.back().position != l.log.last()) [[likely]]
+      for (const written_line& line : t.lines()) l.notes.line(line.offset);
+    l.notes.record(txid, l.log.tail());
+  }
+
+  // O1 to O3 of the page: no fence.
+  bool commit_ordered(lane& l, transaction& t, std::uint64_t txid) {
+    group& g = groups_[t.log()];
+    std::unique_lock hold(g.mutex);
+    const std::uint64_t after = base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.ordered_before();
+    l.log.append_stored(format::record_kind::redo_after, txid, [&](auto& out) {  // O1
+      out.word(after);
+      this->write_runs(t, out, new_value);
+    });
+    if (base::planted<Media>(base::mutant::default_ordered_home_first)) this->store_home_volatile(l, t);
+    if (g.owner == nullptr) {
+      g.from = l.log.tail();
+      g.owner = &t;
+      this->state_.pending[t.log()].value.store(txid - 1, std::memory_order_seq_cst);
+      this->state_.unsettled.fetch_add(1, std::memory_order_seq_cst);
+    }
+    l.log.publish();
+    note(l, t, txid);
+    g.to = l.log.tail();
+    const bool first = ++g.commits == 1, full = g.commits >= many;
+    t.defer(txid);  // O2: values and locks stay with the group
+    hold.unlock();
+    if (first || full) [[unlikely]]
+      ask_to_settle(full, t.pending_lines().size() >= too_many);  // O3
+    return true;
+  }
+
+  void ask_to_settle(bool full, bool wait) {
+    if (!this->has_background()) return full ? settle() : void();
+    this->wake();
+    if (!wait) return;
+    while (this->state_.unsettled.load(std::memory_order_acquire) != 0 && !this->state_.poisoned.load()) std::this_thread::yield();
+  }
+
+  // A durable commit while ordered ones may be pending: its record names the last of them, and it returns when they are durable.
+  bool commit_after_ordered(lane& l, transaction& t, std::uint64_t txid) {
+    using base::mutant;
+    using base::planted;
+    auto fill = [&](auto& out) {
+      out.word(planted<Media>(mutant::default_no_chain) ? 0 : t.ordered_before());
+      this->write_runs(t, out, new_value);
+    };
+    if (l.reserved_bytes != 0)
+      this->append_spilled(l, format::record_kind::redo_after, txid, t, new_value, t.ordered_before());
+    else
+      l.log.append(format::record_kind::redo_after, txid, fill);
+    if (!this->settled(l)) return false;
+    if (!planted<Media>(mutant::default_no_wait)) settle();  // those before it are durable and home before it is
+    t.begin_home();
+    this->store_home_volatile(l, t);
+    l.log.publish();
+    note(l, t, txid);
+    return !this->state_.poisoned.load();
+  }
+
+  void flush_records(lane& l, group& g) {
+    if (g.owner == nullptr) return;
+    const std::uint64_t end = g.to - base::planted<Media>(base::mutant::default_last_record);
+    for (std::uint64_t line = g.from; line < end; ++line) settler_.flush(l.log.bytes() + line % l.log.lines() * line_size, line_size);
+  }
+
+  void store_home(std::size_t log) {
+    group& g = groups_[log];
+    g.owner->begin_settling();
+    for (const written_line& line : g.owner->pending_lines()) engine_on<Media>::store_home(settler_, this->state_.file, line);
+    g.owner->end_settling();
+    g.owner = nullptr;
+    g.commits = 0;
+    this->state_.pending[log].value.store(pool_state::no_commit, std::memory_order_seq_cst);
+    this->state_.unsettled.fetch_sub(1, std::memory_order_release);
+  }
+
+  std::mutex settling_;
+  Media settler_;  // under settling_
+  std::deque<group> groups_;
+};
+
+}  // namespace stele::detail
