@@ -1,5 +1,7 @@
-// stele crash: every crash state of a run judged by real recovery; planted bugs; a state replayed from its line.
+// stele crash: every crash state of a run judged by real recovery; crashes behind a cache; planted bugs; a state replayed
+// from its line.
 #include <cli/command.h>
+#include <explore/cache_crashes.h>
 #include <explore/mutants.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -7,8 +9,10 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 namespace stele::cli {
 namespace {
@@ -18,6 +22,8 @@ using namespace explore;
 struct options {
   plan what;
   settings how;
+  cache_settings cache;
+  std::string policy = "all";
   mutant_choice mutants;
   std::string mutant = "none", line, json;
 };
@@ -31,23 +37,48 @@ void show_progress(const findings& f) {
              f.states, f.states_per_s(), f.violations.size());
 }
 
-void run(options& o) {
+void show_crashes(const findings& f) {
+  fmt::print(stderr, "\r\033[K{}/{} crashes, {:.0f} crashes/s, {} violations", f.points, f.points_total, f.states_per_s(),
+             f.violations.size());
+}
+
+// Plants the bug, runs, and tells the findings in a sentence and as JSON.
+void run_and_tell(options& o, const std::function<result<findings>(bool)>& run, std::string (*sentence)(const findings&),
+                  nlohmann::json (*json)(const findings&)) {
   const auto mutant = base::mutant_named(o.mutant);
   if (!mutant) fail(fmt::format("there is no mutant '{}'; see `stele crash mutants`", o.mutant));
   o.what.mutant = *mutant;
   const bool watched = isatty(STDERR_FILENO) != 0;
-  if (watched) o.how.progress = show_progress;
-  o.how.cancelled = interrupted;
-  const auto found = explore::explore(o.what, o.how);
+  const auto found = run(watched);
   if (watched) fmt::print(stderr, "\r\033[K");
   if (!found) fail(found.error());
-  fmt::print(people(o), "{}/{}: {}{}\n", o.what.mechanism, o.what.workload, sentence_of(*found),
+  fmt::print(people(o), "{}/{}: {}{}\n", o.what.mechanism, o.what.workload, sentence(*found),
              found->cancelled ? " (interrupted)" : "");
   for (const violation& v : found->violations)
     fmt::print(people(o), "  {}\n    stele crash replay \"{}\"\n", v.what, v.line);
-  if (!o.json.empty()) write_json(o.json, json_of(*found));
+  if (!o.json.empty()) write_json(o.json, json(*found));
   if (!found->violations.empty()) throw CLI::RuntimeError(1);
   if (found->cancelled) throw CLI::RuntimeError(130);
+}
+
+void run(options& o) {
+  auto explored = [&](bool watched) {
+    if (watched) o.how.progress = show_progress;
+    o.how.cancelled = interrupted;
+    return explore::explore(o.what, o.how);
+  };
+  run_and_tell(o, explored, sentence_of, [](const findings& f) { return json_of(f); });
+}
+
+void run_cache(options& o) {
+  auto crashed = [&](bool watched) {
+    if (watched) o.cache.progress = show_crashes;
+    o.cache.cancelled = interrupted;
+    o.cache.most_violations = o.how.most_violations;
+    if (const auto policy = replacement_named(o.policy)) o.cache.policies = {*policy};
+    return crash_behind_cache(o.what, o.cache);
+  };
+  run_and_tell(o, crashed, sentence_of_crashes, json_of_crashes);
 }
 
 void run_mutants(options& o) {
@@ -66,10 +97,14 @@ void run_mutants(options& o) {
   if (score < 1) throw CLI::RuntimeError(1);
 }
 
-void run_replay(options& o) {
-  const auto line = parse_line(o.line);
+template <class Line>
+result<replayed> replay_parsed(const result<Line>& line) {
   if (!line) fail(line.error());
-  const auto seen = replay(*line);
+  return replay(*line);
+}
+
+void run_replay(options& o) {
+  const auto seen = names_cache_crash(o.line) ? replay_parsed(parse_cache_line(o.line)) : replay_parsed(parse_line(o.line));
   if (!seen) fail(seen.error());
   fmt::print(people(o), "{}{}\n", seen->story,
              seen->problem.empty() ? "recovered as it should be" : "VIOLATION: " + seen->problem);
@@ -81,7 +116,7 @@ void add_json(CLI::App& command, options& o) {
   command.add_option("--json", o.json, "write the findings to FILE; - is standard output");
 }
 
-void add_run_options(CLI::App& command, options& o) {
+void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--mechanism", o.what.mechanism, "none, base, redo, redo-async, undo, ...")->capture_default_str();
   command.add_option("--reopen", o.what.reopen, "the mechanism that opens the pool after a crash; default: the same");
   command.add_option("--workload", o.what.workload, "sps, hash, rbtree, bptree, kv, churn")->capture_default_str();
@@ -97,6 +132,14 @@ void add_run_options(CLI::App& command, options& o) {
   command.add_flag("--whole-cache", o.what.whole_cache, "bulk persistence of the whole cache, not of the lines that logs name");
   command.add_option("--seed", o.what.seed, "of content, operations and samples")->capture_default_str();
   command.add_option("--mutant", o.mutant, "plant this bug")->capture_default_str();
+  command.add_option("--violations", o.how.most_violations, "end after so many")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  add_json(command, o);
+}
+
+void add_run_options(CLI::App& command, options& o) {
+  add_plan_options(command, o);
   command.add_option("--bound", o.how.bound, "states a crash point; where there are more they are sampled")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -108,21 +151,32 @@ void add_run_options(CLI::App& command, options& o) {
   command.add_option("--recovery-bound", o.how.recovery_bound, "states a crash point of a recovery")->capture_default_str();
   command.add_option("--recovery-ops", o.how.recovery_operations, "operations after an explored recovery")
       ->capture_default_str();
-  command.add_option("--violations", o.how.most_violations, "end after so many")
+}
+
+void add_cache_options(CLI::App& command, options& o) {
+  add_plan_options(command, o);
+  std::set<std::string> policies = {"all"};
+  for (const replacement r : all_replacements) policies.emplace(name_of(r));
+  command.add_option("--policy", o.policy, "which line leaves the cache: lru, plru, bip, random; all: a share each")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  add_json(command, o);
+      ->check(CLI::IsMember(policies));
+  command.add_option("--crashes", o.cache.crashes, "how many")->capture_default_str();
+  command.add_option("--cache-lines", o.cache.lines, "of 64 bytes; few of them evict often")->capture_default_str();
+  command.add_option("--ways", o.cache.ways, "lines of a set")->capture_default_str();
 }
 
 }  // namespace
 
 void add_crash(CLI::App& app) {
   const auto o = std::make_shared<options>();
-  CLI::App* crash = app.add_subcommand("crash", "explore crash states: run, mutants, replay");
+  CLI::App* crash = app.add_subcommand("crash", "explore crash states: run, cache, mutants, replay");
   crash->require_subcommand(1);
   CLI::App* one = crash->add_subcommand("run", "every crash state of a run, judged by real recovery");
   add_run_options(*one, *o);
   one->callback([o] { run(*o); });
+  CLI::App* behind = crash->add_subcommand("cache", "random crashes behind a write-back cache, judged by real recovery");
+  add_cache_options(*behind, *o);
+  behind->callback([o] { run_cache(*o); });
   CLI::App* all = crash->add_subcommand("mutants", "plant bugs one at a time and see which are found");
   all->add_option("--mechanism", o->mutants.mechanism, "only what can break this mechanism");
   all->add_option("--mutant", o->mutants.name, "only this one");

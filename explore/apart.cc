@@ -33,22 +33,22 @@ std::string read_all(int fd) {
   return text;
 }
 
-[[noreturn]] void explore_as_child(int to, const plan& p, const settings& s) {
-  const auto found = explore(p, s);
+[[noreturn]] void run_as_child(int to, const std::function<result<findings>()>& run) {
+  const auto found = run();
   write_all(to, found ? json_of(*found).dump() : nlohmann::json{{"error", found.error().message}}.dump());
   ::_exit(0);
 }
 
 }  // namespace
 
-result<findings> explore_apart(const plan& p, const settings& s) {
+result<findings> apart(const std::function<result<findings>()>& run, const std::string& line) {
   std::array<int, 2> ends;
   if (::pipe(ends.data()) != 0) return fail_errno(errc::io, "cannot make a pipe");
   const pid_t child = ::fork();
   if (child < 0) return fail_errno(errc::io, "cannot start a process");
   if (child == 0) {
     ::close(ends[0]);
-    explore_as_child(ends[1], p, s);
+    run_as_child(ends[1], run);
   }
   ::close(ends[1]);
   const std::string text = read_all(ends[0]);
@@ -59,8 +59,12 @@ result<findings> explore_apart(const plan& p, const settings& s) {
   if (told.is_object() && told.contains("error")) return fail(errc::invalid_argument, told.at("error"));
   if (told.is_object()) return findings_of(told);
   findings f;
-  f.violations.push_back({fmt::format("the exploring process died (status {:#x})", status), format_line({p, {}})});
+  f.violations.push_back({fmt::format("the exploring process died (status {:#x})", status), line});
   return f;
+}
+
+result<findings> explore_apart(const plan& p, const settings& s) {
+  return apart([&] { return explore(p, s); }, format_line({p, {}}));
 }
 
 }  // namespace stele::explore

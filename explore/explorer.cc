@@ -130,17 +130,9 @@ void explorer::visit_state(scene& s, timeline& t, unsigned level, allowance& lef
 }
 
 bool explorer::check_answer(scene& s, timeline& t, const verdict& v) {
-  if (!v.problem.empty()) {
-    report(v.problem);
-    return false;
-  }
-  if (t.allows(v.digest, s.floor, s.ceiling)) return true;
-  const std::ptrdiff_t position = t.find(v.digest);
-  if (position < 0)
-    report("what was recovered is no state that the run ever had");
-  else
-    report(fmt::format("the state after {} operations was recovered, when {} had been acknowledged and {} invoked", position,
-                       s.floor, s.ceiling));
+  std::string wrong = complaint(v, t, s.floor, s.ceiling);
+  if (wrong.empty()) return true;
+  report(std::move(wrong));
   return false;
 }
 

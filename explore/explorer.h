@@ -54,5 +54,7 @@ result<findings> explore(const plan& p, const settings& s);
 
 // The same in a process of its own, which may die.
 result<findings> explore_apart(const plan& p, const settings& s);
+// Any run in a process of its own; should that die, it is a violation that `line` replays.
+result<findings> apart(const std::function<result<findings>()>& run, const std::string& line);
 
 }  // namespace stele::explore

@@ -23,6 +23,15 @@ storage::pool_file adopted(hashed_image& image) {
 
 }  // namespace
 
+std::string complaint(const verdict& v, const timeline& t, std::uint64_t floor, std::uint64_t ceiling) {
+  if (!v.problem.empty()) return v.problem;
+  if (t.allows(v.digest, floor, ceiling)) return "";
+  const std::ptrdiff_t position = t.find(v.digest);
+  if (position < 0) return "what was recovered is no state that the run ever had";
+  return fmt::format("the state after {} operations was recovered, when {} had been acknowledged and {} invoked", position,
+                     floor, ceiling);
+}
+
 judge::judge(subject& s, hashed_image& work, experience& e)
     : subject_(s),
       work_(work),

@@ -18,6 +18,10 @@ struct verdict {
   std::uint64_t digest = 0;
 };
 
+// What is wrong with a state that was recovered so, when `floor` operations had been acknowledged and `ceiling` invoked;
+// empty: nothing.
+std::string complaint(const verdict& v, const timeline& t, std::uint64_t floor, std::uint64_t ceiling);
+
 // What all levels of an exploration have learnt.
 struct experience {
   known states, recovered, contents;  // by hash; values are verdicts

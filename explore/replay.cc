@@ -1,5 +1,5 @@
 // Writing, reading and replaying the line of a crash state.
-#include <base/mutant.h>
+#include <explore/plan_line.h>
 #include <explore/replay.h>
 #include <explore/scene.h>
 #include <explore/trap.h>
@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <sstream>
 
@@ -18,14 +17,7 @@ namespace stele::explore {
 using base::fail;
 
 std::string format_line(const replay_line& l) {
-  const plan& p = l.what;
-  std::string text = fmt::format("{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}",
-                                 p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
-                                 p.log_count, p.log_size, p.further, base::name_of(p.mutant));
-  if (!p.reopen.empty()) text += " reopen=" + p.reopen;
-  if (p.sync_every != 0) text += fmt::format(" sync={}", p.sync_every);
-  if (p.warm_up != plan{}.warm_up) text += fmt::format(" warm-up={}", p.warm_up);
-  if (p.whole_cache) text += " whole-cache=1";
+  std::string text = format_plan(l.what);
   for (std::size_t i = 0; i < l.crashes.size(); ++i) {
     if (i > 0) text += fmt::format(" +{}", l.crashes[i].operations);
     text += fmt::format(" at={}:{}", l.crashes[i].point, fmt::join(l.crashes[i].chosen, "."));
@@ -34,12 +26,6 @@ std::string format_line(const replay_line& l) {
 }
 
 namespace {
-
-template <class Number>
-bool parse_number(std::string_view text, Number& value) {
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return problem == std::errc{} && end == text.data() + text.size();
-}
 
 bool parse_crash(std::string_view text, crash& c) {
   const auto colon = text.find(':');
@@ -52,41 +38,13 @@ bool parse_crash(std::string_view text, crash& c) {
   return true;
 }
 
-bool parse_setting(std::string_view name, std::string_view value, plan& p) {
-  if (name == "ops") return parse_number(value, p.operations);
-  if (name == "keys") return parse_number(value, p.keys);
-  if (name == "value") return parse_number(value, p.value_size);
-  if (name == "threads") return parse_number(value, p.threads);
-  if (name == "sync") return parse_number(value, p.sync_every);
-  if (name == "warm-up") return parse_number(value, p.warm_up);
-  if (name == "whole-cache") return p.whole_cache = value == "1", true;
-  if (name == "seed") return parse_number(value, p.seed);
-  if (name == "pool") return parse_number(value, p.pool_size);
-  if (name == "reopen") return p.reopen = value, true;
-  if (name == "further") return parse_number(value, p.further);
-  if (name == "logs") {
-    const auto x = value.find('x');
-    return x != std::string_view::npos && parse_number(value.substr(0, x), p.log_count) &&
-           parse_number(value.substr(x + 1), p.log_size);
-  }
-  const auto mutant = base::mutant_named(value);
-  if (name != "mutant" || !mutant) return false;
-  p.mutant = *mutant;
-  return true;
-}
-
 bool parse_word(std::string_view word, replay_line& l, std::size_t& operations) {
-  const auto equals = word.find('='), slash = word.find('/');
   if (word.starts_with('+')) return parse_number(word.substr(1), operations);
   if (word.starts_with("at=")) {
     l.crashes.push_back({0, {}, operations});
     return parse_crash(word.substr(3), l.crashes.back());
   }
-  if (equals != std::string_view::npos) return parse_setting(word.substr(0, equals), word.substr(equals + 1), l.what);
-  if (slash == std::string_view::npos) return false;
-  l.what.mechanism = word.substr(0, slash);
-  l.what.workload = word.substr(slash + 1);
-  return true;
+  return parse_plan_word(word, l.what);
 }
 
 // Goes to one crash after another and says what is there.
@@ -169,13 +127,9 @@ result<> replayer::run(const replay_line& l, replayed& r) {
     r.story = story_;
     if (!there) return there;
     const verdict& v = scene_->judging.of(scene_->judging.ask(t));
-    r.problem = v.problem;
-    const std::ptrdiff_t found = t.find(v.digest);
-    if (v.problem.empty() && !t.allows(v.digest, scene_->floor, scene_->ceiling))
-      r.problem = found < 0 ? "what was recovered is no state that the run ever had"
-                            : fmt::format("recovered: the state after {} operations", found);
+    r.problem = complaint(v, t, scene_->floor, scene_->ceiling);
     if (!r.problem.empty() || i + 1 == l.crashes.size()) break;
-    position = static_cast<std::uint64_t>(found);
+    position = static_cast<std::uint64_t>(t.find(v.digest));
     start.assign(scene_->work);
     hashed_image image = subject_.blank();
     image.assign(start);

@@ -6,12 +6,36 @@
 
 namespace stele::explore {
 
-nlohmann::json json_of(const findings& f) {
+namespace {
+
+nlohmann::json json_of(const std::vector<violation>& all) {
   nlohmann::json violations = nlohmann::json::array();
-  for (const violation& v : f.violations) violations.push_back({{"what", v.what}, {"line", v.line}});
-  return {{"states", f.states},       {"distinct_states", f.distinct},          {"recovered_states", f.recovered},
-          {"epochs", f.epochs},       {"epochs_exhausted", f.epochs_exhausted}, {"recoveries_explored", f.recoveries},
-          {"violations", violations}, {"states_per_s", f.states_per_s()},       {"seconds", f.seconds},
+  for (const violation& v : all) violations.push_back({{"what", v.what}, {"line", v.line}});
+  return violations;
+}
+
+}  // namespace
+
+nlohmann::json json_of(const findings& f) {
+  return {{"states", f.states},
+          {"distinct_states", f.distinct},
+          {"recovered_states", f.recovered},
+          {"epochs", f.epochs},
+          {"epochs_exhausted", f.epochs_exhausted},
+          {"recoveries_explored", f.recoveries},
+          {"violations", json_of(f.violations)},
+          {"states_per_s", f.states_per_s()},
+          {"seconds", f.seconds},
+          {"cancelled", f.cancelled}};
+}
+
+nlohmann::json json_of_crashes(const findings& f) {
+  return {{"crashes", f.states},
+          {"distinct_states", f.distinct},
+          {"recovered_states", f.recovered},
+          {"violations", json_of(f.violations)},
+          {"crashes_per_s", f.states_per_s()},
+          {"seconds", f.seconds},
           {"cancelled", f.cancelled}};
 }
 
@@ -36,6 +60,11 @@ std::string sentence_of(const findings& f) {
       "{} states ({} distinct, {} after recovery) at {} crash points, {:.0f} % of them exhausted; {} recoveries explored in "
       "turn; {:.0f} states/s; {} violations",
       f.states, f.distinct, f.recovered, f.epochs, exhausted, f.recoveries, f.states_per_s(), f.violations.size());
+}
+
+std::string sentence_of_crashes(const findings& f) {
+  return fmt::format("{} crashes ({} distinct, {} after recovery); {:.0f} crashes/s; {} violations", f.states, f.distinct,
+                     f.recovered, f.states_per_s(), f.violations.size());
 }
 
 }  // namespace stele::explore

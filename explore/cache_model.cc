@@ -1,0 +1,118 @@
+// Stores into the cache, and the ways from there to media. Something older never overwrites something newer on media.
+#include <explore/cache_model.h>
+
+#include <algorithm>
+
+namespace stele::explore {
+
+cache_model::cache_model(const cache_shape& shape, std::size_t size) : sets_(shape), seen_(size), arrived_(size / 8) {}
+
+void cache_model::start(hashed_image& media, std::uint64_t seed) {
+  media_ = &media;
+  std::memcpy(seen_.data(), media.data(), seen_.size());
+  sets_.empty(seed);
+  on_the_way_.clear();
+  before_crash_.clear();
+}
+
+template <class Part>
+void cache_model::for_each_line(std::uint64_t offset, std::uint64_t size, Part&& part) {
+  for (std::uint64_t done = 0; done < size;) {
+    const std::uint64_t at = (offset + done) % line_size, here = std::min(line_size - at, size - done);
+    part(static_cast<std::uint32_t>((offset + done) / line_size), at, done, here);
+    done += here;
+  }
+}
+
+void cache_model::see(std::uint32_t line, std::size_t at, std::span<const std::byte> bytes) noexcept {
+  std::memcpy(seen_.data() + line * line_size + at, bytes.data(), bytes.size());
+}
+
+void cache_model::write_back(std::uint32_t line) {
+  ++number_;
+  media_->put(line, seen(line));
+  std::fill_n(arrived_.begin() + line * 8, 8, number_);
+}
+
+void cache_model::send(unsigned thread, std::uint32_t line, std::uint8_t words, bool streamed) {
+  on_its_way& w = on_the_way_.emplace_back();
+  std::memcpy(w.content.data(), seen(line), line_size);
+  w.number = ++number_;
+  w.line = line;
+  w.thread = static_cast<std::uint16_t>(thread);
+  w.words = words;
+  w.streamed = streamed;
+}
+
+void cache_model::store(std::uint64_t offset, std::span<const std::byte> bytes) {
+  for_each_line(offset, bytes.size(), [&](std::uint32_t line, std::size_t at, std::size_t done, std::size_t here) {
+    const std::uint32_t leaves = sets_.write(line);
+    if (leaves != cache_sets::none) write_back(leaves);
+    see(line, at, bytes.subspan(done, here));
+  });
+}
+
+// A line that is in the cache leaves it first.
+void cache_model::stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) {
+  for_each_line(offset, bytes.size(), [&](std::uint32_t line, std::size_t at, std::size_t done, std::size_t here) {
+    if (sets_.drop(line)) write_back(line);
+    see(line, at, bytes.subspan(done, here));
+    const unsigned first = static_cast<unsigned>(at / 8), last = static_cast<unsigned>((at + here - 1) / 8);
+    send(thread, line, static_cast<std::uint8_t>((2u << last) - (1u << first)), true);
+  });
+}
+
+// Also a line that is clean: what another thread has flushed is perhaps still on its way.
+void cache_model::flush(unsigned thread, std::uint64_t offset, std::uint64_t size) {
+  for_each_line(offset, size, [&](std::uint32_t line, std::size_t, std::size_t, std::size_t) {
+    sets_.clean(line);
+    if (std::memcmp(seen(line), media_->line(line), line_size) != 0) send(thread, line, 0xFF, false);
+  });
+}
+
+void cache_model::fence(unsigned thread) {
+  for (const on_its_way& w : on_the_way_) {
+    if (w.thread != thread) continue;
+    std::array<std::byte, line_size> line;
+    std::memcpy(line.data(), media_->line(w.line), line_size);
+    for (unsigned word = 0; word < 8; ++word) {
+      if ((w.words >> word & 1) == 0 || !newer(w, word)) continue;
+      std::memcpy(line.data() + word * 8, w.content.data() + word * 8, 8);
+      arrived_[w.line * 8 + word] = w.number;
+    }
+    media_->put(w.line, line.data());
+  }
+  std::erase_if(on_the_way_, [&](const on_its_way& w) { return w.thread == thread; });
+}
+
+void cache_model::bulk(std::uint64_t offset, std::uint64_t size) {
+  for_each_line(offset, size, [&](std::uint32_t line, std::size_t, std::size_t, std::size_t) {
+    sets_.clean(line);
+    write_back(line);
+  });
+}
+
+void cache_model::crash(std::uint64_t seed) {
+  base::rng random(seed);
+  const std::uint64_t way = random.below(4);  // everything on its way is lost, arrives, or some of it does
+  for (const on_its_way& w : on_the_way_) {
+    std::uint8_t chosen = way == 0 ? 0 : 0xFF;
+    if (way > 1) chosen = w.streamed && way == 2 ? static_cast<std::uint8_t>(random()) : random.below(2) != 0 ? 0xFF : 0;
+    chosen &= w.words;
+    if (chosen == 0) continue;
+    former& f = before_crash_.emplace_back();
+    f.line = w.line;
+    std::memcpy(f.content.data(), media_->line(w.line), line_size);
+    std::array<std::byte, line_size> line = f.content;
+    for (unsigned word = 0; word < 8; ++word)
+      if ((chosen >> word & 1) != 0 && newer(w, word)) std::memcpy(line.data() + word * 8, w.content.data() + word * 8, 8);
+    media_->put(w.line, line.data());
+  }
+}
+
+void cache_model::undo() {
+  for (; !before_crash_.empty(); before_crash_.pop_back())
+    media_->put(before_crash_.back().line, before_crash_.back().content.data());
+}
+
+}  // namespace stele::explore

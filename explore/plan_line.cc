@@ -1,0 +1,55 @@
+// Plans written as words and read back.
+#include <base/mutant.h>
+#include <explore/plan_line.h>
+#include <fmt/format.h>
+
+namespace stele::explore {
+
+std::string format_plan(const plan& p) {
+  std::string text = fmt::format("{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}",
+                                 p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
+                                 p.log_count, p.log_size, p.further, base::name_of(p.mutant));
+  if (!p.reopen.empty()) text += " reopen=" + p.reopen;
+  if (p.sync_every != 0) text += fmt::format(" sync={}", p.sync_every);
+  if (p.warm_up != plan{}.warm_up) text += fmt::format(" warm-up={}", p.warm_up);
+  if (p.whole_cache) text += " whole-cache=1";
+  return text;
+}
+
+namespace {
+
+bool parse_setting(std::string_view name, std::string_view value, plan& p) {
+  if (name == "ops") return parse_number(value, p.operations);
+  if (name == "keys") return parse_number(value, p.keys);
+  if (name == "value") return parse_number(value, p.value_size);
+  if (name == "threads") return parse_number(value, p.threads);
+  if (name == "sync") return parse_number(value, p.sync_every);
+  if (name == "warm-up") return parse_number(value, p.warm_up);
+  if (name == "whole-cache") return p.whole_cache = value == "1", true;
+  if (name == "seed") return parse_number(value, p.seed);
+  if (name == "pool") return parse_number(value, p.pool_size);
+  if (name == "reopen") return p.reopen = value, true;
+  if (name == "further") return parse_number(value, p.further);
+  if (name == "logs") {
+    const auto x = value.find('x');
+    return x != std::string_view::npos && parse_number(value.substr(0, x), p.log_count) &&
+           parse_number(value.substr(x + 1), p.log_size);
+  }
+  const auto mutant = base::mutant_named(value);
+  if (name != "mutant" || !mutant) return false;
+  p.mutant = *mutant;
+  return true;
+}
+
+}  // namespace
+
+bool parse_plan_word(std::string_view word, plan& p) {
+  const auto equals = word.find('='), slash = word.find('/');
+  if (equals != std::string_view::npos) return parse_setting(word.substr(0, equals), word.substr(equals + 1), p);
+  if (slash == std::string_view::npos) return false;
+  p.mechanism = word.substr(0, slash);
+  p.workload = word.substr(slash + 1);
+  return true;
+}
+
+}  // namespace stele::explore

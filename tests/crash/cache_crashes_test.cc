@@ -1,0 +1,183 @@
+// Crashes behind caches of every policy: 400,000 a mechanism, no violation; and that planted bugs are seen there too.
+//
+// STELE_CACHE_CRASHES sets the number a mechanism, STELE_SEED the first run's seed. Small caches make lines leave early, in
+// the middle of transactions; large ones keep them until the crash.
+#include <explore/cache_crashes.h>
+#include <explore/report.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <tests/crash/mechanisms.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace stele::explore {
+namespace {
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+class CacheCrashes : public testing::TestWithParam<std::tuple<std::string, replacement>> {};
+
+// Four workloads, two numbers of threads and two caches share the crashes of a policy.
+TEST_P(CacheCrashes, every_crash_recovers) {
+  const auto [mechanism, policy] = GetParam();
+  const std::uint64_t crashes = number_from("STELE_CACHE_CRASHES", 400'000) / all_replacements.size() / 16;
+  findings sum;
+  for (const char* workload : {"sps", "hash", "rbtree", "churn"})
+    for (const unsigned threads : {1u, 2u})
+      for (const std::size_t lines : {4u, 32u}) {
+        plan p;
+        p.mechanism = mechanism;
+        p.workload = workload;
+        p.threads = threads;
+        p.seed = number_from("STELE_SEED", 1) + 10'000 * static_cast<std::uint64_t>(policy);
+        cache_settings s;
+        s.policies = {policy};
+        s.lines = lines;
+        s.crashes = crashes;
+        const auto found = crash_behind_cache_apart(p, s);
+        ASSERT_TRUE(found) << found.error().message;
+        for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+        EXPECT_EQ(found->states, crashes);
+        sum.states += found->states, sum.distinct += found->distinct, sum.recovered += found->recovered;
+        sum.seconds += found->seconds;
+      }
+  fmt::print("  {}, {}: {}\n", mechanism, name_of(policy), sentence_of_crashes(sum));
+  std::fflush(stdout);
+  EXPECT_GT(sum.distinct, std::min<std::uint64_t>(sum.states / 100, 1000));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CacheCrashes,
+                         testing::Combine(testing::ValuesIn(durable_mechanisms()), testing::ValuesIn(all_replacements)),
+                         [](const auto& one) {
+                           return fmt::format("{}_{}", test_name(std::get<0>(one.param)), name_of(std::get<1>(one.param)));
+                         });
+
+plan planted(const std::string& mechanism, base::mutant mutant) {
+  plan p;
+  p.mechanism = mechanism;
+  p.threads = 2;
+  p.mutant = mutant;
+  return p;
+}
+
+TEST(CacheCrashes, see_that_nothing_persists) {
+  for (const replacement policy : all_replacements)
+    for (const char* workload : {"sps", "hash", "rbtree", "churn"}) {
+      plan p = planted("none", base::mutant::none);
+      p.workload = workload;
+      cache_settings s;
+      s.policies = {policy};
+      s.lines = 8;
+      s.crashes = 20'000;
+      const auto found = crash_behind_cache_apart(p, s);
+      ASSERT_TRUE(found) << found.error().message;
+      EXPECT_FALSE(found->violations.empty()) << workload << ' ' << name_of(policy);
+    }
+}
+
+// Where the recovery is at fault it takes a crash in the recovery, which is the explorer's business.
+bool seen(const base::mutant_entry& m) {
+  const std::string mechanism(m.of == "log" ? "redo-async" : m.of == "heap" ? "redo" : m.of);
+  for (const char* workload : {"sps", "churn"}) {
+    plan p = planted(mechanism, m.what);
+    p.workload = workload;
+    cache_settings s;
+    s.lines = 8;
+    s.crashes = 20'000;
+    s.most_violations = 1;
+    const auto found = crash_behind_cache_apart(p, s);
+    EXPECT_TRUE(found) << found.error().message;
+    if (found && !found->violations.empty()) return true;
+  }
+  return false;
+}
+
+TEST(CacheCrashes, see_most_planted_bugs) {
+  int all = 0, killed = 0;
+  for (const base::mutant_entry& m : base::mutants) {
+    if (m.what == base::mutant::none || m.of == "recovery") continue;
+    ++all;
+    if (seen(m))
+      ++killed;
+    else
+      fmt::print("  {} survived\n", m.name);
+  }
+  fmt::print("  {} of {} killed\n", killed, all);
+  EXPECT_GE(killed, all * 8 / 10);
+}
+
+TEST(CacheCrashes, a_violation_replays_from_its_line) {
+  cache_settings s;
+  s.lines = 8;
+  const auto found = crash_behind_cache(planted("redo", base::mutant::redo_no_log_fence), s);
+  ASSERT_TRUE(found);
+  ASSERT_FALSE(found->violations.empty());
+  for (const violation& v : found->violations) {
+    ASSERT_TRUE(names_cache_crash(v.line)) << v.line;
+    const auto line = parse_cache_line(v.line);
+    ASSERT_TRUE(line) << line.error().message;
+    EXPECT_EQ(format_line(*line), v.line);
+    const auto seen = replay(*line);
+    ASSERT_TRUE(seen) << seen.error().message;
+    EXPECT_EQ(seen->problem, v.what);
+    EXPECT_NE(seen->story.find("crash before event"), std::string::npos);
+    auto sound = *line;
+    sound.what.mutant = base::mutant::none;
+    const auto healthy = replay(sound);
+    EXPECT_TRUE(!healthy || healthy->problem.empty()) << v.line;
+  }
+}
+
+TEST(CacheCrashes, are_the_same_every_time) {
+  plan p;
+  p.workload = "churn";
+  cache_settings s;
+  s.lines = 8;
+  s.crashes = 10'000;
+  const auto once = crash_behind_cache(p, s), again = crash_behind_cache(p, s);
+  ASSERT_TRUE(once && again);
+  EXPECT_EQ(once->states, 10'000u);
+  EXPECT_EQ(once->distinct, again->distinct);
+  EXPECT_EQ(once->recovered, again->recovered);
+}
+
+TEST(CacheCrashes, with_ordered_commits_count_from_the_last_sync) {
+  for (const std::string& mechanism : durable_mechanisms()) {
+    plan p;
+    p.mechanism = mechanism;
+    p.sync_every = 7;
+    p.threads = 2;
+    cache_settings s;
+    s.crashes = 20'000;
+    const auto found = crash_behind_cache_apart(p, s);
+    ASSERT_TRUE(found);
+    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+  }
+}
+
+TEST(CacheCrashes, end_when_told) {
+  cache_settings s;
+  s.cancelled = [] { return true; };
+  const auto found = crash_behind_cache({}, s);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->cancelled);
+  EXPECT_EQ(found->states, 0u);
+}
+
+TEST(CacheCrashes, say_what_cannot_be) {
+  cache_settings s;
+  s.ways = 3;
+  EXPECT_EQ(crash_behind_cache({}, s).error().code, errc::invalid_argument);
+  cache_crash c;
+  c.event = 1'000'000'000;
+  EXPECT_EQ(replay(c).error().code, errc::invalid_argument);
+  for (const char* bad : {"cache redo/sps policy=fifo", "cache redo/sps lines=x", "cache redo/sps colour=red", "cache redo"})
+    EXPECT_EQ(parse_cache_line(bad).error().code, errc::invalid_argument) << bad;
+}
+
+}  // namespace
+}  // namespace stele::explore

@@ -1,0 +1,295 @@
+// The cache and its model on stores few enough that their fate is known beforehand.
+#include <explore/cache_model.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace stele::explore {
+namespace {
+
+constexpr auto none = cache_sets::none;
+
+// Which lines leave a cache of one set of four, one written line after another.
+std::vector<std::uint32_t> leaving(replacement policy, const std::vector<std::uint32_t>& written, std::uint64_t seed = 1) {
+  cache_sets cache({policy, 4, 4});
+  cache.empty(seed);
+  std::vector<std::uint32_t> left;
+  for (const std::uint32_t line : written)
+    if (const std::uint32_t leaves = cache.write(line); leaves != none) left.push_back(leaves);
+  return left;
+}
+using lines = std::vector<std::uint32_t>;
+
+TEST(CacheSets, lru_lets_the_line_go_that_was_written_longest_ago) {
+  EXPECT_EQ(leaving(replacement::lru, {1, 2, 3, 4, 5, 6}), (lines{1, 2}));
+  EXPECT_EQ(leaving(replacement::lru, {1, 2, 3, 4, 1, 5, 6, 7}), (lines{2, 3, 4}));
+  EXPECT_EQ(leaving(replacement::lru, {1, 2, 3, 4, 4, 3, 2, 1, 5, 6, 7, 8}), (lines{4, 3, 2, 1}));
+}
+
+// After 1 2 3 4 the root points to 1 and 2, there to 1. Then 5 turns the root to 3 and 4, where 4 was last: 3, not 2.
+TEST(CacheSets, plru_follows_the_tree_away_from_what_was_written) {
+  EXPECT_EQ(leaving(replacement::plru, {1, 2, 3, 4, 5, 6, 7, 8}), (lines{1, 3, 2, 4}));
+  EXPECT_EQ(leaving(replacement::plru, {1, 2, 3, 4, 1, 5}), (lines{3})) << "exact lru would let 2 go";
+}
+
+TEST(CacheSets, bip_lets_the_newcomer_go_nearly_always) {
+  lines written;
+  for (std::uint32_t line = 0; line < 3200; ++line) written.push_back(line);
+  const auto left = leaving(replacement::bip, written);
+  std::size_t newest = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) newest += left[i] == i + 3;
+  EXPECT_GT(newest, left.size() * 9 / 10);
+  EXPECT_LT(newest, left.size()) << "one in 32 stays";
+}
+
+TEST(CacheSets, bip_keeps_what_is_written_again) {
+  EXPECT_EQ(leaving(replacement::bip, {1, 2, 3, 4, 1, 2, 3, 4, 4, 5, 6}).at(0), 1u);
+  std::set<std::uint32_t> all;
+  for (std::uint64_t seed = 0; seed < 200; ++seed)
+    all.insert(leaving(replacement::bip, {1, 2, 3, 4, 4, 3, 2, 1, 5, 6}, seed).at(1));
+  EXPECT_EQ(all, (std::set<std::uint32_t>{3, 5})) << "5 leaves at once, unless it came in as the last to leave";
+}
+
+TEST(CacheSets, random_lets_every_line_go_equally_often) {
+  std::array<int, 5> count{};
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) ++count[leaving(replacement::random, {1, 2, 3, 4, 5}, seed).at(0)];
+  for (std::size_t line = 1; line <= 4; ++line) EXPECT_NEAR(count[line], 1000, 150);
+}
+
+TEST(CacheSets, the_same_seed_lets_the_same_lines_go) {
+  lines written;
+  for (std::uint32_t i = 0; i < 500; ++i) written.push_back(static_cast<std::uint32_t>(base::mix(i) % 20));
+  for (const replacement policy : all_replacements) EXPECT_EQ(leaving(policy, written, 7), leaving(policy, written, 7));
+  EXPECT_NE(leaving(replacement::random, written, 7), leaving(replacement::random, written, 8));
+}
+
+TEST(CacheSets, lines_of_other_sets_and_clean_lines_displace_none) {
+  cache_sets cache({replacement::lru, 4, 2});
+  cache.empty(1);
+  EXPECT_EQ(cache.write(0), none);
+  EXPECT_EQ(cache.write(1), none);
+  EXPECT_EQ(cache.write(2), none);
+  EXPECT_EQ(cache.write(3), none);
+  EXPECT_TRUE(cache.clean(0));
+  EXPECT_FALSE(cache.clean(0));
+  EXPECT_EQ(cache.write(4), none) << "0 left, and was clean";
+  EXPECT_TRUE(cache.drop(2));
+  EXPECT_FALSE(cache.drop(2));
+  EXPECT_EQ(cache.write(6), none) << "in the place of 2";
+  EXPECT_EQ(cache.write(8), 4u);
+}
+
+TEST(CacheSets, refuses_what_is_no_cache) {
+  EXPECT_TRUE(check_shape({replacement::lru, 64, 4}));
+  for (const cache_shape bad : {cache_shape{replacement::lru, 0, 4},
+                                {replacement::lru, 64, 0},
+                                {replacement::plru, 63, 3},
+                                {replacement::lru, 66, 4},
+                                {replacement::lru, 1024, 128}}) {
+    const auto checked = check_shape(bad);
+    ASSERT_FALSE(checked);
+    EXPECT_EQ(checked.error().code, errc::invalid_argument);
+  }
+}
+
+using values = std::set<std::uint64_t>;
+
+// One set of two lines; media of 64 lines.
+class CacheModel : public testing::Test {
+ protected:
+  CacheModel() {
+    media.rehash();
+    model.start(media, 1);
+  }
+  void store(std::uint32_t line, std::uint64_t value, unsigned word = 0) {
+    model.store(line * line_size + word * 8, std::as_bytes(std::span(&value, 1)));
+  }
+  void stream(std::uint32_t line, std::uint64_t value, unsigned thread = 0) {
+    const std::vector<std::uint64_t> words(8, value);
+    model.stream(thread, line * line_size, std::as_bytes(std::span(words)));
+  }
+  void flush(std::uint32_t line, unsigned thread = 0) { model.flush(thread, line * line_size, 1); }
+  std::uint64_t on_media(std::uint32_t line, unsigned word = 0) const {
+    std::uint64_t value;
+    std::memcpy(&value, media.line(line) + word * 8, 8);
+    return value;
+  }
+  // The values of a word that crashes leave now.
+  values after_crashes(std::uint32_t line, unsigned word = 0) {
+    values left;
+    const std::uint64_t before = media.sum().all;
+    for (std::uint64_t seed = 0; seed < 100; ++seed) {
+      model.crash(seed);
+      left.insert(on_media(line, word));
+      model.undo();
+    }
+    EXPECT_EQ(media.sum().all, before);
+    return left;
+  }
+  hashed_image media{4096, 0, 0};
+  cache_model model{{replacement::lru, 2, 2}, 4096};
+};
+
+TEST_F(CacheModel, a_dirty_line_is_lost) {
+  store(0, 1);
+  EXPECT_EQ(after_crashes(0), values{0});
+  model.fence(0);
+  EXPECT_EQ(after_crashes(0), values{0});
+}
+
+TEST_F(CacheModel, a_line_that_leaves_is_written_back_as_it_is_then) {
+  store(0, 1);
+  store(1, 2);
+  store(0, 3, 1);
+  store(2, 4);  // 1 leaves
+  EXPECT_EQ(on_media(0), 0u);
+  EXPECT_EQ(on_media(1), 2u);
+  store(3, 5);  // 0 leaves
+  EXPECT_EQ(on_media(0), 1u);
+  EXPECT_EQ(on_media(0, 1), 3u);
+  EXPECT_EQ(on_media(2), 0u);
+}
+
+TEST_F(CacheModel, a_flush_may_be_lost_until_its_threads_fence) {
+  store(0, 1);
+  flush(0, 3);
+  EXPECT_EQ(after_crashes(0), (values{0, 1}));
+  model.fence(2);
+  EXPECT_EQ(after_crashes(0), (values{0, 1}));
+  model.fence(3);
+  EXPECT_EQ(after_crashes(0), values{1});
+}
+
+TEST_F(CacheModel, a_flush_takes_the_line_as_it_is_then) {
+  store(0, 1);
+  flush(0);
+  store(0, 2);
+  model.fence(0);
+  EXPECT_EQ(after_crashes(0), values{1});
+}
+
+TEST_F(CacheModel, an_older_flush_does_not_undo_a_newer_one) {
+  store(0, 1);
+  flush(0, 0);
+  store(0, 2);
+  flush(0, 1);
+  EXPECT_EQ(after_crashes(0), (values{0, 1, 2}));
+  model.fence(1);
+  EXPECT_EQ(after_crashes(0), values{2});
+  model.fence(0);
+  EXPECT_EQ(on_media(0), 2u);
+}
+
+TEST_F(CacheModel, a_flush_that_is_on_its_way_does_not_undo_what_left_the_cache_since) {
+  store(0, 1);
+  flush(0);
+  store(0, 2);
+  store(1, 1);
+  store(2, 1);  // 0 leaves
+  EXPECT_EQ(after_crashes(0), values{2});
+  model.fence(0);
+  EXPECT_EQ(on_media(0), 2u);
+}
+
+TEST_F(CacheModel, a_flush_covers_what_another_thread_flushed) {
+  store(0, 1);
+  flush(0, 0);
+  flush(0, 1);
+  model.fence(1);
+  EXPECT_EQ(after_crashes(0), values{1});
+}
+
+TEST_F(CacheModel, streamed_words_may_be_lost_one_by_one_until_the_fence) {
+  stream(0, 7);
+  std::set<unsigned> arrived;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    model.crash(seed);
+    unsigned words = 0;
+    for (unsigned w = 0; w < 8; ++w) words |= static_cast<unsigned>(on_media(0, w) == 7) << w;
+    arrived.insert(words);
+    model.undo();
+  }
+  EXPECT_GT(arrived.size(), 60u);
+  EXPECT_TRUE(arrived.contains(0) && arrived.contains(255));
+  model.fence(0);
+  EXPECT_EQ(after_crashes(0), values{7});
+}
+
+TEST_F(CacheModel, a_stream_passes_by_the_cache) {
+  store(0, 1);
+  store(1, 2);
+  stream(2, 7);
+  stream(3, 7);
+  EXPECT_EQ(on_media(0), 0u) << "nothing was displaced";
+}
+
+TEST_F(CacheModel, a_stream_over_a_dirty_line_writes_that_back_first) {
+  store(0, 1);
+  store(0, 9, 3);
+  stream(0, 7);
+  EXPECT_EQ(on_media(0), 1u);
+  EXPECT_EQ(after_crashes(0, 3), (values{9, 7}));
+  model.fence(0);
+  EXPECT_EQ(after_crashes(0, 3), values{7});
+}
+
+TEST_F(CacheModel, a_store_over_a_stream_is_lost_alone) {
+  stream(0, 7);
+  store(0, 8);
+  model.fence(0);
+  EXPECT_EQ(after_crashes(0), values{7});
+  flush(0);
+  model.fence(0);
+  EXPECT_EQ(after_crashes(0), values{8});
+}
+
+TEST_F(CacheModel, streams_of_two_threads_settle_by_their_own_fences) {
+  stream(0, 7, 0);
+  stream(1, 8, 1);
+  model.fence(0);
+  EXPECT_EQ(after_crashes(0), values{7});
+  EXPECT_EQ(after_crashes(1), (values{0, 8}));
+}
+
+TEST_F(CacheModel, an_older_stream_does_not_undo_a_newer_one_nor_the_other_way_round) {
+  stream(0, 7, 0);
+  stream(0, 8, 1);
+  model.fence(1);
+  model.fence(0);
+  EXPECT_EQ(on_media(0), 8u);
+}
+
+TEST_F(CacheModel, a_bulk_persist_settles_its_range_and_no_more) {
+  store(0, 1);
+  store(1, 2);
+  model.bulk(0, line_size);
+  EXPECT_EQ(on_media(0), 1u);
+  EXPECT_EQ(after_crashes(1), values{0});
+}
+
+TEST_F(CacheModel, a_store_over_two_lines_dirties_both) {
+  const std::vector<std::uint64_t> words(10, 5);
+  model.store(line_size - 16, std::as_bytes(std::span(words)));
+  EXPECT_EQ(after_crashes(0, 6), values{0});
+  model.flush(0, 0, 2 * line_size);
+  model.fence(0);
+  EXPECT_EQ(on_media(0, 6), 5u);
+  EXPECT_EQ(on_media(0, 5), 0u);
+  EXPECT_EQ(on_media(1, 7), 5u);
+}
+
+TEST_F(CacheModel, starting_again_forgets_everything) {
+  store(0, 1);
+  flush(0);
+  stream(1, 7);
+  hashed_image fresh(4096, 0, 0);
+  fresh.rehash();
+  model.start(fresh, 2);
+  model.fence(0);
+  store(0, 0);
+  EXPECT_EQ(std::count(fresh.data(), fresh.data() + fresh.size(), std::byte{0}), 4096);
+}
+
+}  // namespace
+}  // namespace stele::explore
