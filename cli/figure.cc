@@ -2,6 +2,7 @@
 #include <bench/figures/blurred.h>
 #include <cli/command.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,12 @@ struct options {
 std::vector<std::string> wanted_figures(const std::string& named) {
   if (named == "all") return bench::blurred_figures();
   return {named == "table2" || named == "ii" ? "II" : named};
+}
+
+std::string check_figure(const std::string& named) {
+  const auto names = bench::blurred_figures();
+  if (named == "all" || std::ranges::find(names, wanted_figures(named).front()) != names.end()) return {};
+  return fmt::format("there is no figure '{}'; choose one of {}, all", named, fmt::join(names, ", "));
 }
 
 // tools/plot says itself why there is no picture.
@@ -102,7 +109,7 @@ void add_figure(CLI::App& app) {
   CLI::App* group = app.add_subcommand("figure", "the figures of published evaluations, measured here");
   group->require_subcommand(1);
   CLI::App* command = group->add_subcommand("blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5");
-  command->add_option("--figure", o->figure, "9 to 17, II (also table2), or all")->required();
+  command->add_option("--figure", o->figure, "9 to 17, II (also table2), or all")->required()->check(check_figure);
   command->add_option("--out", o->out,
                       "a directory for tables, JSON and pictures; default: the table is printed and that is all");
   command->add_flag("--quick", o->quick, "short runs on small structures: to see that it works, not to quote");
