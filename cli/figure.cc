@@ -19,6 +19,7 @@ namespace {
 struct options {
   bench::sweep_options sweep;
   std::string figure, out, dir, json;
+  std::size_t keys = 0;
   bool quick = false;
 };
 
@@ -83,6 +84,7 @@ bool redraw(const options& o, const std::string& figure, nlohmann::json& all) {
 
 void check(options& o) {
   if (o.quick) bench::make_quick(o.sweep);
+  if (o.keys != 0) o.sweep.keys = o.sweep.large_keys = o.keys;
   o.sweep.dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
   if (!std::filesystem::is_directory(o.sweep.dir)) fail(fmt::format("--dir {} is not a directory", o.sweep.dir));
   std::error_code problem;
@@ -113,6 +115,9 @@ void add_figure(CLI::App& app) {
   command->add_option("--out", o->out,
                       "a directory for tables, JSON and pictures; default: the table is printed and that is all");
   command->add_flag("--quick", o->quick, "short runs on small structures: to see that it works, not to quote");
+  command
+      ->add_option("--keys", o->keys, "size of the key space; default: 2^18, where values are large 2^15, with --quick 2^14")
+      ->check(CLI::PositiveNumber);
   command->add_option("--seed", o->sweep.seed, "of content and operations")->capture_default_str();
   command->add_option("--dir", o->dir, "where pools are created; default /dev/shm");
   command->add_option("--json", o->json, "write all figures to FILE; - is standard output");
