@@ -130,10 +130,17 @@ spread spread_of(std::vector<double> values) {
 }
 
 result<report> compare(const comparison& c) {
-  report out;
-  auto contenders = make_contenders(c, out.notes);
+  std::vector<std::string> notes;
+  auto contenders = make_contenders(c, notes);
   if (!contenders) return std::unexpected(std::move(contenders.error()));
-  auto entrants = set_up(std::move(*contenders), c);
+  auto out = compare(std::move(*contenders), c);
+  if (out) out->notes.insert(out->notes.begin(), notes.begin(), notes.end());
+  return out;
+}
+
+result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const comparison& c) {
+  report out;
+  auto entrants = set_up(std::move(contenders), c);
   if (!entrants) return std::unexpected(std::move(entrants.error()));
   hardware_runs hardware;
   unsigned completed = 0;

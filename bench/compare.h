@@ -56,6 +56,10 @@ struct report {
 // Errors: those of the contenders that were asked for by name; cancelled, when no run was completed.
 result<report> compare(const comparison& c);
 
+// The same of contenders that are made already, in their order; of `c` the runs, seconds, limits and calls are used, and
+// `what` where rows and limits speak of the task.
+result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const comparison& c);
+
 // An aligned table; ratios are to the row of system `baseline`, or the first system's when there is none of that name.
 std::string table_of(const report& r, const std::string& baseline);
 nlohmann::json json_of(const report& r);

@@ -117,6 +117,22 @@ TEST(compare, keeps_completed_runs_when_cancelled) {
   EXPECT_EQ(compare(c).error().code, errc::cancelled);
 }
 
+TEST(compare, runs_contenders_that_are_made_already_and_idle_ones_slower) {
+  comparison c = small("sps");
+  c.limits = false;
+  std::vector<std::unique_ptr<contender>> both;
+  for (const double idle_share : {0.0, 0.9}) {
+    task t = c.what;
+    t.idle_share = idle_share;
+    t.log_size_bytes = idle_share == 0 ? 65536 : 131072;  // so that their pools' files have different names
+    both.push_back(std::move(*make_stele(t, "redo")));
+  }
+  const auto r = compare(std::move(both), c);
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_THAT(systems_of(*r), testing::ElementsAre("redo", "redo"));
+  EXPECT_LT(r->rows[1].tx_per_s.median, 0.5 * r->rows[0].tx_per_s.median);
+}
+
 report of_two_rows() {
   report r;
   row a;

@@ -29,7 +29,10 @@ struct task {
   std::uint64_t seed = 1;     // of the operations
   std::string media = "adr";  // as in pool_options
   concurrency policy = concurrency::stm;
-  std::string dir = ".";  // where pools go
+  std::string dir = ".";           // where pools go
+  std::size_t log_size_bytes = 0;  // of each of Stele's logs; 0: by pool size
+  adaptive_options adaptive = {};  // of Stele's mechanism of that name
+  double idle_share = 0;           // of the time of each thread, which it sleeps; below 1
 };
 
 // Sums over a run; a rival that does not count leaves them out.
@@ -72,6 +75,9 @@ contender_result make_volatile(const task& t);
 contender_result make_hand_log(const task& t);
 contender_result make_rival(const task& t, std::string_view name);
 std::vector<std::string> rival_names();
+
+// How make_stele creates and opens its pools.
+pool_options stele_options(const task& t, const std::string& mechanism);
 
 // Keys and values of the workload's initial content, in bytes.
 std::uint64_t live_bytes_of(const task& t);

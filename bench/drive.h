@@ -1,7 +1,8 @@
 // Runs a contender's transactions on threads for a while and measures them.
 //
 // Throughput counts every transaction; latency is taken from each sixteenth, so that reading the clock (twice 20 ns) stays
-// within 2 % of the shortest transactions. Each thread has a generator of its own that lives on from run to run.
+// within 2 % of the shortest transactions. Each thread has a generator of its own that lives on from run to run. A task with
+// idle time has its threads work for a slice and sleep for what its share asks; latency is that of the work alone.
 #pragma once
 
 #include <bench/contender.h>
@@ -18,6 +19,32 @@ inline constexpr std::uint64_t sample_every = 16;
 // The generators of a task's threads, a function of its seed.
 std::vector<base::rng> make_generators(const task& t);
 
+// One thread's idle time: what it has slept stays the given share of the time since it began.
+class idling {
+ public:
+  using clock = std::chrono::steady_clock;
+  explicit idling(double share) : share_(share) {}
+
+  // Called between transactions, now and then.
+  void rest() {
+    if (share_ == 0) return;
+    const auto now = clock::now();
+    if (now - woke_ < slice) return;
+    const auto due = std::chrono::duration<double>(now - began_) * share_ - slept_;
+    if (due.count() > 0) std::this_thread::sleep_for(due / (1 - share_));
+    woke_ = clock::now();
+    slept_ += woke_ - now;  // more than was asked for: the next rest is shorter by that
+  }
+
+ private:
+  // Sleeping is exact to some 50 us, and what sleep takes out of the caches should not be what is measured.
+  static constexpr std::chrono::milliseconds slice{1};
+  const double share_;
+  const clock::time_point began_ = clock::now();
+  clock::time_point woke_ = began_;
+  std::chrono::duration<double> slept_{0};
+};
+
 struct thread_outcome {
   std::uint64_t transactions = 0;
   base::histogram latency_ns;
@@ -26,15 +53,17 @@ struct thread_outcome {
 
 // One thread's share of a run: `step(random)` is one transaction, until `stop`.
 template <class Step>
-thread_outcome repeat(Step& step, base::rng& random, const std::atomic<bool>& stop) {
+thread_outcome repeat(Step& step, base::rng& random, double idle_share, const std::atomic<bool>& stop) {
   using clock = std::chrono::steady_clock;
   thread_outcome out;
   base::rng local = random;
+  idling idle(idle_share);
   for (result<> done; !stop.load(std::memory_order_relaxed); ++out.transactions) {
     if (out.transactions % sample_every == 0) {
       const auto begin = clock::now();
       done = step(local);
       out.latency_ns.record(static_cast<std::uint64_t>((clock::now() - begin).count()));
+      idle.rest();
     } else {
       done = step(local);
     }
@@ -49,7 +78,7 @@ thread_outcome repeat(Step& step, base::rng& random, const std::atomic<bool>& st
 
 // `make_step(thread)` gives the step of each thread and is called in that thread. The first error of any thread is returned.
 template <class MakeStep>
-result<measurement> drive(std::vector<base::rng>& generators, double seconds, MakeStep&& make_step) {
+result<measurement> drive(std::vector<base::rng>& generators, double seconds, double idle_share, MakeStep&& make_step) {
   std::atomic<bool> stop{false};
   std::barrier ready(static_cast<std::ptrdiff_t>(generators.size()) + 1);
   std::vector<thread_outcome> outcomes(generators.size());
@@ -60,7 +89,7 @@ result<measurement> drive(std::vector<base::rng>& generators, double seconds, Ma
       threads.emplace_back([&, i] {
         auto step = make_step(i);
         ready.arrive_and_wait();
-        outcomes[i] = repeat(step, generators[i], stop);
+        outcomes[i] = repeat(step, generators[i], idle_share, stop);
       });
     }
     ready.arrive_and_wait();

@@ -233,7 +233,7 @@ class hand_log final : public contender {
 
   result<measurement> run(double seconds) override {
     const event_counts before = counted();
-    auto m = drive(generators_, seconds, [this](unsigned thread) {
+    auto m = drive(generators_, seconds, task_.idle_share, [this](unsigned thread) {
       return draw_and_apply(*draws_, task_.ops_per_tx,
                             [this, thread](std::span<const operation> ops) { return transact(thread, ops); });
     });

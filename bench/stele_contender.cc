@@ -1,5 +1,6 @@
 // Stele itself under comparison: a pool with one mechanism and the workload on it, as any program would use them.
 #include <bench/drive.h>
+#include <fmt/format.h>
 #include <tx/mechanism/catalog.h>
 
 #include <filesystem>
@@ -28,7 +29,7 @@ class stele_contender final : public contender {
   stele_contender(const task& t, std::string mechanism, std::unique_ptr<workloads::workload> w)
       : task_(t),
         mechanism_(std::move(mechanism)),
-        path_(pool_path(t, mechanism_)),
+        path_(pool_path(t, fmt::format("{}-{}", mechanism_, t.log_size_bytes))),
         workload_(std::move(w)),
         generators_(make_generators(t)) {}
 
@@ -43,13 +44,7 @@ class stele_contender final : public contender {
   std::string durability() const override { return detail::durability_of(workload_->core()); }
 
   result<> set_up() override {
-    pool_options o;
-    o.create_size = pool_size(task_);
-    o.layout = "comparison";
-    if (mechanism_ != default_name) o.mechanism = mechanism_;
-    o.media = task_.media;
-    o.policy = task_.policy;
-    auto handle = detail::pool_handle::open(path_, o, workload_->root_size());
+    auto handle = detail::pool_handle::open(path_, stele_options(task_, mechanism_), workload_->root_size());
     if (!handle) return std::unexpected(std::move(handle.error()));
     workload_->attach(std::move(*handle));
     attached_ = true;
@@ -58,7 +53,7 @@ class stele_contender final : public contender {
 
   result<measurement> run(double seconds) override {
     const pool_counters before = detail::counters_of(workload_->core());
-    auto m = drive(generators_, seconds, [this](unsigned) {
+    auto m = drive(generators_, seconds, task_.idle_share, [this](unsigned) {
       return draw_and_apply(*workload_, task_.ops_per_tx,
                             [this](std::span<const operation> ops) { return workload_->apply(ops); });
     });
@@ -86,6 +81,18 @@ class stele_contender final : public contender {
 };
 
 }  // namespace
+
+pool_options stele_options(const task& t, const std::string& mechanism) {
+  pool_options o;
+  o.create_size = pool_size(t);
+  o.layout = "comparison";
+  if (mechanism != default_name) o.mechanism = mechanism;
+  o.media = t.media;
+  o.policy = t.policy;
+  o.log_size = t.log_size_bytes;
+  o.adaptive = t.adaptive;
+  return o;
+}
 
 contender_result make_stele(const task& t, const std::string& mechanism) {
   if (mechanism != default_name)

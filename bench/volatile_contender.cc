@@ -20,7 +20,7 @@ class volatile_contender final : public contender {
     return {};
   }
   result<measurement> run(double seconds) override {
-    return drive(generators_, seconds, [this](unsigned) {
+    return drive(generators_, seconds, task_.idle_share, [this](unsigned) {
       return draw_and_apply(*run_, task_.ops_per_tx, [this](std::span<const operation> ops) -> result<> {
         run_->apply(ops);
         return {};

@@ -15,6 +15,7 @@ void add_bench(CLI::App& app);
 void add_compare(CLI::App& app);
 void add_crash(CLI::App& app);
 void add_demo(CLI::App& app);
+void add_figure(CLI::App& app);
 void add_pool(CLI::App& app);
 void add_tape(CLI::App& app);
 

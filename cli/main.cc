@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   stele::cli::add_crash(app);
   stele::cli::add_tape(app);
   stele::cli::add_bench(app);
+  stele::cli::add_figure(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& e) {

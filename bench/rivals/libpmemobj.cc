@@ -50,7 +50,7 @@ class pmemobj_contender final : public contender {
   }
 
   result<measurement> run(double seconds) override {
-    return drive(generators_, seconds, [this](unsigned) {
+    return drive(generators_, seconds, task_.idle_share, [this](unsigned) {
       return draw_and_apply(*draws_, task_.ops_per_tx, [this](std::span<const operation> ops) { return apply(ops); });
     });
   }

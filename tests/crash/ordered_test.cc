@@ -112,7 +112,7 @@ TEST(Ordered, sees_that_nothing_persists) {
 // fault.
 TEST(Ordered, sees_a_sync_that_does_nothing) {
   plan p = ordered_plan("redo-async", "sps", 1, 10);
-  p.mutant = base::mutant::async_no_log_fence;
+  p.mutant = base::mutant::bulk_no_log_fence;
   settings s;
   s.recovery_depth = 1;
   s.most_violations = 1000;
@@ -127,7 +127,7 @@ TEST(Ordered, sees_a_sync_that_does_nothing) {
 TEST(Ordered, what_no_sync_has_covered_may_be_lost) {
   for (const std::uint64_t sync_every : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000}}) {
     plan p = ordered_plan("redo-async", "sps", 1, sync_every);
-    p.mutant = base::mutant::async_no_log_fence;
+    p.mutant = base::mutant::bulk_no_log_fence;
     p.operations = 1;
     settings s;
     s.recovery_depth = 1;

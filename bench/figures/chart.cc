@@ -1,0 +1,128 @@
+// Charts as tables for people and as JSON for programs, and how one panel is made of another.
+#include <bench/figures/chart.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+namespace stele::bench {
+namespace {
+
+using cells = std::vector<std::string>;
+
+std::string number(double v) {
+  const double size = std::abs(v);
+  if (size >= 1e6) return fmt::format("{:.3f} M", v / 1e6);
+  if (size >= 1e5) return fmt::format("{:.1f} k", v / 1e3);
+  if (size >= 100) return fmt::format("{:.0f}", v);
+  if (size >= 10) return fmt::format("{:.1f}", v);
+  return fmt::format("{:.2f}", v);
+}
+
+// Lines of equally many cells, the first column aligned left and the others right.
+std::string aligned(const std::vector<cells>& lines) {
+  std::vector<std::size_t> widths(lines.front().size());
+  for (const cells& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string out;
+  for (const cells& line : lines) {
+    out += fmt::format("  {:<{}}", line[0], widths[0]);
+    for (std::size_t i = 1; i < line.size(); ++i) out += fmt::format("  {:>{}}", line[i], widths[i]);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string table_of(const panel& p) {
+  std::vector<cells> lines(1 + p.xs.size());
+  lines[0] = {p.x};
+  for (const series& s : p.lines) lines[0].push_back(s.stated ? s.label + " (stated)" : s.label);
+  for (std::size_t i = 0; i < p.xs.size(); ++i) {
+    lines[i + 1] = {p.xs[i]};
+    for (const series& s : p.lines) lines[i + 1].push_back(s.points[i] ? number(s.points[i]->median) : "-");
+  }
+  return fmt::format("\n{}: {}\n{}", p.name, p.y, aligned(lines));
+}
+
+std::string table_of(const std::vector<claim>& claims) {
+  std::vector<cells> lines = {{"what the text speaks of", "stated there", "measured here"}};
+  for (const claim& c : claims) lines.push_back({c.what, c.stated, summary_of(c)});
+  return "\nbeside the text\n" + aligned(lines);
+}
+
+nlohmann::json json_of(const panel& p) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const series& s : p.lines) {
+    nlohmann::json points = nlohmann::json::array();
+    for (std::size_t i = 0; i < p.xs.size(); ++i)
+      if (const auto& v = s.points[i])
+        points.push_back({{"x", p.xs[i]}, {"min", v->min}, {"median", v->median}, {"max", v->max}});
+    all.push_back({{"name", s.name}, {"label", s.label}, {"stated", s.stated}, {"points", std::move(points)}});
+  }
+  return {{"name", p.name}, {"x", p.x}, {"y", p.y}, {"xs", p.xs}, {"bars", p.bars}, {"series", std::move(all)}};
+}
+
+}  // namespace
+
+const series* panel::find(std::string_view series_name) const noexcept {
+  const auto found = std::ranges::find(lines, series_name, &series::name);
+  return found == lines.end() ? nullptr : &*found;
+}
+
+panel relative_to(const panel& p, const std::string& baseline, std::string name) {
+  panel out = p;
+  out.name = std::move(name);
+  out.y = fmt::format("{}, over that of {}", p.y, baseline);
+  const series* base = p.find(baseline);
+  for (series& s : out.lines)
+    for (std::size_t i = 0; i < s.points.size(); ++i) {
+      auto& v = s.points[i];
+      if (base == nullptr || !base->points[i]) v.reset();
+      if (!v) continue;
+      const double one = base->points[i]->median;
+      v = spread{v->min / one, v->median / one, v->max / one};
+    }
+  return out;
+}
+
+panel transposed(const panel& p, std::string x) {
+  panel out{p.name, std::move(x), p.y, {}, {}, false};
+  for (const series& s : p.lines) out.xs.push_back(s.label);
+  for (std::size_t i = 0; i < p.xs.size(); ++i) {
+    series& s = out.lines.emplace_back(series{p.xs[i], p.xs[i], false, {}});
+    for (const series& old : p.lines) s.points.push_back(old.points[i]);
+  }
+  return out;
+}
+
+std::string summary_of(const claim& c) {
+  if (c.measured.empty()) return "-";
+  const auto said = [&](double v) { return c.unit.empty() ? number(v) : fmt::format("{} {}", number(v), c.unit); };
+  if (c.measured.size() == 1) return said(c.measured.front());
+  const auto [least, most] = std::ranges::minmax(c.measured);
+  const double mean = std::reduce(c.measured.begin(), c.measured.end()) / static_cast<double>(c.measured.size());
+  return fmt::format("{} to {}, mean {}", said(least), said(most), said(mean));
+}
+
+std::string table_of(const chart& c) {
+  std::string out = fmt::format("{}\nafter {}\n{}\n", c.title, c.source, c.setting);
+  for (const panel& p : c.panels) out += table_of(p);
+  if (!c.claims.empty()) out += table_of(c.claims);
+  if (!c.notes.empty()) out += '\n';
+  for (const std::string& note : c.notes) out += fmt::format("note: {}\n", note);
+  return out;
+}
+
+nlohmann::json json_of(const chart& c) {
+  nlohmann::json panels = nlohmann::json::array(), claims = nlohmann::json::array();
+  for (const panel& p : c.panels) panels.push_back(json_of(p));
+  for (const claim& k : c.claims)
+    claims.push_back({{"what", k.what}, {"stated", k.stated}, {"unit", k.unit}, {"measured", k.measured}});
+  return {{"name", c.name},   {"title", c.title}, {"source", c.source}, {"setting", c.setting},
+          {"panels", panels}, {"claims", claims}, {"notes", c.notes},   {"complete", c.complete}};
+}
+
+}  // namespace stele::bench

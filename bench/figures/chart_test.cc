@@ -1,0 +1,89 @@
+// Charts: what is made of panels, what is said of claims, what is printed.
+#include <bench/figures/chart.h>
+#include <bench/figures/claims.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace stele::bench {
+namespace {
+
+using testing::DoubleNear;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::optional<spread> at(double median) {
+  return spread{median / 2, median, median * 2};
+}
+
+// With base at 100 and 200, blurred at 150 and missing, none at 300 and 300 transactions a second.
+chart small_chart() {
+  chart c;
+  c.name = "blurred-9";
+  c.title = "Figure 9: a title";
+  c.panels = {{"throughput", "workload", "transactions a second", {"sps", "hash"}, {}, true}};
+  c.panels[0].lines = {{"base", "base (BASE)", false, {at(100), at(200)}},
+                       {"blurred", "blurred (BPPM)", false, {at(150), std::nullopt}},
+                       {"none", "none (NP)", true, {at(300), at(300)}}};
+  return c;
+}
+
+TEST(panel, relative_to_a_series_leaves_out_what_was_not_measured) {
+  const panel p = relative_to(small_chart().panels[0], "base", "normalised");
+  EXPECT_EQ(p.name, "normalised");
+  EXPECT_EQ(p.find("blurred")->points[0]->median, 1.5);
+  EXPECT_EQ(p.find("blurred")->points[0]->min, 0.75);
+  EXPECT_FALSE(p.find("blurred")->points[1].has_value());
+  const panel none = relative_to(small_chart().panels[0], "nonesuch", "normalised");
+  EXPECT_FALSE(none.find("base")->points[0].has_value());
+}
+
+TEST(panel, transposed_swaps_axis_and_series) {
+  const panel p = transposed(small_chart().panels[0], "system");
+  EXPECT_THAT(p.xs, ElementsAre("base (BASE)", "blurred (BPPM)", "none (NP)"));
+  EXPECT_EQ(p.find("sps")->points[1]->median, 150);
+  EXPECT_FALSE(p.find("hash")->points[1].has_value());
+}
+
+TEST(claims, read_the_statements_of_their_figure_off_the_chart) {
+  const auto claims = claims_of(small_chart(), "9");
+  ASSERT_EQ(claims.size(), 6u);
+  EXPECT_EQ(claims[0].stated, "62.1 %");
+  EXPECT_THAT(claims[0].measured, ElementsAre(DoubleNear(66.67, 0.01), DoubleNear(33.33, 0.01)));  // base below none
+  EXPECT_THAT(claims[1].measured, ElementsAre(DoubleNear(50, 1e-9)));                              // blurred over base
+  EXPECT_THAT(claims[2].measured, ElementsAre());                                                  // xil is not there
+  EXPECT_THAT(claims[5].measured, ElementsAre(DoubleNear(25, 1e-9)));                              // of the gap to none
+}
+
+TEST(claims, are_summed_up_in_words) {
+  EXPECT_EQ(summary_of({"", "", "%", {}}), "-");
+  EXPECT_EQ(summary_of({"", "", "us", {3.2}}), "3.20 us");
+  EXPECT_EQ(summary_of({"", "", "%", {20, 10, 60}}), "10.0 % to 60.0 %, mean 30.0 %");
+}
+
+TEST(chart, table_keeps_stated_numbers_apart) {
+  chart c = small_chart();
+  c.claims = claims_of(c, "9");
+  c.notes = {"one of them"};
+  const std::string table = table_of(c);
+  EXPECT_THAT(table, HasSubstr("none (NP) (stated)"));
+  EXPECT_THAT(table, HasSubstr("stated there"));
+  EXPECT_THAT(table, HasSubstr("measured here"));
+  EXPECT_THAT(table, HasSubstr("note: one of them"));
+}
+
+TEST(chart, json_has_every_measured_point_and_no_other) {
+  const nlohmann::json j = json_of(small_chart());
+  EXPECT_EQ(j["name"], "blurred-9");
+  EXPECT_EQ(j["complete"], true);
+  const auto& series = j["panels"][0]["series"];
+  EXPECT_EQ(series[0]["points"].size(), 2u);
+  EXPECT_EQ(series[1]["points"].size(), 1u);
+  EXPECT_EQ(series[1]["points"][0]["x"], "sps");
+  EXPECT_EQ(series[1]["points"][0]["median"], 150);
+  EXPECT_EQ(series[2]["stated"], true);
+}
+
+}  // namespace
+}  // namespace stele::bench

@@ -1,0 +1,14 @@
+// What a chart of the blurred-persistence evaluation says to each statement of the text about its figure.
+#pragma once
+
+#include <bench/figures/chart.h>
+
+#include <string_view>
+#include <vector>
+
+namespace stele::bench {
+
+// A claim for each statement about `figure`, in their order; those whose series or places the chart lacks stay unmeasured.
+std::vector<claim> claims_of(const chart& c, std::string_view figure);
+
+}  // namespace stele::bench

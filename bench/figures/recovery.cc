@@ -1,0 +1,207 @@
+// Figure 14: what recovery of a nearly full log takes, by the log's size.
+//
+// A process commits small transactions of the hash workload until the log has been cut twice, which tells how many fit,
+// commits nine tenths of that again and is killed. On its pool the step of opening that is recovery is timed by itself; on
+// copies of it, that step without the latency added, and opening as a whole, beside the opening of an empty pool.
+#include <bench/figures/blurred_parts.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <tx/inspect.h>
+#include <tx/open.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+
+namespace stele::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr const char* mechanism = "blurred";
+constexpr std::array<double, 5> log_sizes_mb = {0.1, 0.25, 0.5, 1, 2};
+
+struct recovery_times {
+  double recovery_us = 0, undelayed_us = 0, killed_us = 0, empty_us = 0, log_bytes = 0;
+};
+
+double us_since(clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(clock::now() - begin).count();
+}
+
+task recovery_task(const sweep_options& o, double log_mb) {
+  task t;
+  t.workload = "hash";
+  t.media = "delayed:150";
+  t.dir = o.dir;
+  t.seed = t.parameters.seed = o.seed;
+  t.parameters.keys = std::size_t{1} << 12;
+  t.log_size_bytes = static_cast<std::size_t>(log_mb * (1 << 20));
+  return t;
+}
+
+// No thread but the opener's: what is in the log stays there.
+pool_options options_for(const task& t) {
+  pool_options o = stele_options(t, mechanism);
+  o.log_count = 2;
+  o.background = false;
+  return o;
+}
+
+// Commits until the log is cut; how many it took.
+result<std::uint64_t> commits_to_cut(workloads::workload& w, base::rng& random, std::size_t log_bytes) {
+  const std::uint64_t before = detail::counters_of(w.core()).truncations, most = log_bytes / 16 + 1000;
+  for (std::uint64_t n = 1; n <= most; ++n) {
+    const auto op = w.draw(random);
+    if (auto done = w.apply({&op, 1}); !done) return std::unexpected(std::move(done.error()));
+    if (detail::counters_of(w.core()).truncations != before) return n;
+  }
+  return std::unexpected(error{errc::unsupported, fmt::format("{} commits do not fill a log of {} bytes with mechanism {}",
+                                                              most, log_bytes, mechanism)});
+}
+
+result<> fill_log(workloads::workload& w, const task& t) {
+  base::rng random(base::mix(t.seed));
+  if (auto settled = commits_to_cut(w, random, t.log_size_bytes); !settled)
+    return std::unexpected(std::move(settled.error()));
+  const auto fits = commits_to_cut(w, random, t.log_size_bytes);
+  if (!fits) return std::unexpected(fits.error());
+  for (std::uint64_t n = 0; n < *fits * 9 / 10; ++n) {
+    const auto op = w.draw(random);
+    if (auto done = w.apply({&op, 1}); !done) return done;
+  }
+  return {};
+}
+
+// Makes the pool at `path` and fills its log. On success the pool is open still and must be left so.
+result<> leave_full_log(workloads::workload& w, const task& t, const std::string& path) {
+  auto handle = detail::pool_handle::open(path, options_for(t), w.root_size());
+  if (!handle) return std::unexpected(std::move(handle.error()));
+  w.attach(std::move(*handle));
+  if (auto filled = w.set_up(); !filled) return filled;
+  return fill_log(w, t);
+}
+
+// In a process of its own, which dies of SIGKILL; what went wrong before comes back as a sentence.
+result<> killed_with_full_log(workloads::workload& w, const task& t, const std::string& path) {
+  int ends[2];
+  if (::pipe(ends) != 0) return std::unexpected(error{errc::io, "cannot make a pipe"});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto filled = leave_full_log(w, t, path);
+    const std::string said = filled ? "" : filled.error().message;
+    [[maybe_unused]] const auto written = ::write(ends[1], said.data(), said.size());
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::close(ends[1]);
+  std::string said(4096, '\0');
+  const auto length = ::read(ends[0], said.data(), said.size());
+  ::close(ends[0]);
+  if (child > 0) ::waitpid(child, nullptr, 0);
+  if (child > 0 && length == 0) return {};
+  said.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return std::unexpected(error{errc::io, child < 0 ? "cannot start the process that is to be killed" : said});
+}
+
+result<double> recovery_us(const std::string& path, const std::string& medium) {
+  const auto how = detail::find_mechanism(mechanism);
+  if (!how) return std::unexpected(how.error());
+  const auto media = detail::parse_media(medium);
+  if (!media) return std::unexpected(media.error());
+  auto file = storage::pool_file::open(path, (*how)->map);
+  if (!file) return std::unexpected(std::move(file.error()));
+  detail::pool_state state(std::move(*file));
+  const auto begin = clock::now();
+  if (auto done = detail::recover_if_open(state, *media); !done) return std::unexpected(std::move(done.error()));
+  return us_since(begin);
+}
+
+result<double> opening_us(const std::string& path, const task& t, std::size_t root_size) {
+  const auto begin = clock::now();
+  const auto handle = detail::pool_handle::open(path, options_for(t), root_size);
+  if (!handle) return std::unexpected(handle.error());
+  return us_since(begin);
+}
+
+result<double> bytes_in_logs(const std::string& path) {
+  const auto report = detail::check_pool(path);
+  if (!report) return std::unexpected(report.error());
+  double bytes = 0;
+  for (const auto& log : report->logs) bytes += static_cast<double>(log.bytes);
+  return bytes;
+}
+
+result<> copy_pool(const std::string& from, const std::string& to) {
+  std::error_code problem;
+  if (std::filesystem::copy_file(from, to, problem)) return {};
+  return std::unexpected(error{errc::io, fmt::format("cannot copy {} to {}: {}", from, to, problem.message())});
+}
+
+result<recovery_times> measure_once(const task& t) {
+  const scratch_file pool(pool_path(t, "recovery")), copy(pool.path + ".copy"), second(pool.path + ".second"),
+      empty(pool.path + ".empty");
+  auto w = workloads::make_workload(t.workload, t.parameters);
+  if (!w) return std::unexpected(std::move(w.error()));
+  const std::size_t root_size = (*w)->root_size();
+  if (auto killed = killed_with_full_log(**w, t, pool.path); !killed) return std::unexpected(std::move(killed.error()));
+  for (const scratch_file* to : {&copy, &second})
+    if (auto copied = copy_pool(pool.path, to->path); !copied) return std::unexpected(std::move(copied.error()));
+  if (auto made = opening_us(empty.path, t, root_size); !made) return std::unexpected(made.error());
+  const auto bytes = bytes_in_logs(pool.path);
+  const auto recovery = recovery_us(pool.path, t.media), undelayed = recovery_us(second.path, "adr");
+  const auto killed = opening_us(copy.path, t, root_size), opened = opening_us(empty.path, t, root_size);
+  for (const auto* one : {&bytes, &recovery, &undelayed, &killed, &opened})
+    if (!*one) return std::unexpected(one->error());
+  return recovery_times{*recovery, *undelayed, *killed, *opened, *bytes};
+}
+
+using column = double recovery_times::*;
+struct named_column {
+  const char *name, *label;
+  column value;
+};
+constexpr named_column times[] = {{"recovery", "recovery", &recovery_times::recovery_us},
+                                  {"undelayed", "recovery, adr", &recovery_times::undelayed_us},
+                                  {"killed", "opening after the kill", &recovery_times::killed_us},
+                                  {"empty", "opening an empty pool", &recovery_times::empty_us}};
+constexpr named_column bytes[] = {{"log", "bytes of records", &recovery_times::log_bytes}};
+
+panel panel_of(const char* name, const char* y, std::span<const named_column> columns,
+               const std::vector<std::vector<recovery_times>>& measured) {
+  panel p{name, "log size, MiB", y, {}, {}, false};
+  for (const double mb : log_sizes_mb) p.xs.push_back(fmt::format("{:g}", mb));
+  for (const named_column& c : columns) {
+    series& s = p.lines.emplace_back(series{c.name, c.label, false, {}});
+    for (const auto& runs : measured) {
+      std::vector<double> values;
+      for (const recovery_times& r : runs) values.push_back(r.*c.value);
+      s.points.push_back(values.empty() ? std::nullopt : std::optional(spread_of(values)));
+    }
+  }
+  return p;
+}
+
+}  // namespace
+
+result<> measure_recovery(const sweep_options& o, chart& into) {
+  std::vector<std::vector<recovery_times>> measured(log_sizes_mb.size());
+  for (unsigned run = 0; run < o.runs && into.complete; ++run)
+    for (std::size_t i = 0; i < log_sizes_mb.size() && into.complete; ++i) {
+      if (o.cancelled()) {
+        into.complete = false;
+        continue;
+      }
+      o.progress(fmt::format("log size {:g} MiB, run {} of {}", log_sizes_mb[i], run + 1, o.runs));
+      const auto once = measure_once(recovery_task(o, log_sizes_mb[i]));
+      if (!once) return std::unexpected(once.error());
+      measured[i].push_back(*once);
+    }
+  into.panels.push_back(panel_of("recovery", "microseconds", times, measured));
+  into.panels.push_back(panel_of("log", "bytes that recovery reads", bytes, measured));
+  into.notes.emplace_back(
+      "one process committed without background work, its log nine tenths full, and was killed; medium delayed:150");
+  return {};
+}
+
+}  // namespace stele::bench

@@ -1,0 +1,89 @@
+// Runs sweeps: one comparison a place.
+#include <bench/figures/sweep.h>
+#include <fmt/format.h>
+
+namespace stele::bench {
+namespace {
+
+spread scaled(const spread& s, double by) {
+  return {s.min * by, s.median * by, s.max * by};
+}
+
+std::vector<panel> empty_panels(const sweep& s) {
+  std::vector<panel> panels;
+  for (const measure& m : s.measures) {
+    panel& p = panels.emplace_back(panel{m.panel, s.x, m.y, s.xs, {}, s.bars});
+    for (const entry& e : s.entries)
+      p.lines.push_back({e.name, e.label, false, std::vector<std::optional<spread>>(s.xs.size())});
+  }
+  return panels;
+}
+
+result<report> compare_at(const sweep& s, const task& at, const std::string& where, const sweep_options& o) {
+  std::vector<std::unique_ptr<contender>> contenders;
+  for (const entry& e : s.entries) {
+    task t = at;
+    t.log_size_bytes = e.log_size_bytes;
+    auto made = make_stele(t, e.mechanism);
+    if (!made) return std::unexpected(std::move(made.error()));
+    contenders.push_back(std::move(*made));
+  }
+  comparison c;
+  c.what = at;
+  c.limits = false;
+  c.runs = o.runs;
+  c.seconds = o.seconds;
+  c.progress = [&](const std::string& what) { o.progress(fmt::format("{}, {}", where, what)); };
+  c.cancelled = o.cancelled;
+  return compare(std::move(contenders), c);
+}
+
+}  // namespace
+
+void make_quick(sweep_options& o) {
+  o.runs = 3;
+  o.seconds = 0.05;
+  o.short_warm_up = 1000;
+  o.keys = o.large_keys = std::size_t{1} << 14;
+}
+
+measure transactions_per_s(std::string panel) {
+  return {std::move(panel), "transactions a second", [](const row& r, const task&) { return r.tx_per_s; }};
+}
+
+measure operations_per_s(std::string panel) {
+  return {std::move(panel), "operations a second",
+          [](const row& r, const task& t) { return scaled(r.tx_per_s, static_cast<double>(t.ops_per_tx)); }};
+}
+
+measure value_bytes_per_s(std::string panel) {
+  return {std::move(panel), "bytes of values a second",
+          [](const row& r, const task& t) { return scaled(r.tx_per_s, static_cast<double>(t.parameters.value_size)); }};
+}
+
+measure aborted_percent(std::string panel) {
+  return {std::move(panel), "% of attempts that abort", [](const row& r, const task&) {
+            const double aborts = r.aborts_per_tx.value_or(0), share = 100 * aborts / (1 + aborts);
+            return spread{share, share, share};
+          }};
+}
+
+result<> run(const sweep& s, const sweep_options& o, chart& into) {
+  std::vector<panel> panels = empty_panels(s);
+  for (std::size_t i = 0; i < s.xs.size() && into.complete; ++i) {
+    task t = s.what;
+    t.dir = o.dir;
+    t.seed = t.parameters.seed = o.seed;
+    s.set(t, i);
+    const auto r = o.cancelled() ? std::unexpected(error{errc::cancelled, "interrupted"})
+                                 : compare_at(s, t, fmt::format("{} {}", s.x, s.xs[i]), o);
+    if (!r && r.error().code != errc::cancelled) return std::unexpected(r.error());
+    into.complete = r && r->notes.empty();  // a note: interrupted between runs
+    for (std::size_t m = 0; r && m < panels.size(); ++m)
+      for (std::size_t e = 0; e < s.entries.size(); ++e) panels[m].lines[e].points[i] = s.measures[m].of(r->rows[e], t);
+  }
+  into.panels.insert(into.panels.end(), panels.begin(), panels.end());
+  return {};
+}
+
+}  // namespace stele::bench

@@ -1,0 +1,58 @@
+// A sweep: at each place of an axis the same entries run side by side, and each measure of their rows fills a panel.
+//
+// The entries of one place take turns within one comparison, so a place's numbers may be compared with each other; those of
+// different places were measured one after the other.
+#pragma once
+
+#include <bench/figures/chart.h>
+
+#include <functional>
+
+namespace stele::bench {
+
+struct sweep_options {
+  std::string dir = ".";
+  std::uint64_t seed = 1;
+  unsigned runs = 5;
+  double seconds = 0.5;                           // of each entry in each run
+  std::size_t keys = std::size_t{1} << 18;        // of each structure
+  std::size_t large_keys = std::size_t{1} << 15;  // where values may be large
+  std::size_t warm_up_transactions = 10'000;      // table II: of each mode of the adaptive mechanism
+  std::size_t short_warm_up = 10'000;             // figure 17: the same, to be over when it is measured
+  std::function<void(const std::string&)> progress = [](const std::string&) {};
+  std::function<bool()> cancelled = [] { return false; };
+};
+
+// Short runs on small structures: to see that everything works, not to quote.
+void make_quick(sweep_options& o);
+
+struct entry {
+  std::string name, label, mechanism;
+  std::size_t log_size_bytes = std::size_t{1} << 20;
+};
+
+struct measure {
+  std::string panel, y;
+  std::function<spread(const row& r, const task& t)> of;
+};
+
+struct sweep {
+  task what;  // at each place, before `set`
+  std::string x;
+  std::vector<std::string> xs;
+  std::function<void(task& t, std::size_t place)> set;
+  std::vector<entry> entries;
+  std::vector<measure> measures;
+  bool bars = false;
+};
+
+measure transactions_per_s(std::string panel);
+measure operations_per_s(std::string panel);
+measure value_bytes_per_s(std::string panel);
+measure aborted_percent(std::string panel);  // of the attempts
+
+// Adds the sweep's panels to the chart. When interrupted, the chart is marked incomplete and holds what was measured.
+// Errors: those of the contenders.
+result<> run(const sweep& s, const sweep_options& o, chart& into);
+
+}  // namespace stele::bench

@@ -1,0 +1,127 @@
+// stele figure blurred: the figures of a published evaluation measured here, as tables, JSON and pictures.
+#include <bench/figures/blurred.h>
+#include <cli/command.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace stele::cli {
+namespace {
+
+struct options {
+  bench::sweep_options sweep;
+  std::string figure, out, dir, json;
+  std::size_t keys = 0;
+  bool quick = false;
+};
+
+std::vector<std::string> wanted_figures(const std::string& named) {
+  if (named == "all") return bench::blurred_figures();
+  return {named == "table2" || named == "ii" ? "II" : named};
+}
+
+std::string check_figure(const std::string& named) {
+  const auto names = bench::blurred_figures();
+  if (named == "all" || std::ranges::find(names, wanted_figures(named).front()) != names.end()) return {};
+  return fmt::format("there is no figure '{}'; choose one of {}, all", named, fmt::join(names, ", "));
+}
+
+// tools/plot says itself why there is no picture.
+void draw(const std::string& json_file, const std::string& picture) {
+  std::string program = STELE_PLOT, from = json_file, to = picture;
+  char* const arguments[] = {program.data(), from.data(), to.data(), nullptr};
+  pid_t child = 0;
+  int status = 0;
+  if (posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environ) != 0 ||
+      ::waitpid(child, &status, 0) != child)
+    return fmt::print(stderr, "no picture {}: cannot run {}; the table and the JSON file are complete\n", picture, program);
+}
+
+void write_text(const std::string& file, const std::string& text) {
+  std::ofstream out(file);
+  out << text << std::flush;
+  if (!out) fail(fmt::format("cannot write {}", file));
+}
+
+void write_files(const options& o, const bench::chart& c) {
+  if (o.out.empty()) return;
+  const std::string stem = (std::filesystem::path(o.out) / c.name).string();
+  write_text(stem + ".txt", bench::table_of(c));
+  write_json(stem + ".json", bench::json_of(c));
+  draw(stem + ".json", stem + ".png");
+}
+
+// On a terminal one line that changes; elsewhere one line a figure.
+std::function<void(const std::string&)> progress_of(const std::string& figure) {
+  if (isatty(STDERR_FILENO) == 0) {
+    fmt::print(stderr, "figure {} ...\n", figure);
+    return [](const std::string&) {};
+  }
+  return [figure](const std::string& what) { fmt::print(stderr, "\r\033[Kfigure {}: {}", figure, what); };
+}
+
+// False when it could not be measured; that has been said then.
+bool redraw(const options& o, const std::string& figure, nlohmann::json& all) {
+  bench::sweep_options sweep = o.sweep;
+  sweep.progress = progress_of(figure);
+  const auto c = bench::measure_blurred(figure, sweep);
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  if (!c) return fmt::print(stderr, "stele: figure {}: {}\n", figure, c.error().message), false;
+  fmt::print(o.json == "-" ? stderr : stdout, "{}\n", bench::table_of(*c));
+  std::fflush(stdout);
+  write_files(o, *c);
+  all.push_back(bench::json_of(*c));
+  return true;
+}
+
+void check(options& o) {
+  if (o.quick) bench::make_quick(o.sweep);
+  if (o.keys != 0) o.sweep.keys = o.sweep.large_keys = o.keys;
+  o.sweep.dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+  if (!std::filesystem::is_directory(o.sweep.dir)) fail(fmt::format("--dir {} is not a directory", o.sweep.dir));
+  std::error_code problem;
+  if (!o.out.empty()) std::filesystem::create_directories(o.out, problem);
+  if (problem) fail(fmt::format("--out {}: {}", o.out, problem.message()));
+}
+
+void run(options& o) {
+  check(o);
+  o.sweep.cancelled = interrupted;
+  nlohmann::json all = nlohmann::json::array();
+  bool measured = true;
+  for (const std::string& figure : wanted_figures(o.figure))
+    if (!interrupted()) measured = redraw(o, figure, all) && measured;
+  if (!o.json.empty()) write_json(o.json, {{"figures", all}});
+  if (interrupted()) throw CLI::RuntimeError(130);
+  if (!measured) throw CLI::RuntimeError(1);
+}
+
+}  // namespace
+
+void add_figure(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  CLI::App* group = app.add_subcommand("figure", "the figures of published evaluations, measured here");
+  group->require_subcommand(1);
+  CLI::App* command = group->add_subcommand("blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5");
+  command->add_option("--figure", o->figure, "9 to 17, II (also table2), or all")->required()->check(check_figure);
+  command->add_option("--out", o->out,
+                      "a directory for tables, JSON and pictures; default: the table is printed and that is all");
+  command->add_flag("--quick", o->quick, "short runs on small structures: to see that it works, not to quote");
+  command
+      ->add_option("--keys", o->keys, "size of the key space; default: 2^18, where values are large 2^15, with --quick 2^14")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", o->sweep.seed, "of content and operations")->capture_default_str();
+  command->add_option("--dir", o->dir, "where pools are created; default /dev/shm");
+  command->add_option("--json", o->json, "write all figures to FILE; - is standard output");
+  command->callback([o] { run(*o); });
+}
+
+}  // namespace stele::cli
