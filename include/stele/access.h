@@ -44,6 +44,7 @@ inline std::uint64_t filter_bit(std::uintptr_t address) noexcept {
 // Slow paths; may throw stele::failure, or restart the transaction by an exception of their own. load_word's address is 8-aligned.
 std::uint64_t load_word(std::uintptr_t address);
 void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size);  // within one word; the low `size` bytes of bits
+void store_whole_word(std::uintptr_t address, std::uint64_t bits);
 void load_range(const void* from, void* to, std::size_t size);
 void store_range(void* to, const void* from, std::size_t size);
 void fill_zero(void* to, std::size_t size);
@@ -83,7 +84,10 @@ inline void store(T* to, T value) {
     }
     std::uint64_t word = 0;
     std::memcpy(&word, &value, sizeof(T));
-    store_word(address, word, sizeof(T));
+    if constexpr (sizeof(T) == 8)
+      store_whole_word(address, word);
+    else
+      store_word(address, word, sizeof(T));
   } else {
     store_range(to, &value, sizeof(T));
   }

@@ -80,6 +80,13 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
                                   static_cast<std::uint8_t>(((1u << size) - 1) << shift));
 }
 
+void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
+  const access& a = this_access;
+  if (address - a.home < a.size) [[likely]]  // a pool's size is a multiple of 8
+    return a.running->store_word(address - a.home, bits);
+  store_word(address, bits, 8);
+}
+
 void more_kept() { this_access.running->more_kept(); }
 
 void load_range(const void* from, void* to, std::size_t size) {

@@ -51,13 +51,17 @@ struct pool_state {
   std::vector<announcement> committing;
 
   // Ordered commits, where a mechanism defers them: for each log a lower bound of those not yet stored home, or no_commit;
-  // how many logs have such; the TxID of the newest; whether there has been one in this session (then commits draw
-  // their TxIDs one at a time, under the mutex, so that each names the one before it).
+  // how many logs have such; whether there are any about (then all commits draw their TxIDs one at a time, under the
+  // mutex, so that each knows the ordered one before it).
   std::vector<announcement> pending;
   std::atomic<unsigned> unsettled{0};
   std::atomic<bool> orders{false};
   std::mutex drawing;
-  std::uint64_t last_ordered = 0;  // under drawing
+  std::uint64_t last_ordered = 0;          // under drawing: TxID
+  std::atomic<unsigned> ordered_running{0};  // ordered commits with a TxID that have not returned; raised under drawing
+
+  // Waits for the running commits with TxIDs up to this one, except a log's own.
+  void await_drawn(std::uint64_t txid, unsigned except) const noexcept;
 
   explicit pool_state(storage::pool_file f) : file(std::move(f)), heap(file), committing(file.header().log_count), pending(file.header().log_count) {}
 

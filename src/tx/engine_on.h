@@ -97,6 +97,7 @@ class engine_on : public engine {
     std::deque<spill> spills;                              // chunks that records in the ring point to
     std::deque<hole> holes;                                // lines of aborted transactions, which nobody has flushed
     std::uint64_t spill_count = 0;
+    bool spilled = false;                                  // the record that is being committed is
 
    private:
     const storage::pool_file& file_;
@@ -149,14 +150,18 @@ class engine_on : public engine {
   // Stores the bytes of a written line that count.
   static void store_home(Media& media, const storage::pool_file& file, const written_line& line) {
     std::byte* const home = file.at(line.offset);
-    const unsigned whole = whole_words(line.mask);
-    if (whole == 0xFF) return media.store(home, line.words.data(), line_size);
-    for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
-      const auto w = static_cast<unsigned>(std::countr_zero(left));
-      if ((whole >> w & 1) != 0) [[likely]]
+    unsigned left = 0;
+    if (only_whole_words(line.mask, left)) [[likely]] {
+      if (left == 0xFF) return media.store(home, line.words.data(), line_size);
+      for (; left != 0; left &= left - 1) {
+        const auto w = static_cast<unsigned>(std::countr_zero(left));
         media.store(home + 8 * w, &line.words[w], 8);
-      else
-        store_word_home(media, home + 8 * w, line.words[w], line.word_mask(w));
+      }
+      return;
+    }
+    for (left = stored_words(line.mask); left != 0; left &= left - 1) {
+      const auto w = static_cast<unsigned>(std::countr_zero(left));
+      store_word_home(media, home + 8 * w, line.words[w], line.word_mask(w));
     }
   }
   static void store_word_home(Media& media, std::byte* to, std::uint64_t word, std::uint8_t mask) {
@@ -250,6 +255,7 @@ class engine_on : public engine {
       const std::lock_guard hold(l.spills_mutex);
       l.spills.push_back({l.log.tail(), l.reserved_spill, l.reserved_bytes});
     }
+    l.spilled = true;
     l.reserved_spill = l.reserved_bytes = 0;
     return where;
   }

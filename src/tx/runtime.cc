@@ -201,16 +201,20 @@ void runtime::forget(visitor& v) noexcept {
   log_left_.notify_one();
 }
 
+void pool_state::await_drawn(std::uint64_t txid, unsigned except) const noexcept {
+  for (std::size_t i = 0; i < committing.size(); ++i) {
+    if (i == except) continue;
+    const std::uint64_t announced = committing[i].value.load(std::memory_order_seq_cst);
+    if (announced >= txid) continue;  // no_commit, or a later one
+    while (committing[i].value.load(std::memory_order_acquire) == announced) media::cpu::relax();
+  }
+}
+
 // A commit that announced itself before it could see the flag may have drawn its TxID without asking: it is waited for.
 void runtime::first_order(unsigned log) {
   state_->orders.store(true, std::memory_order_seq_cst);
   heavy_fence();
-  for (std::size_t i = 0; i < state_->committing.size(); ++i) {
-    if (i == log) continue;
-    const auto& other = state_->committing[i].value;
-    const std::uint64_t announced = other.load(std::memory_order_acquire);
-    while (announced != pool_state::no_commit && other.load(std::memory_order_acquire) == announced) media::cpu::relax();
-  }
+  state_->await_drawn(pool_state::no_commit, log);
 }
 
 void runtime::see_ordered(const visitor& v, bool writes) {

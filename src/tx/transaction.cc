@@ -186,13 +186,14 @@ void transaction::deallocate(std::uint64_t offset) {
 // Draws the TxID, and with stm checks that everything read is still current. False: start over.
 bool transaction::draw_txid(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
-  auto& announced = state.committing[log_].value;
-  announced.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // first_order() pays for both
-  if (state.orders.load(std::memory_order_relaxed) && !drawing_) [[unlikely]]
-    return draw_in_order(txid);
-  if (defers() && !drawing_) [[unlikely]]
-    return draw_in_order(txid);
+  state.committing[log_].value.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // runtime::first_order pays for both
+  in_order_ = ordered_ || state.orders.load(std::memory_order_relaxed);
+  return in_order_ ? draw_in_order(txid) : draw_announced(txid);
+}
+
+bool transaction::draw_announced(std::uint64_t& txid) {
+  pool_state& state = runtime_.state();
   if (!stm_) {
     txid = state.clock.load(std::memory_order_relaxed) + 1;
     state.clock.store(txid, std::memory_order_release);
@@ -200,21 +201,24 @@ bool transaction::draw_txid(std::uint64_t& txid) {
   }
   txid = state.clock.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (txid == snapshot_ + 1 || reads_valid()) return true;
-  announced.store(pool_state::no_commit, std::memory_order_release);
+  state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   return false;
 }
 
 // The same one transaction at a time, so that each knows the ordered commit before it.
 bool transaction::draw_in_order(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
-  if (!state.orders.load(std::memory_order_relaxed)) runtime_.first_order(log_);
+  state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);  // nobody waits for who waits for the mutex
   const std::lock_guard hold(state.drawing);
+  if (ordered_ && !state.orders.load(std::memory_order_relaxed)) runtime_.first_order(log_);
+  state.committing[log_].value.store(state.clock.load(std::memory_order_acquire), std::memory_order_seq_cst);
   ordered_before_ = state.last_ordered;
-  drawing_ = true;
-  const bool drawn = draw_txid(txid);
-  drawing_ = false;
-  if (drawn && defers()) state.last_ordered = txid;
-  return drawn;
+  if (!draw_announced(txid)) return false;
+  if (ordered_) {
+    state.last_ordered = txid;
+    state.ordered_running.fetch_add(1, std::memory_order_relaxed);
+  }
+  return true;
 }
 
 // The values become the overlay's, the locks stay: nobody else sees this commit before it is home.
@@ -278,6 +282,8 @@ result<attempt> transaction::commit() {
   std::uint64_t txid = 0;
   if (!draw_txid(txid)) return attempt::retry;
   const bool kept = runtime_.mechanism().commit(*this, txid);
+  if (ordered_) [[unlikely]]
+    runtime_.state().ordered_running.fetch_sub(1, std::memory_order_release);
   heap().commit(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
   runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);

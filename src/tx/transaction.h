@@ -60,9 +60,12 @@ class transaction final : public storage::heap::writer {
   void end_settling() noexcept;
   bool has_pending() const noexcept { return holds_pending_.load(std::memory_order_acquire); }  // any thread's to ask
   void retire() noexcept;
-  std::uint64_t ordered_before() const noexcept { return ordered_before_; }  // TxID of the ordered commit before this one
+  // Its TxID was drawn in order: while there were ordered commits. Then, that of the ordered commit before it.
+  bool in_order() const noexcept { return in_order_; }
+  std::uint64_t ordered_before() const noexcept { return ordered_before_; }
 
   std::uint64_t load_word(std::uint64_t offset);
+  void store_word(std::uint64_t offset, std::uint64_t bits);
   void store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);  // within one word
   // Within one line.
   void load_part(std::uint64_t offset, std::byte* to, std::size_t size);
@@ -104,6 +107,7 @@ class transaction final : public storage::heap::writer {
   [[noreturn]] void conflict();
   written_line& line_for_store(std::uint64_t line);
   bool draw_txid(std::uint64_t& txid);
+  bool draw_announced(std::uint64_t& txid);
   bool draw_in_order(std::uint64_t& txid);
   std::uint64_t over_home(std::uint64_t offset, std::uint64_t home) noexcept;
   std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) const noexcept;
@@ -139,8 +143,7 @@ class transaction final : public storage::heap::writer {
   write_set pending_;
   std::vector<read_entry> pending_locks_;
   storage::heap::changes pending_changes_;
-  bool defers() const noexcept { return ordered_; }
-  bool drawing_ = false;
+  bool in_order_ = false;
   std::uint64_t pending_filter_ = 0, pending_txid_ = 0, ordered_before_ = 0;
   std::atomic<bool> settled_{false}, holds_pending_{false};
 

@@ -130,6 +130,16 @@ inline written_line& transaction::line_for_store(std::uint64_t line) {
   return writes_.add(line);
 }
 
+inline void transaction::store_word(std::uint64_t offset, std::uint64_t bits) {
+  if (!to_write_set_) [[unlikely]]
+    return store_otherwise(offset, bits, 0xFF);
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
+  written_line& line = line_for_store(line_offset);
+  const std::uint64_t in_line = offset - line_offset;
+  line.words[in_line / 8] = bits;
+  line.mask |= std::uint64_t{0xFF} << in_line;
+}
+
 inline void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
   if (!to_write_set_) [[unlikely]]
     return store_otherwise(offset, bits, mask);

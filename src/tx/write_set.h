@@ -10,6 +10,8 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -42,31 +44,30 @@ constexpr std::uint64_t byte_range(std::size_t first, std::size_t size) noexcept
 
 class write_set {
  public:
-  write_set() { slots_.resize(64); }
-
-  bool empty() const noexcept { return lines_.empty(); }
-  std::span<const written_line> lines() const noexcept { return lines_; }
-  written_line& last() noexcept { return lines_.back(); }
+  bool empty() const noexcept { return count_ == 0; }
+  std::span<const written_line> lines() const noexcept { return {lines_.get(), count_}; }
+  written_line& last() noexcept { return lines_.get()[count_ - 1]; }
 
   written_line* find(std::uint64_t line) noexcept {
     for (std::size_t at = place(line);; at = (at + 1) & (slots_.size() - 1)) {
       const slot s = slots_[at];
       if (s.generation != generation_) return nullptr;
-      if (lines_[s.index].offset == line) return &lines_[s.index];
+      if (lines_.get()[s.index].offset == line) return &lines_.get()[s.index];
     }
   }
 
   // Adds a line that find() did not find.
   written_line& add(std::uint64_t line) {
-    if ((lines_.size() + 1) * 2 > slots_.size()) grow();
-    lines_.emplace_back(line);
-    insert(line, static_cast<std::uint32_t>(lines_.size() - 1));
-    return lines_.back();
+    if (count_ == capacity_) [[unlikely]]
+      grow();
+    written_line* const added = std::construct_at(&lines_.get()[count_], line);
+    insert(line, static_cast<std::uint32_t>(count_++));
+    return *added;
   }
 
   void clear() noexcept {
-    lines_.clear();
-    if (++generation_ == 0) {
+    count_ = 0;
+    if (++generation_ == 0) [[unlikely]] {
       std::fill(slots_.begin(), slots_.end(), slot{});
       generation_ = 1;
     }
@@ -77,6 +78,13 @@ class write_set {
     std::uint32_t generation = 0;
     std::uint32_t index = 0;
   };
+  struct freed {
+    void operator()(written_line* lines) const noexcept { ::operator delete(lines); }
+  };
+  static constexpr std::size_t at_first = 32;  // lines; slots are twice as many
+  static std::unique_ptr<written_line, freed> room_for(std::size_t lines) {
+    return std::unique_ptr<written_line, freed>(static_cast<written_line*>(::operator new(lines * sizeof(written_line))));
+  }
 
   std::size_t place(std::uint64_t line) const noexcept { return (line / line_size * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1); }
   void insert(std::uint64_t line, std::uint32_t index) noexcept {
@@ -85,13 +93,18 @@ class write_set {
     slots_[at] = {generation_, index};
   }
   void grow() {
-    slots_.assign(slots_.size() * 2, slot{});
+    auto more = room_for(capacity_ * 2);
+    std::uninitialized_copy_n(lines_.get(), count_, more.get());
+    slots_.assign(capacity_ * 4, slot{});
+    lines_ = std::move(more);
+    capacity_ *= 2;
     generation_ = 1;
-    for (std::uint32_t i = 0; i < lines_.size(); ++i) insert(lines_[i].offset, i);
+    for (std::uint32_t i = 0; i < count_; ++i) insert(lines_.get()[i].offset, i);
   }
 
-  std::vector<written_line> lines_;
-  std::vector<slot> slots_;
+  std::unique_ptr<written_line, freed> lines_ = room_for(at_first);
+  std::size_t count_ = 0, capacity_ = at_first;
+  std::vector<slot> slots_ = std::vector<slot>(2 * at_first);
   std::uint32_t generation_ = 1;
 };
 
@@ -111,6 +124,12 @@ constexpr unsigned stored_words(std::uint64_t mask) noexcept {
   mask |= mask >> 4 & 0x0F0F0F0F0F0F0F0Fu, mask |= mask >> 2 & 0x3333333333333333u, mask |= mask >> 1 & 0x5555555555555555u;
   return gather_bytes(mask & 0x0101010101010101u);
 }
+// The usual case, at less cost: every word that has been stored is whole. Then which.
+constexpr bool only_whole_words(std::uint64_t mask, unsigned& words) noexcept {
+  const std::uint64_t low = mask & 0x0101010101010101u;
+  words = gather_bytes(low);
+  return low * 0xFF == mask;
+}
 static_assert(whole_words(0xFF00'00FF'7F00'FFFFu) == 0b10010011 && stored_words(0xFF00'0080'7F00'0001u) == 0b10011001);
 
 // The stores in order, as runs: whole words on end make one run, also over neighbouring lines; a word stored in part is a run
@@ -119,8 +138,12 @@ template <class Head, class Word>
 [[gnu::always_inline]] inline void for_each_run(std::span<const written_line> lines, std::uint32_t longest, Head&& head, Word&& word) {
   unsigned done = 0;  // words of lines[i] that a run from the lines before it took
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const unsigned whole = whole_words(lines[i].mask);
-    unsigned left = stored_words(lines[i].mask) >> done << done;
+    unsigned whole = 0;
+    const bool plain = only_whole_words(lines[i].mask, whole);
+    unsigned stored = whole;
+    if (!plain) [[unlikely]]
+      whole = whole_words(lines[i].mask), stored = stored_words(lines[i].mask);
+    unsigned left = stored >> done << done;
     done = 0;
     while (left != 0) {
       const written_line& line = lines[i];

@@ -27,16 +27,17 @@ class home_notes {
     lines_.resize(log_lines * 4);
   }
 
-  // The owner's: a line of the record to come, then the record.
-  void line(std::uint64_t offset) noexcept {
-    lines_[line_at_] = offset;
-    if (++line_at_ == lines_.size()) line_at_ = 0;
-    ++count_;
-  }
-  void record(std::uint64_t txid, std::uint64_t next) noexcept {
-    notes_[note_at_] = {txid, next, count_};
+  // The owner's: a record and the lines that it changes (things with an offset), or none of them: see note::lines.
+  template <class Written>
+  void record(std::uint64_t txid, std::uint64_t next, std::span<const Written> lines) noexcept {
+    std::uint64_t at = line_at_;
+    for (const Written& w : lines) {
+      lines_[at] = w.offset;
+      if (++at == lines_.size()) at = 0;
+    }
+    line_at_ = at;
+    notes_[note_at_] = {txid, next, lines.size()};
     if (++note_at_ == notes_.size()) note_at_ = 0;
-    count_ = 0;
     written_.store(written_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
@@ -55,7 +56,7 @@ class home_notes {
  private:
   std::vector<note> notes_;
   std::vector<std::uint64_t> lines_;
-  std::uint64_t note_at_ = 0, line_at_ = 0, count_ = 0;
+  std::uint64_t note_at_ = 0, line_at_ = 0;
   std::atomic<std::uint64_t> written_{0};
   alignas(64) std::uint64_t read_ = 0, read_at_ = 0, line_read_at_ = 0;
 };

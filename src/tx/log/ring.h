@@ -108,12 +108,7 @@ class ring {
     fill(out);
     next_ = out.finish();
   }
-  // Position of the newest published record.
-  std::uint64_t last() const noexcept { return last_; }
-  void publish() noexcept {
-    last_ = tail_.load(std::memory_order_relaxed);
-    tail_.store(next_, std::memory_order_release);
-  }
+  void publish() noexcept { tail_.store(next_, std::memory_order_release); }
   // The same for records that were stored some other way.
   void move_tail(std::uint64_t to) noexcept { tail_.store(to, std::memory_order_release); }
 
@@ -147,7 +142,6 @@ class ring {
   std::uint64_t offset_;
   std::uint64_t lines_;
   std::uint64_t head_ = 0;
-  std::uint64_t last_ = 0;
   std::uint64_t next_ = 0;                 // tail after the record that is being committed
   std::atomic<std::uint64_t> tail_{0};
   std::atomic<std::uint64_t> limit_{0};    // the first position whose line may not be written yet

@@ -32,7 +32,7 @@ class fused final : public bulk_engine<Media> {
 
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
-    if (this->state_.orders.load(std::memory_order_relaxed)) [[unlikely]]
+    if (t.in_order()) [[unlikely]]
       return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
     if (!this->commit_lines(l, t, txid)) return false;
     note(l, t, txid);
@@ -55,6 +55,7 @@ class fused final : public bulk_engine<Media> {
     using base::mutant;
     using base::planted;
     const std::lock_guard one(settling_);
+    if (this->state_.unsettled.load(std::memory_order_acquire) == 0) return allow_disorder();
     std::vector<std::unique_lock<std::mutex>> holds;  // all groups, so that what is settled is a prefix of the order
     for (group& g : groups_) holds.emplace_back(g.mutex);
     for (std::size_t i = 0; i < groups_.size(); ++i) flush_records(this->lanes_[i], groups_[i]);  // G1
@@ -62,6 +63,7 @@ class fused final : public bulk_engine<Media> {
     if (settler_.failed()) return this->state_.poisoned.store(true);
     for (std::size_t i = 0; i < groups_.size(); ++i)
       if (groups_[i].owner != nullptr) store_home(i);  // G3
+    allow_disorder();
   }
 
  private:
@@ -86,12 +88,19 @@ class fused final : public bulk_engine<Media> {
   }
   static constexpr auto gathering_time = std::chrono::microseconds(100);  // an ordered commit is durable about so long after
 
+  // When no ordered commit is about, TxIDs need not be drawn in order.
+  void allow_disorder() {
+    auto& s = this->state_;
+    const std::unique_lock drawing(s.drawing, std::try_to_lock);
+    if (drawing.owns_lock() && s.ordered_running.load(std::memory_order_acquire) == 0 && s.unsettled.load(std::memory_order_acquire) == 0) s.orders.store(false, std::memory_order_relaxed);
+  }
+
   static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };
 
   void note(lane& l, const transaction& t, std::uint64_t txid) {
-    if (l.spills.empty() || l.spills.back().position != l.log.last()) [[likely]]
-      for (const written_line& line : t.lines()) l.notes.line(line.offset);
-    l.notes.record(txid, l.log.tail());
+    const bool spilled = l.spilled;
+    l.spilled = false;
+    l.notes.record(txid, l.log.tail(), spilled ? std::span<const written_line>() : t.lines());
   }
 
   // O1 to O3 of the page: no fence.
@@ -141,6 +150,7 @@ class fused final : public bulk_engine<Media> {
     else
       l.log.append(format::record_kind::redo_after, txid, fill);
     if (!this->settled(l)) return false;
+    this->state_.await_drawn(t.ordered_before(), l.number);
     if (!planted<Media>(mutant::default_no_wait)) settle();  // those before it are durable and home before it is
     t.begin_home();
     this->store_home_volatile(l, t);
