@@ -3,6 +3,7 @@
 // STELE_CACHE_CRASHES sets the number a mechanism, STELE_SEED the first run's seed. Small caches make lines leave early, in
 // the middle of transactions; large ones keep them until the crash.
 #include <explore/cache_crashes.h>
+#include <explore/mutants.h>
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -79,12 +80,17 @@ TEST(CacheCrashes, see_that_nothing_persists) {
     }
 }
 
+struct trial {
+  const char* workload;
+  std::uint64_t sync_every;
+};
+
 // Where the recovery is at fault it takes a crash in the recovery, which is the explorer's business.
 bool seen(const base::mutant_entry& m) {
-  const std::string mechanism(m.of == "log" ? "redo-async" : m.of == "heap" ? "redo" : m.of);
-  for (const char* workload : {"sps", "churn"}) {
-    plan p = planted(mechanism, m.what);
-    p.workload = workload;
+  for (const trial& t : {trial{"sps", 0}, {"churn", 0}, {"sps", 8}, {"churn", 30}}) {
+    plan p = planted(places_of(m.of).front().mechanisms.front(), m.what);
+    p.workload = t.workload;
+    p.sync_every = t.sync_every;
     cache_settings s;
     s.lines = 8;
     s.crashes = 20'000;
