@@ -1,11 +1,12 @@
-// Passes over the tape, and the crashes in them.
+// Passes over tapes, and the crashes in them.
 #include <explore/cache_crashes.h>
-#include <explore/cache_model.h>
+#include <explore/cached_run.h>
 #include <explore/trap.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <base/check.h>
 
@@ -14,159 +15,136 @@ namespace stele::explore {
 namespace {
 
 using clock = std::chrono::steady_clock;
-using media::tape_event;
-using media::tape_op;
 
 // From one crash of a pass to the next it is so many events at most, unless that were to leave the end of the tape out. With
 // fewer the crashes would differ little from each other, with more the cache's work would be most of what each costs.
 constexpr std::uint64_t far = 8;
+// One of so many new states is recovered under the recorder, for crashes in that recovery.
+constexpr std::uint64_t recovery_rarity = 16;
+
+// What arrives depends on the pass and the event alone, so that one crash can be repeated without the others.
+std::uint64_t arrival_seed(const cache_moment& m) noexcept {
+  return base::mix(m.seed) + m.event;
+}
 
 class cache_crashes {
  public:
-  explicit cache_crashes(subject& s) : subject_(s), work_(s.blank()), judge_(s, work_, experience_) {}
+  explicit cache_crashes(subject& s)
+      : subject_(s), random_(s.named_by().seed), run_(s, experience_), recovery_(s, experience_) {
+    here_.what = s.named_by();
+  }
 
   // Crashes until the findings count so many.
   void run(const cache_settings& settings, findings& found, std::uint64_t until);
-  // Crashes once; says what was lost, and what is wrong.
+  // Goes to one crash; says what was lost, and what is wrong.
   result<> run_one(const cache_crash& c, replayed& r);
   // The crash being judged, as a line that replays it.
   std::string line() const { return format_line(here_); }
 
  private:
-  bool record(std::string& problem);
-  void begin(cache_model& cache, std::uint64_t seed);
-  void pass(cache_model& cache, const tape_event& e);
-  void pass_with_crashes(cache_model& cache, std::uint64_t seed, std::uint64_t most, std::uint64_t farthest);
-  void crash(cache_model& cache, std::uint64_t event);
+  void pass_with_crashes(cached_run& r, cache_model& cache, std::uint64_t seed, std::uint64_t until);
+  void crash(cached_run& r, cache_model& cache);
+  void descend(std::uint64_t position);
+  result<judge::answer> go_to(cached_run& r, const cache_moment& m, replayed& told);
+  void report(std::string what) { found_->violations.push_back({std::move(what), line()}); }
   bool done() const { return found_->violations.size() >= settings_->most_violations; }
-  std::string story(const cache_model& cache) const;
 
   subject& subject_;
-  hashed_image work_;  // media
   experience experience_;
-  judge judge_;
-  timeline timeline_;
-  std::vector<std::byte> tape_;
-  std::vector<tape_event> events_;
-  std::uint64_t floor_ = 0, ceiling_ = 0;
+  base::rng random_;
+  cached_run run_, recovery_;
+  std::optional<cache_model> recovery_cache_;
   cache_crash here_;
   const cache_settings* settings_ = nullptr;
   findings* found_ = nullptr;
+  std::uint64_t until_ = 0;
 };
-
-bool cache_crashes::record(std::string& problem) {
-  here_.what = subject_.named_by();
-  auto tape = subject_.record(timeline_);
-  if (!tape) return problem = tape.error().message, false;
-  tape_ = std::move(*tape);
-  auto reader = media::tape_reader::over(tape_);
-  while (auto event = *reader->next()) events_.push_back(*event);  // their bytes stay where they are on the tape
-  return true;
-}
-
-void cache_crashes::begin(cache_model& cache, std::uint64_t seed) {
-  work_.assign(subject_.start());
-  cache.start(work_, seed);
-  floor_ = ceiling_ = 0;
-  here_.seed = seed;
-}
-
-void cache_crashes::pass(cache_model& cache, const tape_event& e) {
-  switch (e.op) {
-    case tape_op::store:
-      return cache.store(e.address, e.bytes);
-    case tape_op::stream:
-      return cache.stream(e.thread, e.address, e.bytes);
-    case tape_op::flush:
-      return cache.flush(e.thread, e.address, e.length);
-    case tape_op::fence:
-      return cache.fence(e.thread);
-    case tape_op::bulk:
-      return cache.bulk(e.address, e.length);
-    case tape_op::invoked:
-      ceiling_ = e.address + 1;
-      return;
-    case tape_op::returned:
-      floor_ = e.address + 1;
-      return;
-    default:
-      return;
-  }
-}
-
-// What arrives depends on the pass and the event alone, so that one crash can be repeated without the others.
-void cache_crashes::crash(cache_model& cache, std::uint64_t event) {
-  here_.event = event;
-  cache.crash(base::mix(here_.seed) + event);
-  const judge::answer a = judge_.ask(timeline_);
-  ++found_->states;
-  found_->distinct += a.new_state;
-  std::string wrong = complaint(judge_.of(a), timeline_, floor_, ceiling_);
-  if (!wrong.empty()) found_->violations.push_back({std::move(wrong), line()});
-  cache.undo();
-}
-
-void cache_crashes::pass_with_crashes(cache_model& cache, std::uint64_t seed, std::uint64_t most, std::uint64_t farthest) {
-  begin(cache, seed);
-  base::rng random(seed);
-  std::uint64_t next = random.below(farthest);
-  for (std::uint64_t e = 0; e <= events_.size() && most > 0 && !done(); ++e) {
-    if (e == next) {
-      crash(cache, e);
-      next = e + 1 + random.below(farthest);
-      --most;
-    }
-    if (e < events_.size()) pass(cache, events_[e]);
-  }
-}
 
 void cache_crashes::run(const cache_settings& settings, findings& found, std::uint64_t until) {
   settings_ = &settings;
   found_ = &found;
-  std::string problem;
-  if (!record(problem)) return found.violations.push_back({problem, line()});
-  const std::size_t policies = settings.policies.size();
-  const std::uint64_t begun = found.states;
+  if (auto recorded = run_.record(subject_); !recorded) return report(recorded.error().message);
+  const std::uint64_t begun = found.states, policies = settings.policies.size();
   for (std::size_t i = 0; i < policies; ++i) {
     here_.cache = {settings.policies[i], settings.lines, settings.ways};
-    cache_model cache(here_.cache, work_.size());
-    const std::uint64_t share_until = begun + (until - begun) * (i + 1) / policies, share = share_until - found.states;
-    const std::uint64_t farthest = std::max(far, 2 * events_.size() / std::max<std::uint64_t>(share, 1));
-    for (std::uint64_t n = 0; found.states < share_until && !done(); ++n)
-      pass_with_crashes(cache, base::mix(subject_.named_by().seed) + n, share_until - found.states, farthest);
+    cache_model cache(here_.cache, run_.work.size());
+    recovery_cache_.emplace(here_.cache, run_.work.size());
+    until_ = begun + (until - begun) * (i + 1) / policies;
+    for (std::uint64_t n = 0; found.states < until_ && !done(); ++n) {
+      here_.moments.assign(1, {});
+      pass_with_crashes(run_, cache, base::mix(subject_.named_by().seed) + n, until_);
+    }
   }
   found.recovered += experience_.verdicts.size();
 }
 
-result<> cache_crashes::run_one(const cache_crash& c, replayed& r) {
-  if (!record(r.problem)) return {};
-  if (c.event > events_.size())
-    return base::fail(errc::invalid_argument, fmt::format("there is no event {}; the tape has {}", c.event, events_.size()));
-  here_ = c;
-  cache_model cache(c.cache, work_.size());
-  begin(cache, c.seed);
-  for (std::uint64_t e = 0; e < c.event; ++e) pass(cache, events_[e]);
-  cache.crash(base::mix(c.seed) + c.event);
-  r.story = story(cache);
-  r.problem = complaint(judge_.of(judge_.ask(timeline_)), timeline_, floor_, ceiling_);
-  return {};
+void cache_crashes::pass_with_crashes(cached_run& r, cache_model& cache, std::uint64_t seed, std::uint64_t until) {
+  r.rewind(cache, seed);
+  base::rng random(seed);
+  const std::size_t level = here_.moments.size() - 1;
+  const std::uint64_t farthest = std::max(far, 2 * r.events.size() / std::max<std::uint64_t>(until - found_->states, 1));
+  std::uint64_t next = random.below(farthest);
+  for (std::uint64_t e = 0; e <= r.events.size() && found_->states < until && !done(); ++e) {
+    if (e == next) {
+      here_.moments[level].seed = seed, here_.moments[level].event = e;
+      crash(r, cache);
+      next = e + 1 + random.below(farthest);
+    }
+    if (e < r.events.size()) r.play(cache, r.events[e]);
+  }
 }
 
-std::string cache_crashes::story(const cache_model& cache) const {
-  std::string text = here_.event == events_.size()
-                         ? "crash at the end"
-                         : fmt::format("crash before event '{}' of thread {}", media::name_of(events_[here_.event].op),
-                                       events_[here_.event].thread);
-  text += fmt::format(", with {} operations acknowledged and {} invoked\n", floor_, ceiling_);
-  for (std::size_t line = 0; line < work_.size() / line_size; ++line) {
-    std::uint64_t seen[8], there[8];
-    std::memcpy(seen, cache.seen(line), sizeof seen);
-    std::memcpy(there, work_.line(line), sizeof there);
-    for (std::size_t w = 0; w < 8; ++w)
-      if (seen[w] != there[w])
-        text += fmt::format("  LOST {:#x} = {:#018x}; memory has {:#018x}\n", line * line_size + w * 8, seen[w], there[w]);
-  }
-  return text;
+void cache_crashes::crash(cached_run& r, cache_model& cache) {
+  cache.crash(arrival_seed(here_.moments.back()));
+  const judge::answer a = r.judging.ask(r.history);
+  ++found_->states;
+  found_->distinct += a.new_state;
+  if (std::string wrong = r.complaint(a); !wrong.empty())
+    report(std::move(wrong));
+  else if (&r == &run_ && (a.replayed || a.new_recovered) && random_.below(recovery_rarity) == 0)
+    descend(static_cast<std::uint64_t>(r.history.find(r.judging.of(a).digest)));
+  cache.undo();
+}
+
+// Crashes in the recovery from the present crash, and in what is done after it.
+void cache_crashes::descend(std::uint64_t position) {
+  const std::size_t operations = std::min<std::size_t>(settings_->recovery_operations, subject_.named_by().further);
+  ++found_->recoveries;
+  here_.moments.push_back({0, 0, operations});
+  if (auto recorded = recovery_.record_recovery(subject_, run_, position, operations); !recorded)
+    report("using the recovered pool fails: " + recorded.error().message);
+  else
+    pass_with_crashes(recovery_, *recovery_cache_, random_(), until_);
+  here_.moments.pop_back();
+}
+
+result<judge::answer> cache_crashes::go_to(cached_run& r, const cache_moment& m, replayed& told) {
+  if (m.event > r.events.size())
+    return base::fail(errc::invalid_argument,
+                      fmt::format("there is no event {}; the tape has {}", m.event, r.events.size()));
+  cache_model cache(here_.cache, r.work.size());
+  r.rewind(cache, m.seed);
+  for (std::uint64_t e = 0; e < m.event; ++e) r.play(cache, r.events[e]);
+  cache.crash(arrival_seed(m));
+  told.story += r.story(cache, m.event);
+  const judge::answer a = r.judging.ask(r.history);
+  told.problem = r.complaint(a);
+  return a;
+}
+
+result<> cache_crashes::run_one(const cache_crash& c, replayed& told) {
+  here_ = c;
+  if (c.moments.empty() || c.moments.size() > 2)
+    return base::fail(errc::invalid_argument, "the line names no crash; it has one at=SEED:EVENT or two");
+  if (auto recorded = run_.record(subject_); !recorded) return told.problem = recorded.error().message, result<>();
+  const auto first = go_to(run_, c.moments[0], told);
+  if (!first) return std::unexpected(first.error());
+  if (!told.problem.empty() || c.moments.size() == 1) return {};
+  const auto position = static_cast<std::uint64_t>(run_.history.find(run_.judging.of(*first).digest));
+  if (auto recorded = recovery_.record_recovery(subject_, run_, position, c.moments[1].operations); !recorded)
+    return told.problem = "using the recovered pool fails: " + recorded.error().message, result<>();
+  const auto second = go_to(recovery_, c.moments[1], told);
+  return second ? result<>() : std::unexpected(second.error());
 }
 
 // Runs the body on a subject made for the plan, its bug planted. A signal is told by its meaning; whatever it left
@@ -214,7 +192,7 @@ result<findings> crash_behind_cache(const plan& p, const cache_settings& s) {
 }
 
 result<findings> crash_behind_cache_apart(const plan& p, const cache_settings& s) {
-  return apart([&] { return crash_behind_cache(p, s); }, format_line(cache_crash{p, {}, 0, 0}));
+  return apart([&] { return crash_behind_cache(p, s); }, format_line(cache_crash{p, {}, {}}));
 }
 
 result<replayed> replay(const cache_crash& c) {

@@ -13,14 +13,20 @@ namespace {
 
 constexpr std::string_view opening = "cache ";
 
-bool parse_word(std::string_view word, cache_crash& c) {
+bool parse_moment(std::string_view text, cache_moment& m) {
+  const auto colon = text.find(':');
+  return colon != std::string_view::npos && parse_number(text.substr(0, colon), m.seed) &&
+         parse_number(text.substr(colon + 1), m.event);
+}
+
+bool parse_word(std::string_view word, cache_crash& c, std::size_t& operations) {
   const auto equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
   const std::string_view value = equals == std::string_view::npos ? "" : word.substr(equals + 1);
+  if (word.starts_with('+')) return parse_number(word.substr(1), operations);
+  if (name == "at") return parse_moment(value, c.moments.emplace_back(0, 0, operations));
   if (name == "lines") return parse_number(value, c.cache.lines);
   if (name == "ways") return parse_number(value, c.cache.ways);
-  if (name == "cache-seed") return parse_number(value, c.seed);
-  if (name == "event") return parse_number(value, c.event);
   if (name != "policy") return parse_plan_word(word, c.what);
   const auto policy = replacement_named(value);
   if (policy) c.cache.policy = *policy;
@@ -30,8 +36,13 @@ bool parse_word(std::string_view word, cache_crash& c) {
 }  // namespace
 
 std::string format_line(const cache_crash& c) {
-  return fmt::format("{}{} policy={} lines={} ways={} cache-seed={} event={}", opening, format_plan(c.what),
-                     name_of(c.cache.policy), c.cache.lines, c.cache.ways, c.seed, c.event);
+  std::string text = fmt::format("{}{} policy={} lines={} ways={}", opening, format_plan(c.what), name_of(c.cache.policy),
+                                 c.cache.lines, c.cache.ways);
+  for (std::size_t i = 0; i < c.moments.size(); ++i) {
+    if (i > 0) text += fmt::format(" +{}", c.moments[i].operations);
+    text += fmt::format(" at={}:{}", c.moments[i].seed, c.moments[i].event);
+  }
+  return text;
 }
 
 bool names_cache_crash(std::string_view line) noexcept {
@@ -41,8 +52,9 @@ bool names_cache_crash(std::string_view line) noexcept {
 result<cache_crash> parse_cache_line(const std::string& line) {
   cache_crash c;
   std::istringstream words(names_cache_crash(line) ? line.substr(opening.size()) : line);
+  std::size_t operations = 0;
   for (std::string word; words >> word;)
-    if (!parse_word(word, c))
+    if (!parse_word(word, c, operations))
       return base::fail(errc::invalid_argument, fmt::format("'{}' is not understood in a replay line", word));
   return c;
 }

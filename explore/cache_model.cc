@@ -62,11 +62,11 @@ void cache_model::stream(unsigned thread, std::uint64_t offset, std::span<const 
   });
 }
 
-// Also a line that is clean: what another thread has flushed is perhaps still on its way.
+// Also a line that is clean: what was flushed before, by another thread or with another value, is perhaps still on its way.
 void cache_model::flush(unsigned thread, std::uint64_t offset, std::uint64_t size) {
   for_each_line(offset, size, [&](std::uint32_t line, std::size_t, std::size_t, std::size_t) {
     sets_.clean(line);
-    if (std::memcmp(seen(line), media_->line(line), line_size) != 0) send(thread, line, 0xFF, false);
+    send(thread, line, 0xFF, false);
   });
 }
 

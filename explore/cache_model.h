@@ -24,6 +24,7 @@ class cache_model {
   void start(hashed_image& media, std::uint64_t seed);
 
   void store(std::uint64_t offset, std::span<const std::byte> bytes);
+  // Whole words.
   void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes);
   void flush(unsigned thread, std::uint64_t offset, std::uint64_t size);
   void fence(unsigned thread);

@@ -9,24 +9,6 @@ namespace stele::explore {
 
 namespace {
 
-// Where a mutant must be seen: each of these shows it, or one of the mechanisms that share the part.
-struct place {
-  std::string name;
-  std::vector<std::string> mechanisms;
-};
-std::vector<place> places_of(std::string_view of) {
-  if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
-  if (of == "heap") return {{std::string(of), {"redo", "undo", "base", "redo-async"}}};
-  std::vector<place> all;
-  while (!of.empty()) {
-    const auto comma = std::min(of.find(','), of.size());
-    const std::string name(of.substr(0, comma));
-    all.push_back({name, {name}});
-    of.remove_prefix(std::min(comma + 1, of.size()));
-  }
-  return all;
-}
-
 struct trial {
   const char* workload;
   unsigned threads;
@@ -40,7 +22,7 @@ constexpr trial trials[] = {
     {"churn", 2, 400, 512, 0},  {"churn", 1, 800, 512, 0},
 };
 
-mutant_outcome put_through(const base::mutant_entry& m, const place& where, const mutant_choice& c) {
+mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& where, const mutant_choice& c) {
   mutant_outcome o{m, where.name, "", "", 0};
   settings s;
   s.most_violations = 1;
@@ -70,11 +52,24 @@ mutant_outcome put_through(const base::mutant_entry& m, const place& where, cons
 
 }  // namespace
 
+std::vector<mutant_place> places_of(std::string_view of) {
+  if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
+  if (of == "heap") return {{std::string(of), {"redo", "undo", "base", "redo-async"}}};
+  std::vector<mutant_place> all;
+  while (!of.empty()) {
+    const auto comma = std::min(of.find(','), of.size());
+    const std::string name(of.substr(0, comma));
+    all.push_back({name, {name}});
+    of.remove_prefix(std::min(comma + 1, of.size()));
+  }
+  return all;
+}
+
 std::vector<mutant_outcome> explore_mutants(const mutant_choice& c) {
   std::vector<mutant_outcome> outcomes;
   for (const base::mutant_entry& m : base::mutants) {
     if (m.what == base::mutant::none || (!c.name.empty() && m.name != c.name)) continue;
-    for (place& where : places_of(m.of)) {
+    for (mutant_place& where : places_of(m.of)) {
       if (!c.mechanism.empty()) std::erase_if(where.mechanisms, [&](const std::string& name) { return name != c.mechanism; });
       if (where.mechanisms.empty()) continue;
       if (c.cancelled && c.cancelled()) return outcomes;

@@ -6,9 +6,18 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stele::explore {
+
+// Where a mutant must be seen: each of these shows it, or one of the mechanisms that share the part.
+struct mutant_place {
+  std::string name;
+  std::vector<std::string> mechanisms;
+};
+// By the `of` of its entry.
+std::vector<mutant_place> places_of(std::string_view of);
 
 struct mutant_outcome {
   base::mutant_entry mutant;

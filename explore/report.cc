@@ -33,6 +33,7 @@ nlohmann::json json_of_crashes(const findings& f) {
   return {{"crashes", f.states},
           {"distinct_states", f.distinct},
           {"recovered_states", f.recovered},
+          {"recoveries_crashed", f.recoveries},
           {"violations", json_of(f.violations)},
           {"crashes_per_s", f.states_per_s()},
           {"seconds", f.seconds},
@@ -63,8 +64,9 @@ std::string sentence_of(const findings& f) {
 }
 
 std::string sentence_of_crashes(const findings& f) {
-  return fmt::format("{} crashes ({} distinct, {} after recovery); {:.0f} crashes/s; {} violations", f.states, f.distinct,
-                     f.recovered, f.states_per_s(), f.violations.size());
+  return fmt::format(
+      "{} crashes ({} distinct, {} after recovery), {} recoveries crashed in turn; {:.0f} crashes/s; {} violations",
+      f.states, f.distinct, f.recovered, f.recoveries, f.states_per_s(), f.violations.size());
 }
 
 }  // namespace stele::explore

@@ -1,5 +1,6 @@
 // The cache and its model on stores few enough that their fate is known beforehand.
 #include <explore/cache_model.h>
+#include <explore/crash_model.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -181,6 +182,15 @@ TEST_F(CacheModel, an_older_flush_does_not_undo_a_newer_one) {
   EXPECT_EQ(on_media(0), 2u);
 }
 
+TEST_F(CacheModel, a_flush_of_what_media_has_follows_one_that_is_on_its_way) {
+  store(0, 1);
+  flush(0);
+  store(0, 0);
+  flush(0);
+  model.fence(0);
+  EXPECT_EQ(on_media(0), 0u);
+}
+
 TEST_F(CacheModel, a_flush_that_is_on_its_way_does_not_undo_what_left_the_cache_since) {
   store(0, 1);
   flush(0);
@@ -277,6 +287,67 @@ TEST_F(CacheModel, a_store_over_two_lines_dirties_both) {
   EXPECT_EQ(on_media(0, 6), 5u);
   EXPECT_EQ(on_media(0, 5), 0u);
   EXPECT_EQ(on_media(1, 7), 5u);
+}
+
+// Random runs of two threads on a few lines, in both models at once.
+class both_models {
+ public:
+  explicit both_models(std::uint64_t seed)
+      : random_(seed), cache_({all_replacements[seed % 4], 4, std::size_t{1} << seed / 4 % 3}, memory) {
+    media_.rehash();
+    settled_.rehash();
+    cache_.start(media_, seed);
+    allowed_.start(settled_);
+  }
+  void step() {
+    const unsigned thread = static_cast<unsigned>(random_.below(2)), kind = static_cast<unsigned>(random_.below(16));
+    const std::uint64_t line = random_.below(6) * line_size, word = random_.below(8) * 8, value = random_.below(3);
+    const auto bytes = std::as_bytes(std::span(&value, 1));
+    if (kind < 7) {
+      cache_.store(line + word, bytes), allowed_.store(thread, line + word, bytes);
+    } else if (kind < 9) {
+      const std::uint64_t words[2] = {value, random_.below(3)};
+      cache_.stream(thread, line + word % 56, std::as_bytes(std::span(words)));
+      allowed_.stream(thread, line + word % 56, std::as_bytes(std::span(words)));
+    } else if (kind < 13) {
+      cache_.flush(thread, line, 8), allowed_.flush(thread, line, 8);
+    } else {
+      cache_.fence(thread), allowed_.fence(thread);
+    }
+  }
+  // Whether a crash leaves each line as the crash model allows.
+  bool crash(std::uint64_t seed) {
+    cache_.crash(seed);
+    bool fine = true;
+    for (std::uint32_t line = 0; line < 6; ++line) fine = fine && allowed(line);
+    cache_.undo();
+    return fine;
+  }
+
+ private:
+  static constexpr std::size_t memory = 4096;
+  bool allowed(std::uint32_t line) const {
+    if (std::ranges::find(allowed_.pending(), line) == allowed_.pending().end())
+      return std::memcmp(media_.line(line), settled_.line(line), line_size) == 0;
+    for (std::uint64_t option = 0; option < allowed_.options(line); ++option)
+      if (std::memcmp(allowed_.after(line, option).data(), media_.line(line), line_size) == 0) return true;
+    return false;
+  }
+
+  base::rng random_;
+  hashed_image media_{memory, 0, 0}, settled_{memory, 0, 0};
+  cache_model cache_;
+  crash_model allowed_{memory};
+};
+
+TEST(BothModels, the_cache_leaves_only_what_the_crash_model_allows) {
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    both_models both(seed);
+    for (std::uint64_t n = 0; n < 120; ++n) {
+      both.step();
+      ASSERT_TRUE(both.crash(n)) << "seed " << seed << ", step " << n;
+    }
+  }
 }
 
 TEST_F(CacheModel, starting_again_forgets_everything) {

@@ -1,0 +1,87 @@
+// Recording a tape and passing its events to the cache model.
+#include <explore/cached_run.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace stele::explore {
+
+using media::tape_event;
+using media::tape_op;
+
+result<> cached_run::record(subject& s) {
+  history = {};
+  auto tape = s.record(history);
+  if (!tape) return std::unexpected(tape.error());
+  start_.assign(s.start());
+  position_ = 0;
+  take(std::move(*tape));
+  return {};
+}
+
+result<> cached_run::record_recovery(subject& s, cached_run& before, std::uint64_t position, std::size_t operations) {
+  history = s.branch(before.history, position, operations);
+  start_.assign(before.work);
+  hashed_image image = s.blank();
+  image.assign(start_);
+  auto tape = s.record_recovery(image, history, position);
+  if (!tape) return std::unexpected(tape.error());
+  position_ = position;
+  take(std::move(*tape));
+  return {};
+}
+
+// The events' bytes stay where they are on the tape.
+void cached_run::take(std::vector<std::byte> tape) {
+  tape_ = std::move(tape);
+  events.clear();
+  auto reader = media::tape_reader::over(tape_);
+  while (auto event = *reader->next()) events.push_back(*event);
+}
+
+void cached_run::rewind(cache_model& cache, std::uint64_t seed) {
+  work.assign(start_);
+  cache.start(work, seed);
+  floor_ = ceiling_ = position_;
+}
+
+void cached_run::play(cache_model& cache, const tape_event& e) {
+  switch (e.op) {
+    case tape_op::store:
+      return cache.store(e.address, e.bytes);
+    case tape_op::stream:
+      return cache.stream(e.thread, e.address, e.bytes);
+    case tape_op::flush:
+      return cache.flush(e.thread, e.address, e.length);
+    case tape_op::fence:
+      return cache.fence(e.thread);
+    case tape_op::bulk:
+      return cache.bulk(e.address, e.length);
+    case tape_op::invoked:
+      ceiling_ = e.address + 1;
+      return;
+    case tape_op::returned:
+      floor_ = e.address + 1;
+      return;
+    default:
+      return;
+  }
+}
+
+std::string cached_run::story(const cache_model& cache, std::uint64_t event) const {
+  std::string text = event == events.size() ? "crash at the end"
+                                            : fmt::format("crash before event '{}' of thread {}",
+                                                          media::name_of(events[event].op), events[event].thread);
+  text += fmt::format(", with {} operations acknowledged and {} invoked\n", floor_, ceiling_);
+  for (std::size_t line = 0; line < work.size() / line_size; ++line) {
+    std::uint64_t seen[8], there[8];
+    std::memcpy(seen, cache.seen(line), sizeof seen);
+    std::memcpy(there, work.line(line), sizeof there);
+    for (std::size_t w = 0; w < 8; ++w)
+      if (seen[w] != there[w])
+        text += fmt::format("  LOST {:#x} = {:#018x}; memory has {:#018x}\n", line * line_size + w * 8, seen[w], there[w]);
+  }
+  return text;
+}
+
+}  // namespace stele::explore
