@@ -121,8 +121,12 @@ class bulk_engine : public torn_bit_engine<Media> {
   bool short_of_room() const {
     return std::ranges::any_of(this->lanes_, [](const lane& l) { return l.log.room() < l.log.lines() / 2; });
   }
+  // Once a piece of work: commits that come while it is done must not pay for a locked instruction each.
   void wake() {
-    if (!wanted_.exchange(true, std::memory_order_relaxed)) wanted_.notify_one();
+    if (!has_background() || busy_.load(std::memory_order_relaxed)) return;
+    busy_.store(true, std::memory_order_relaxed);
+    wanted_.store(true);
+    wanted_.notify_one();
   }
   // A class with overrides calls it in its own destructor, before they are gone.
   void stop() {
@@ -205,7 +209,10 @@ class bulk_engine : public torn_bit_engine<Media> {
       wanted_.wait(false);
       wanted_.store(false);  // before stopping_ is read: stop() sets that first, so its call is not lost
       if (stopping_.load()) return;
-      work_once();
+      do {
+        work_once();
+        busy_.store(false);  // before asking for more: who raised that and saw busy_ is not missed
+      } while (this->state_.unsettled.load() != 0 && !stopping_.load());
     }
   }
 
@@ -217,6 +224,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   std::thread background_;
   const pid_t opener_ = ::getpid();
   std::atomic<bool> wanted_{false}, stopping_{false};
+  alignas(64) std::atomic<bool> busy_{false};
 };
 
 }  // namespace stele::detail
