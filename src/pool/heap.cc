@@ -215,7 +215,7 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
   return {};
 }
 
-void heap::commit(cache& c, changes& t) noexcept {
+void heap::apply(cache& c, changes& t) noexcept {
   for (const auto& b : t.freed) {
     keep(c.free[b.size_class], b.offset);
     if (planted(mutant::heap_freed_twice)) keep(c.free[b.size_class], b.offset);

@@ -88,7 +88,9 @@ class heap {
   // Frees up to `most` superblocks without used blocks, for use by other sizes; the caller commits. Returns the chunks freed.
   std::size_t reclaim(cache& c, changes& t, writer& w, std::size_t most);
 
-  void commit(cache& c, changes& t) noexcept;
+  void commit(cache& c, changes& t) noexcept {
+    if (!t.empty()) apply(c, t);
+  }
   void rollback(cache& c, changes& t) noexcept;
   // A thread that goes leaves its free blocks to the others.
   void give_back(cache& c);
@@ -129,6 +131,7 @@ class heap {
   void return_run(std::uint32_t first, std::uint32_t count) noexcept;
   void answer_recall(cache& c, const changes& t);
   void share(cache& c, unsigned size_class);
+  void apply(cache& c, changes& t) noexcept;
   result<> audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const;
   std::unexpected<error> full(std::size_t size) const;
 

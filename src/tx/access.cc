@@ -80,7 +80,7 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
                                   static_cast<std::uint8_t>(((1u << size) - 1) << shift));
 }
 
-void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
+[[gnu::flatten]] void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
   const access& a = this_access;
   if (address - a.home < a.size) [[likely]]  // a pool's size is a multiple of 8
     return a.running->store_word(address - a.home, bits);
@@ -144,9 +144,12 @@ result<bool> begin_transaction(runtime& r, bool writes, durability d) {
     this_visitor->tx->begin(*this_visitor, writes, d == durability::ordered);
     return false;
   }
-  auto entered = r.enter();
-  if (!entered) return std::unexpected(std::move(entered.error()));
-  this_visitor = *entered;
+  this_visitor = r.enter();
+  if (this_visitor == nullptr) [[unlikely]] {
+    auto entered = r.enter_anew();
+    if (!entered) return std::unexpected(std::move(entered.error()));
+    this_visitor = *entered;
+  }
   this_runtime = &r;
   if (writes) {
     r.lock_writer(*this_visitor);

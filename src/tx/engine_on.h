@@ -214,16 +214,37 @@ class engine_on : public engine {
       return append_spilled(l, kind, txid, t, word_of);
     l.log.append(kind, txid, [&](auto& out) { write_runs(t, out, word_of); });
   }
+  // Straight on while runs end within their lines; from the first line on that is otherwise, in general.
   template <class Out, class WordOf>
-  static void write_runs(const transaction& t, Out& out, WordOf&& word_of) {
+  [[gnu::always_inline]] static void write_runs(const transaction& t, Out& out, WordOf&& word_of) {
+    const auto lines = t.lines();
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      unsigned words = 0;
+      const bool plain = only_whole_words(lines[i].mask, words), goes_on = (words & 0x80) != 0 && i + 1 < lines.size() && lines[i + 1].offset == lines[i].offset + line_size;
+      if (!plain || goes_on) [[unlikely]] {
+        Out apart = out;  // so that `out` can stay in registers
+        write_any_runs(lines.subspan(i), apart, word_of);
+        out = apart;
+        return;
+      }
+      for (; words != 0;) {
+        const auto w = static_cast<unsigned>(std::countr_zero(words)), count = static_cast<unsigned>(std::countr_one(words >> w));
+        out.word(format::run_head{lines[i].offset + 8 * w, 0xFF, count}.pack());
+        for (unsigned k = w; k < w + count; ++k) out.word(word_of(lines[i].offset + 8 * k, lines[i].words[k]));
+        words &= words + (1u << w);
+      }
+    }
+  }
+  template <class Out, class WordOf>
+  [[gnu::noinline]] static void write_any_runs(std::span<const written_line> lines, Out& out, WordOf&& word_of) {
     std::uint64_t offset = 0;
     for_each_run(
-        t.lines(), format::longest_run,
+        lines, format::longest_run,
         [&](std::uint64_t at, std::uint8_t mask, std::uint32_t count) { out.word(format::run_head{offset = at, mask, count}.pack()); },
         [&](std::uint64_t value) { out.word(word_of(offset, value)), offset += 8; });
   }
   template <class WordOf>
-  void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of, std::uint64_t after = 0) {
+  [[gnu::noinline]] void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of, std::uint64_t after = 0) {
     const spilled_payload at = stream_spill(l, t, word_of);
     auto fill = [&](auto& record) {
       if (kind == format::record_kind::redo_after) record.word(after);
@@ -235,7 +256,7 @@ class engine_on : public engine {
   template <class WordOf>
   spilled_payload stream_spill(lane& l, const transaction& t, WordOf&& word_of) {
     struct spill_writer {
-      Media& media;
+      Media* media;
       std::byte* to;
       base::checksum sum;
       std::uint64_t words = 0;
@@ -243,9 +264,9 @@ class engine_on : public engine {
       void word(std::uint64_t w) {
         sum.add(w);
         line.words[words++ % 8] = w;
-        if (words % 8 == 0) media.stream(to + words * 8 - line_size, &line, line_size);
+        if (words % 8 == 0) media->stream(to + words * 8 - line_size, &line, line_size);
       }
-    } out{l.media, state_.file.at(l.reserved_spill), base::checksum(state_.file.header().id ^ l.reserved_spill)};
+    } out{&l.media, state_.file.at(l.reserved_spill), base::checksum(state_.file.header().id ^ l.reserved_spill)};
     write_runs(t, out, word_of);
     const std::uint64_t words = out.words;
     if (words % 8 != 0) l.media.stream(out.to + words / 8 * line_size, &out.line, line_size);

@@ -17,6 +17,8 @@ namespace stele::detail {
 
 using base::fail;
 
+const bool has_membarrier = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+
 namespace {
 
 // Runtimes that are open in this process, for threads that end and stores that go astray.
@@ -27,29 +29,16 @@ std::map<std::uint64_t, runtime*>& open_runtimes() {
 }
 std::atomic<std::uint64_t> next_id{1};
 
-bool register_membarrier() noexcept { return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0; }
-const bool has_membarrier = register_membarrier();
-
 // A fence in every thread of the process, so that theirs may be left out (light_fence).
 void heavy_fence() noexcept {
   if (has_membarrier) ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-void light_fence() noexcept {
-  if (has_membarrier) [[likely]]
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 constexpr unsigned long_streak = 512;  // updates by one thread before it is worth two system calls to free it of locks
 
 // The pools that this thread has visited; gives the logs back when the thread ends.
 struct visits {
-  struct visit {
-    std::uint64_t id;
-    visitor* who;
-  };
   std::vector<visit> all;
 
   ~visits() {
@@ -59,13 +48,12 @@ struct visits {
   }
 };
 thread_local visits this_visits;
-constinit thread_local visits::visit last_visit{0, nullptr};
 
 // Keeps a thread's list short when it opens and closes many pools.
-void forget_closed(std::vector<visits::visit>& all) {
+void forget_closed(std::vector<visit>& all) {
   if (all.size() < 32) return;
   const std::lock_guard hold(open_mutex);
-  std::erase_if(all, [](const visits::visit& v) { return !open_runtimes().contains(v.id); });
+  std::erase_if(all, [](const visit& v) { return !open_runtimes().contains(v.id); });
 }
 
 // A child of fork shares the file but not the lock's meaning, nor our threads: every open pool is out of bounds there.
@@ -75,6 +63,8 @@ void poison_in_child() noexcept {
 [[maybe_unused]] const int at_fork = ::pthread_atfork(nullptr, nullptr, poison_in_child);
 
 }  // namespace
+
+constinit thread_local visit last_visit{0, nullptr};
 
 runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string mechanism, std::string durability)
     : state_(std::move(s)),
@@ -105,11 +95,12 @@ runtime::~runtime() {
 
 void runtime::keep(std::unique_ptr<media::tape_writer> tape) { tape_ = std::move(tape); }
 
-result<visitor*> runtime::enter() {
+// The first time, or when another thread has the log or the bias.
+result<visitor*> runtime::enter_anew() {
   if (state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return fail(errc::poisoned, fmt::format("{} cannot be used any more: an earlier write failed, or this is a fork of the process that opened it; reopen it", state_->file.path()));
   if (last_visit.id != id_) {
-    auto known = std::find_if(this_visits.all.begin(), this_visits.all.end(), [&](const visits::visit& v) { return v.id == id_; });
+    auto known = std::find_if(this_visits.all.begin(), this_visits.all.end(), [&](const visit& v) { return v.id == id_; });
     if (known == this_visits.all.end()) {
       forget_closed(this_visits.all);
       const std::scoped_lock hold(registry_, visitors_mutex_);
@@ -158,8 +149,6 @@ void runtime::offer_bias(visitor& v) noexcept {
   const bool others = std::any_of(visitors_.begin(), visitors_.end(), [&](const auto& o) { return o.get() != &v && o->inside.load(std::memory_order_acquire); });
   if (others) biased_.store(nullptr, std::memory_order_relaxed);
 }
-
-void runtime::leave(visitor& v) noexcept { v.inside.store(false, std::memory_order_release); }
 
 // Finds a log for a visitor: a free one, else one whose owner is between transactions, else waits for either.
 result<transaction*> runtime::take_log(visitor& v) {
@@ -217,9 +206,7 @@ void runtime::first_order(unsigned log) {
   state_->await_drawn(pool_state::no_commit, log);
 }
 
-void runtime::see_ordered(const visitor& v, bool writes) {
-  if (policy() == concurrency::stm || state_->unsettled.load(std::memory_order_acquire) == 0) [[likely]]
-    return;
+void runtime::see_ordered_now(const visitor& v, bool writes) {
   const bool own_alone = v.tx->has_pending() && state_->unsettled.load(std::memory_order_acquire) == 1;
   const bool reads_as_owner = policy() == concurrency::external || biased_.load(std::memory_order_relaxed) == &v;
   if (!own_alone || !(writes || reads_as_owner)) engine_->settle();
@@ -261,8 +248,7 @@ void runtime::recall_idle(const visitor& v) noexcept {
   }
 }
 
-void runtime::lock_writer(visitor& v) {
-  if (policy() != concurrency::single_writer || biased_.load(std::memory_order_relaxed) == &v) return;
+void runtime::lock_writer_now(visitor& v) {
   writer_.lock();
   v.holds_writer = true;
   writer_streak_ = last_writer_ == &v ? writer_streak_ + 1 : 0;

@@ -25,6 +25,20 @@ struct visitor {
   bool holds_unlucky = false;               // the lock of transactions that keep losing
 };
 
+struct visit {
+  std::uint64_t id;  // of the runtime
+  visitor* who;
+};
+extern constinit thread_local visit last_visit;  // of this thread
+
+extern const bool has_membarrier;
+inline void light_fence() noexcept {
+  if (has_membarrier) [[likely]]
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
 class runtime {
  public:
   runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string mechanism, std::string durability);
@@ -46,11 +60,14 @@ class runtime {
   const std::string& durability_in_force() const noexcept { return durability_; }
 
   // The calling thread's visitor, inside from now on and owning a log. Errors: poisoned.
-  result<visitor*> enter();
-  void leave(visitor& v) noexcept;
+  result<visitor*> enter_anew();
+  visitor* enter() noexcept;  // null: enter_anew()
+  void leave(visitor& v) noexcept { v.inside.store(false, std::memory_order_release); }
   void forget(visitor& v) noexcept;  // its thread ends
 
-  void lock_writer(visitor& v);
+  void lock_writer(visitor& v) {
+    if (policy() == concurrency::single_writer && biased_.load(std::memory_order_relaxed) != &v) lock_writer_now(v);
+  }
   void unlock_writer(visitor& v) noexcept;
   void begin_read(visitor& v);
   void close_gate();
@@ -58,7 +75,10 @@ class runtime {
   // Before the first ordered commit of the session: from here on every commit draws its TxID in order.
   void first_order(unsigned log);
   // Ordered commits of other threads are home when this returns, for policies that read home without asking.
-  void see_ordered(const visitor& v, bool writes);
+  void see_ordered(const visitor& v, bool writes) {
+    if (policy() != concurrency::stm && state_->unsettled.load(std::memory_order_acquire) != 0) [[unlikely]]
+      see_ordered_now(v, writes);
+  }
   // Settles, and gives back the locks of threads that are between transactions; theirs who run go when their next one begins.
   void retire_idle(const visitor& v) noexcept;
   // Takes the free blocks that threads between transactions keep at hand; those threads take a log anew.
@@ -82,6 +102,8 @@ class runtime {
     std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
   };
 
+  void lock_writer_now(visitor& v);
+  void see_ordered_now(const visitor& v, bool writes);
   result<transaction*> take_log(visitor& v);
   transaction* settle(visitor& v, place& p);
   void end_bias(const visitor& v);
@@ -120,5 +142,19 @@ class runtime {
   std::mutex unlucky_;
   bool closed_ = false;
 };
+
+inline visitor* runtime::enter() noexcept {
+  if (last_visit.id != id_ || state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
+    return nullptr;
+  visitor& v = *last_visit.who;
+  v.inside.store(true, std::memory_order_relaxed);
+  light_fence();
+  const bool owns = v.tx != nullptr && places_[v.tx->log()].owner.load(std::memory_order_acquire) == &v;
+  const visitor* const other = biased_.load(std::memory_order_acquire);
+  if (owns && (other == nullptr || other == &v)) [[likely]]
+    return &v;
+  v.inside.store(false, std::memory_order_release);
+  return nullptr;
+}
 
 }  // namespace stele::detail

@@ -50,10 +50,11 @@ void transaction::begin(visitor& v, bool writes, bool ordered) {
 }
 
 void transaction::clear() noexcept {
-  this_access = {};
+  this_access.size = this_access.load_size = this_access.in_place_size = 0;
+  this_access.running = nullptr;
   writes_.clear();
-  reads_.clear();
-  locks_.clear();
+  if (!reads_.empty()) reads_.clear();
+  if (!locks_.empty()) locks_.clear();
   if (gate_held_) runtime_.open_gate();
   gate_held_ = false;
 }

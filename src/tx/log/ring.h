@@ -26,49 +26,54 @@ class line_writer {
  public:
   line_writer(Media& media, std::byte* ring, std::uint64_t lines, std::uint64_t position, std::uint64_t pool_id, format::record_kind kind,
               format::record_kind spilled_kind, bool streams = true)
-      : streams_(streams), media_(media), ring_(ring), lines_(lines), position_(position), lap_(position / lines), index_(position - lap_ * lines), sum_(pool_id ^ position), header_{0, true, false, 0, kind, spilled_kind} {}
+      : media_(&media), ring_(ring), lines_(lines), position_(position), index_(position % lines), streams_(streams), sum_(pool_id ^ position),
+        head_(format::line_header{0, true, false, 0, kind, spilled_kind}.pack()), torn_(torn_at(position)) {}
 
+  // Sealed as it comes: each word is stored once. (Stores are what there may be few of: docs/decisions/7-tried.md.)
   [[gnu::always_inline]] void word(std::uint64_t value) {
     if (words_ == format::payload_words) [[unlikely]]
-      emit();
+      emit(0);
     sum_.add(value);
-    line_.words[++words_] = value;
+    tops_ |= value >> 63 << words_;
+    line_.words[++words_] = (value & ~format::torn_bit) | torn_;
   }
 
   // Streams the last line. Returns the position after the record.
-  std::uint64_t finish() {
-    header_.last = true;
-    header_.checksum = sum_.value32();
-    for (unsigned i = words_ + 1; i <= format::payload_words; ++i) line_.words[i] = 0;
+  [[gnu::always_inline]] std::uint64_t finish() {
+    for (unsigned i = words_ + 1; i <= format::payload_words; ++i) line_.words[i] = torn_;
     if (base::planted<Media>(base::mutant::log_last_line)) return position_ + 1;
-    emit();
+    emit(format::line_header{0, false, true, sum_.value32()}.pack());
     return position_;
   }
 
  private:
-  void emit() {
-    const bool turned = (lap_ & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense);
-    header_.words = static_cast<std::uint8_t>(words_);
-    format::seal(line_, header_, !turned);
-    if (base::planted<Media>(base::mutant::log_top_bits)) line_.words[0] &= ~std::uint64_t{0x7F};
-    if (!streams_ || (base::planted<Media>(base::mutant::log_first_stored) && header_.first))
-      media_.store(ring_ + index_ * line_size, &line_, line_size);
-    else
-      media_.stream(ring_ + index_ * line_size, &line_, line_size);
-    ++position_;
-    if (++index_ == lines_) index_ = 0, ++lap_;
-    words_ = 0;
-    header_.first = false;
+  [[gnu::always_inline]] std::uint64_t torn_at(std::uint64_t position) const {
+    return (position / lines_ & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense) ? 0 : format::torn_bit;
   }
+  [[gnu::always_inline]] void emit(std::uint64_t end) {
+    if (base::planted<Media>(base::mutant::log_top_bits)) tops_ = 0;
+    line_.words[0] = head_ | end | std::uint64_t{words_} << 7 | tops_ | torn_;
+    std::byte* const to = ring_ + index_ * line_size;
+    if (!streams_ || (base::planted<Media>(base::mutant::log_first_stored) && (head_ & first_line) != 0))
+      media_->store(to, &line_, line_size);
+    else
+      media_->stream(to, &line_, line_size);
+    head_ &= ~first_line;
+    words_ = 0, tops_ = 0;
+    ++position_;
+    if (++index_ == lines_) [[unlikely]]
+      index_ = 0, torn_ = torn_at(position_);
+  }
+  static constexpr std::uint64_t first_line = format::line_header{0, true, false, 0}.pack();
 
-  const bool streams_;
-  Media& media_;
+  Media* media_;
   std::byte* ring_;
   std::uint64_t lines_;
-  std::uint64_t position_, lap_, index_;
+  std::uint64_t position_, index_;
+  bool streams_;
   base::checksum sum_;
-  format::line_header header_;
-  unsigned words_ = 0;  // in the line
+  std::uint64_t head_, torn_, tops_ = 0;  // of the line's header word: what all lines of the record share; the payload words' top bits
+  unsigned words_ = 0;                    // in the line
   format::log_line line_;
 };
 

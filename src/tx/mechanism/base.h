@@ -90,10 +90,10 @@ class base_log final : public engine_on<Media> {
 
   void write_records(const transaction& t, typename engine_on<Media>::lane& l, std::uint64_t offset) {
     struct writer {
-      Media& media;
+      Media* media;
       std::byte* to;
-      void word(std::uint64_t w) { media.store(to, &w, 8), to += 8; }
-    } out{l.media, this->state_.file.at(offset)};
+      void word(std::uint64_t w) { media->store(to, &w, 8), to += 8; }
+    } out{&l.media, this->state_.file.at(offset)};
     std::byte* const begin = out.to;
     this->write_runs(t, out, new_value);
     l.media.flush(begin, static_cast<std::size_t>(out.to - begin));

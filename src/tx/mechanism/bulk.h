@@ -64,10 +64,11 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
   // Room and chunks for a record of lines.
-  result<> prepare_lines(lane& l, transaction& t) {
+  bool has_plenty(const lane& l, const transaction& t) const noexcept {
     const std::uint64_t bound = 3 * t.lines().size() + 1;  // a line in eight parts takes sixteen words of a record
-    if (bound <= l.log.room() && l.log.room() >= l.log.lines() / 2 && l.reserved_bytes == 0) [[likely]]
-      return {};
+    return bound <= l.log.room() && l.log.room() >= l.log.lines() / 2 && l.reserved_bytes == 0;
+  }
+  [[gnu::noinline]] result<> prepare_lines(lane& l, transaction& t) {
     this->drop_reserved(l);
     const std::uint64_t lines = this->lines_needed(t, l.log.lines() / 2);
     if (lines > l.log.lines()) [[unlikely]]

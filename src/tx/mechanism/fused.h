@@ -24,13 +24,15 @@ class fused final : public bulk_engine<Media> {
   }
   ~fused() override { this->stop(); }
 
-  result<> prepare(transaction& t) override {
+  // Flattened, like the rest of the way of a commit: a call stores its registers, and stores are dear here (docs/decisions/7-tried.md).
+  [[gnu::flatten]] result<> prepare(transaction& t) override {
     if (!t.ordered() && this->state_.unsettled.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
       settle();
-    return this->prepare_lines(this->lanes_[t.log()], t);
+    lane& l = this->lanes_[t.log()];
+    return this->has_plenty(l, t) ? result<>{} : this->prepare_lines(l, t);
   }
 
-  bool commit(transaction& t, std::uint64_t txid) override {
+  [[gnu::flatten]] bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
     if (t.in_order()) [[unlikely]]
       return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
@@ -51,7 +53,7 @@ class fused final : public bulk_engine<Media> {
   }
 
   // Makes every ordered commit that has returned durable and stores it home: steps G1 to G3. Any thread's.
-  void settle() override {
+  [[gnu::noinline]] void settle() override {
     using base::mutant;
     using base::planted;
     const std::lock_guard one(settling_);
@@ -104,7 +106,7 @@ class fused final : public bulk_engine<Media> {
   }
 
   // O1 to O3 of the page: no fence.
-  bool commit_ordered(lane& l, transaction& t, std::uint64_t txid) {
+  [[gnu::noinline]] bool commit_ordered(lane& l, transaction& t, std::uint64_t txid) {
     group& g = groups_[t.log()];
     std::unique_lock hold(g.mutex);
     const std::uint64_t after = base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.ordered_before();
@@ -138,7 +140,7 @@ class fused final : public bulk_engine<Media> {
   }
 
   // A durable commit while ordered ones may be pending: its record names the last of them, and it returns when they are durable.
-  bool commit_after_ordered(lane& l, transaction& t, std::uint64_t txid) {
+  [[gnu::noinline]] bool commit_after_ordered(lane& l, transaction& t, std::uint64_t txid) {
     using base::mutant;
     using base::planted;
     auto fill = [&](auto& out) {
