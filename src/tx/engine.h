@@ -55,6 +55,7 @@ struct pool_state {
   // mutex, so that each knows the ordered one before it).
   std::vector<announcement> pending;
   std::atomic<unsigned> unsettled{0};
+  std::atomic<unsigned> overlays{0};  // logs whose ordered commits still hold their locks, settled or not
   std::atomic<bool> orders{false};
   std::mutex drawing;
   std::uint64_t last_ordered = 0;          // under drawing: TxID

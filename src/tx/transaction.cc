@@ -238,6 +238,7 @@ void transaction::defer(std::uint64_t txid) {
   pending_changes_.append(changes_);
   pending_filter_ |= filter_;
   pending_txid_ = txid;
+  if (!has_pending()) runtime_.state().overlays.fetch_add(1, std::memory_order_relaxed);
   holds_pending_.store(true, std::memory_order_release);
   settled_.store(false, std::memory_order_relaxed);
 }
@@ -256,6 +257,7 @@ void transaction::retire() noexcept {
   pending_filter_ = 0;
   heap().commit(cache, pending_changes_);
   holds_pending_.store(false, std::memory_order_release);
+  runtime_.state().overlays.fetch_sub(1, std::memory_order_relaxed);
   settled_.store(false, std::memory_order_relaxed);
 }
 
