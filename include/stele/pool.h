@@ -31,7 +31,9 @@ enum class concurrency : std::uint8_t {
 // What a commit has reached when update() returns.
 enum class durability : std::uint8_t {
   durable,  // the change survives any crash that the pool's durability covers
-  ordered,  // atomic and ordered; durable by the next sync(), wait() or durable commit at the latest
+  ordered,  // atomic and ordered: it survives a crash only with all commits before it; durable by the next sync(), wait() or
+            // durable commit of any thread, at the latest. The mechanism `default` pays no fence for it; all others make it
+            // durable at once. Until it is durable other threads do not see it; under stm they may have to wait for the lines
 };
 
 // How mechanisms with a volatile checkpoint make home durable.
@@ -50,7 +52,7 @@ struct adaptive_options {
 struct pool_options {
   std::size_t create_size = 0;    // bytes; 0: the pool must exist. Otherwise it is created when the path is free
   std::string layout = "";        // name of the data's layout; must match the pool's when not empty
-  std::string mechanism = "";     // "" : redo-async; see `stele compare --help` for all
+  std::string mechanism = "";     // "" : default; see `stele compare --help` for all
   std::string media = "auto";     // auto, adr, eadr, process, file, delayed:NS[:GBPS]
   concurrency policy = concurrency::stm;
   std::size_t log_size = 0;       // bytes of each thread's log; 0: by pool size. Only when creating

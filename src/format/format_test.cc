@@ -1,9 +1,13 @@
-// Format words: guarded words, size classes, torn-bit lines, run heads, chunk descriptors, session words.
+// Format words: guarded words, size classes, torn-bit lines, log blocks, run heads, chunk descriptors, session words.
+#include <base/checksum.h>
 #include <base/rng.h>
 #include <format/heap_layout.h>
+#include <format/log_block.h>
 #include <format/log_line.h>
 #include <format/pool_layout.h>
 #include <gtest/gtest.h>
+
+#include <initializer_list>
 
 namespace stele::format {
 namespace {
@@ -132,6 +136,24 @@ TEST(log_line, every_torn_mixture_is_seen_in_both_senses) {
       ASSERT_FALSE(whole(torn, sense)) << "words " << written;
     }
   }
+}
+
+// The worked example of docs/format/blocks.md: pool id 1, position 0.
+TEST(log_block, the_example_of_its_page_is_what_is_stored) {
+  const auto expect = [](const log_block& b, std::uint64_t data, std::uint64_t metadata) {
+    EXPECT_EQ(b.data, data);
+    EXPECT_EQ(b.metadata, metadata);
+  };
+  const log_block first = pack({block_kind::data, 0xFF, 42, 0x4000}, true);
+  const log_block second = pack({block_kind::data, 0xFF, 0x8000000000000001u, 0x4008}, true);
+  expect(first, 0x800000000000002Au, 0x00000000400003FDu);
+  expect(second, 0x8000000000000001u, 0x00000000400803FFu);
+  EXPECT_EQ(word_of(second), 0x8000000000000001u);
+  base::checksum sum(1 ^ 0);
+  for (const log_block& b : {first, second}) sum.add(b.data), sum.add(b.metadata);
+  EXPECT_EQ(sum.value(), 0x3F67F2CE8BD0E147u);
+  expect(pack({block_kind::commit, 0, 5, sum.value() >> 16}, true), 0x8000000000000005u, 0x3F67F2CE8BD00C01u);
+  expect(pack({}, true), 0x8000000000000000u, 0x0000000000000001u);
 }
 
 }  // namespace
