@@ -141,6 +141,10 @@ result<bool> begin_transaction(runtime& r, bool writes, durability d) {
     if (this_runtime != &r) return base::fail(errc::nested, "a transaction on another pool is running in this thread; end it first");
     if (!this_visitor->retrying) return true;
     this_visitor->retrying = false;
+    if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
+      finish();
+      return base::fail(errc::poisoned, r.state().file.path() + " cannot be used any more: an earlier write failed; reopen it");
+    }
     this_visitor->tx->begin(*this_visitor, writes, d == durability::ordered);
     return false;
   }

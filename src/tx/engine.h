@@ -58,11 +58,10 @@ struct pool_state {
   std::atomic<unsigned> overlays{0};  // logs whose ordered commits still hold their locks, settled or not
   std::atomic<bool> orders{false};
   std::mutex drawing;
-  std::uint64_t last_ordered = 0;          // under drawing: TxID
-  std::atomic<unsigned> ordered_running{0};  // ordered commits with a TxID that have not returned; raised under drawing
+  std::uint64_t last_ordered = 0;  // under drawing, which an ordered commit holds until it is pending: TxID
 
-  // Waits for the running commits with TxIDs up to this one, except a log's own.
-  void await_drawn(std::uint64_t txid, unsigned except) const noexcept;
+  // Waits for the commits that have announced themselves, except a log's own.
+  void await_announced(unsigned except) const noexcept;
 
   explicit pool_state(storage::pool_file f) : file(std::move(f)), heap(file), committing(file.header().log_count), pending(file.header().log_count) {}
 

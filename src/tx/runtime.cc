@@ -190,12 +190,11 @@ void runtime::forget(visitor& v) noexcept {
   log_left_.notify_one();
 }
 
-void pool_state::await_drawn(std::uint64_t txid, unsigned except) const noexcept {
+void pool_state::await_announced(unsigned except) const noexcept {
   for (std::size_t i = 0; i < committing.size(); ++i) {
     if (i == except) continue;
     const std::uint64_t announced = committing[i].value.load(std::memory_order_seq_cst);
-    if (announced >= txid) continue;  // no_commit, or a later one
-    while (committing[i].value.load(std::memory_order_acquire) == announced) media::cpu::relax();
+    while (announced != no_commit && committing[i].value.load(std::memory_order_acquire) == announced) media::cpu::relax();
   }
 }
 
@@ -203,7 +202,7 @@ void pool_state::await_drawn(std::uint64_t txid, unsigned except) const noexcept
 void runtime::first_order(unsigned log) {
   state_->orders.store(true, std::memory_order_seq_cst);
   heavy_fence();
-  state_->await_drawn(pool_state::no_commit, log);
+  state_->await_announced(log);
 }
 
 void runtime::see_ordered_now(const visitor& v, bool writes) {
@@ -216,6 +215,7 @@ void runtime::see_ordered_now(const visitor& v, bool writes) {
 void runtime::retire_idle(const visitor& v) noexcept {
   engine_->settle();
   const std::lock_guard hold(registry_);
+  if (state_->poisoned.load()) return;  // what has not reached home stays locked
   for (place& p : places_) {
     visitor* const owner = p.owner.load(std::memory_order_relaxed);
     if (!p.tx || !p.tx->has_pending()) continue;
@@ -227,7 +227,7 @@ void runtime::retire_idle(const visitor& v) noexcept {
     heavy_fence();  // as in take_log
     if (owner == nullptr || !owner->inside.load(std::memory_order_acquire)) {
       engine_->settle();  // it may have committed since
-      p.tx->retire();
+      if (!state_->poisoned.load()) p.tx->retire();
       if (owner == nullptr) state_->heap.give_back(p.tx->cache);
     }
     p.owner.store(owner, std::memory_order_release);

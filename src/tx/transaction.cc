@@ -210,16 +210,16 @@ bool transaction::draw_announced(std::uint64_t& txid) {
 bool transaction::draw_in_order(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
   state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);  // nobody waits for who waits for the mutex
-  const std::lock_guard hold(state.drawing);
+  drawing_ = std::unique_lock(state.drawing);
   if (ordered_ && !state.orders.load(std::memory_order_relaxed)) runtime_.first_order(log_);
   state.committing[log_].value.store(state.clock.load(std::memory_order_acquire), std::memory_order_seq_cst);
   ordered_before_ = state.last_ordered;
-  if (!draw_announced(txid)) return false;
-  if (ordered_) {
-    state.last_ordered = txid;
-    state.ordered_running.fetch_add(1, std::memory_order_relaxed);
-  }
-  return true;
+  const bool drawn = draw_announced(txid);
+  if (drawn && ordered_)
+    state.last_ordered = txid;  // the mutex stays held: nobody names this commit before it is pending
+  else
+    drawing_.unlock();
+  return drawn;
 }
 
 // The values become the overlay's, the locks stay: nobody else sees this commit before it is home.
@@ -285,8 +285,8 @@ result<attempt> transaction::commit() {
   std::uint64_t txid = 0;
   if (!draw_txid(txid)) return attempt::retry;
   const bool kept = runtime_.mechanism().commit(*this, txid);
-  if (ordered_) [[unlikely]]
-    runtime_.state().ordered_running.fetch_sub(1, std::memory_order_release);
+  if (!pending_.empty()) [[unlikely]]
+    pending_txid_ = txid;  // a lock that an ordered commit left goes back as new as what this one stored under it
   heap().commit(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
   runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);

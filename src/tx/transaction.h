@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 namespace stele::detail {
@@ -63,6 +64,10 @@ class transaction final : public storage::heap::writer {
   // Its TxID was drawn in order: while there were ordered commits. Then, that of the ordered commit before it.
   bool in_order() const noexcept { return in_order_; }
   std::uint64_t ordered_before() const noexcept { return ordered_before_; }
+  // The engine calls it when the ordered commit is pending, or durable: later ones may draw their TxIDs.
+  void joined() noexcept {
+    if (drawing_.owns_lock()) drawing_.unlock();
+  }
 
   std::uint64_t load_word(std::uint64_t offset);
   void store_word(std::uint64_t offset, std::uint64_t bits);
@@ -144,6 +149,7 @@ class transaction final : public storage::heap::writer {
   std::vector<read_entry> pending_locks_;
   storage::heap::changes pending_changes_;
   bool in_order_ = false;
+  std::unique_lock<std::mutex> drawing_;
   std::uint64_t pending_filter_ = 0, pending_txid_ = 0, ordered_before_ = 0;
   std::atomic<bool> settled_{false}, holds_pending_{false};
 

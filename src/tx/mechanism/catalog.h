@@ -38,7 +38,7 @@ struct mechanism_entry {
 };
 
 const std::vector<mechanism_entry>& mechanisms();
-// The mechanism of a pool that asks for none, or for "default".
+// The mechanism of a pool that asks for none.
 const std::string& default_mechanism() noexcept;
 void set_default_mechanism(std::string name);  // for tests; not thread-safe
 // Errors: not_found, naming those that exist.

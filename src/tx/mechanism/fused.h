@@ -94,7 +94,7 @@ class fused final : public bulk_engine<Media> {
   void allow_disorder() {
     auto& s = this->state_;
     const std::unique_lock drawing(s.drawing, std::try_to_lock);
-    if (drawing.owns_lock() && s.ordered_running.load(std::memory_order_acquire) == 0 && s.unsettled.load(std::memory_order_acquire) == 0) s.orders.store(false, std::memory_order_relaxed);
+    if (drawing.owns_lock() && s.unsettled.load(std::memory_order_acquire) == 0) s.orders.store(false, std::memory_order_relaxed);
   }
 
   static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };
@@ -127,6 +127,7 @@ class fused final : public bulk_engine<Media> {
     const bool first = ++g.commits == 1, full = g.commits >= many;
     t.defer(txid);  // O2: values and locks stay with the group
     hold.unlock();
+    t.joined();
     if (first || full) [[unlikely]]
       ask_to_settle(full, t.pending_lines().size() >= too_many);  // O3
     return true;
@@ -151,8 +152,9 @@ class fused final : public bulk_engine<Media> {
       this->append_spilled(l, format::record_kind::redo_after, txid, t, new_value, t.ordered_before());
     else
       l.log.append(format::record_kind::redo_after, txid, fill);
-    if (!this->settled(l)) return false;
-    this->state_.await_drawn(t.ordered_before(), l.number);
+    const bool durable = this->settled(l);
+    t.joined();
+    if (!durable) return false;
     if (!planted<Media>(mutant::default_no_wait)) settle();  // those before it are durable and home before it is
     t.begin_home();
     this->store_home_volatile(l, t);
