@@ -1,6 +1,6 @@
 // Each mark is one interleaved comparison, or a short measurement of its own.
 #include <bench/compare.h>
-#include <bench/marks.h>
+#include <bench/marks_parts.h>
 #include <explore/explorer.h>
 #include <fmt/format.h>
 #include <stele/array.h>
@@ -29,23 +29,20 @@ const row* row_of(const report& r, std::string_view system) {
   return found == r.rows.end() ? nullptr : &*found;
 }
 
-struct against_rival {
+struct against_memory {
   const char* workload;
   std::size_t value_size, operations;
-  double mark;
 };
-constexpr against_rival rival_marks[] = {{"sps", 8, 1, 2}, {"sps", 64, 1, 1.5}, {"sps", 8, 8, 6}, {"hash", 8, 1, 2}, {"rbtree", 8, 1, 2}};
+constexpr against_memory memory_marks[] = {{"sps", 8, 1}, {"hash", 8, 1}, {"rbtree", 8, 1}};
 
-result<report> compared(const marks_options& o, const against_rival& m, unsigned threads, concurrency policy, std::vector<std::string> mechanisms, std::vector<std::string> rivals) {
+result<report> compared(const marks_options& o, const against_memory& m, concurrency policy, std::vector<std::string> mechanisms) {
   comparison c;
   c.what.workload = m.workload;
   c.what.parameters.value_size = m.value_size;
   c.what.ops_per_tx = m.operations;
-  c.what.threads = threads;
   c.what.policy = policy;
   c.what.dir = o.dir;
   c.mechanisms = std::move(mechanisms);
-  c.rivals = std::move(rivals);
   c.runs = o.runs;
   c.seconds = o.seconds;
   c.limits = true;
@@ -53,47 +50,11 @@ result<report> compared(const marks_options& o, const against_rival& m, unsigned
   return compare(c);
 }
 
-// Redo, sync or async, over libpmemobj.
-result<> beside_libpmemobj(const marks_options& o, std::vector<figure>& figures) {
-  const auto rivals = rival_names();
-  if (std::ranges::find(rivals, "libpmemobj") == rivals.end()) return {};
-  for (const against_rival& m : rival_marks) {
-    const std::string what = fmt::format("{} {} B x {}, redo over libpmemobj", m.workload, m.value_size, m.operations);
-    o.progress(what);
-    const auto r = compared(o, m, 1, concurrency::single_writer, {"redo", "redo-async"}, {"libpmemobj"});
-    if (!r) return std::unexpected(r.error());
-    const row *sync = row_of(*r, "redo"), *async = row_of(*r, "redo-async"), *rival = row_of(*r, "libpmemobj");
-    if (sync == nullptr || async == nullptr || rival == nullptr) continue;
-    const row* best = sync->tx_per_s.median > async->tx_per_s.median ? sync : async;
-    figures.push_back({what, "x", m.mark, best->tx_per_s.median / rival->tx_per_s.median, false,
-                       fmt::format("{} {:.0f} tx/s, {:.2f} fences, {:.1f} lines a tx; libpmemobj {:.0f} tx/s; single_writer", best->system, best->tx_per_s.median,
-                                   best->fences_per_tx.value_or(0), best->lines_per_tx.value_or(0), rival->tx_per_s.median)});
-  }
-  return {};
-}
-
-result<> two_threads(const marks_options& o, std::vector<figure>& figures) {
-  o.progress("hash with two threads");
-  std::vector<double> ratios;
-  std::string detail;
-  for (unsigned run = 0; run < 3; ++run) {
-    const auto one = compared(o, rival_marks[3], 1, concurrency::stm, {"redo", "redo-async"}, {});
-    if (!one) return std::unexpected(one.error());
-    const auto two = compared(o, rival_marks[3], 2, concurrency::stm, {"redo", "redo-async"}, {});
-    if (!two) return std::unexpected(two.error());
-    auto ratio = [&](const char* mechanism) { return row_of(*two, mechanism)->tx_per_s.median / row_of(*one, mechanism)->tx_per_s.median; };
-    ratios.push_back(std::max(ratio("redo"), ratio("redo-async")));
-    detail = fmt::format("stm, the better of redo ({:.2f}) and redo-async ({:.2f}: its background thread wants a core of its own)", ratio("redo"), ratio("redo-async"));
-  }
-  figures.push_back({"hash 8 B, two threads over one", "x", 1.6, median(ratios), false, detail});
-  return {};
-}
-
 result<> beside_volatile(const marks_options& o, std::vector<figure>& figures) {
-  for (const against_rival& m : {rival_marks[0], rival_marks[3], rival_marks[4]}) {
+  for (const against_memory& m : memory_marks) {
     const std::string what = fmt::format("{} 8 B x 1, none over ordinary memory", m.workload);
     o.progress(what);
-    const auto r = compared(o, m, 1, concurrency::single_writer, {"none"}, {});
+    const auto r = compared(o, m, concurrency::single_writer, {"none"});
     if (!r) return std::unexpected(r.error());
     const row *none = row_of(*r, "none"), *ordinary = row_of(*r, "volatile");
     if (none == nullptr || ordinary == nullptr) continue;
@@ -136,7 +97,7 @@ result<> field_reads(const marks_options& o, std::vector<figure>& figures) {
 result<double> transactions_per_s(const std::string& pool, const std::string& tape, double seconds) {
   auto w = workloads::make_workload("sps", {.keys = 4096});
   if (!w) return std::unexpected(w.error());
-  auto handle = detail::pool_handle::open(pool, {.create_size = std::size_t{8} << 20, .mechanism = "redo-async", .media = "adr", .policy = concurrency::single_writer, .tape = tape}, (*w)->root_size());
+  auto handle = detail::pool_handle::open(pool, {.create_size = std::size_t{8} << 20, .mechanism = "default", .media = "adr", .policy = concurrency::single_writer, .tape = tape}, (*w)->root_size());
   std::filesystem::remove(pool);
   if (!handle) return std::unexpected(handle.error());
   (*w)->attach(std::move(*handle));
@@ -164,13 +125,13 @@ result<> tape_cost(const marks_options& o, std::vector<figure>& figures) {
     if (!taped) return std::unexpected(taped.error());
     ratios.push_back(*plain / *taped);
   }
-  figures.push_back({"slower by a tape, sps 8 B x 1", "x", 5, median(ratios), true, "redo-async, every store with its bytes, onto a file in memory"});
+  figures.push_back({"slower by a tape, sps 8 B x 1", "x", 5, median(ratios), true, "default, every store with its bytes, onto a file in memory"});
   return {};
 }
 
 // A process fills about 1 MB of log in a 1 GiB pool and is killed.
 void die_with_a_full_log(const std::string& path, int ready) {
-  auto p = pool<numbers>::open(path, {.create_size = std::size_t{1} << 30, .mechanism = "redo-async", .media = "adr", .log_size = std::size_t{4} << 20, .log_count = 4, .background = false});
+  auto p = pool<numbers>::open(path, {.create_size = std::size_t{1} << 30, .mechanism = "default", .media = "adr", .log_size = std::size_t{4} << 20, .log_count = 4, .background = false});
   bool ok = p && p->update([](numbers& n) { n.values = make_array<field<std::uint64_t>>(number_count); });
   const std::uint64_t before = ok ? p->counters().streamed_bytes : 0;
   for (std::uint64_t i = 0; ok && p->counters().streamed_bytes < before + 1'000'000; ++i)
@@ -199,7 +160,7 @@ result<> recovery_time(const marks_options& o, std::vector<figure>& figures) {
     std::filesystem::remove(path);
     if (!ok || !p) return std::unexpected(!p ? p.error() : error{errc::io, "the process that was to be killed failed before"});
   }
-  figures.push_back({"open a 1 GiB pool after kill -9, 1 MB of log", "ms", 200, median(ms), true, "redo-async, adr on tmpfs: map, recover, read the chunk table"});
+  figures.push_back({"open a 1 GiB pool after kill -9, 1 MB of log", "ms", 200, median(ms), true, "default, adr on tmpfs: map, recover, read the chunk table"});
   return {};
 }
 
@@ -208,11 +169,11 @@ result<> explorer_rate(const marks_options& o, std::vector<figure>& figures) {
   std::vector<double> rates;
   std::string detail;
   for (unsigned run = 0; run < 3; ++run) {
-    const auto found = explore::explore({.mechanism = "redo-async", .workload = "hash", .pool_size = 65536, .operations = 150, .seed = run + 1}, {.recovery_depth = 1, .cancelled = o.cancelled, .progress = {}});
+    const auto found = explore::explore({.mechanism = "default", .workload = "hash", .pool_size = 65536, .operations = 150, .seed = run + 1}, {.recovery_depth = 1, .cancelled = o.cancelled, .progress = {}});
     if (!found) return std::unexpected(found.error());
     if (!found->violations.empty()) return std::unexpected(error{errc::corrupt, found->violations.front().what});
     rates.push_back(found->states_per_s());
-    detail = fmt::format("redo-async on hash: {} crash states built, {} of them different and each recovered, {} judged after recovery", found->states, found->distinct, found->recovered);
+    detail = fmt::format("default on hash: {} crash states built, {} of them different and each recovered, {} judged after recovery", found->states, found->distinct, found->recovered);
   }
   figures.push_back({"explorer, 64 KiB pools, one core", "states/s", 100'000, median(rates), false, detail});
   return {};
@@ -222,7 +183,9 @@ result<> explorer_rate(const marks_options& o, std::vector<figure>& figures) {
 
 result<std::vector<figure>> measure_marks(const marks_options& o) {
   std::vector<figure> figures;
-  for (auto* part : {beside_libpmemobj, two_threads, beside_volatile, field_reads, tape_cost, recovery_time, explorer_rate}) {
+  std::vector<marks_part> parts = default_marks();
+  parts.insert(parts.end(), {beside_volatile, field_reads, tape_cost, recovery_time, explorer_rate});
+  for (const marks_part part : parts) {
     if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
     if (auto measured = part(o, figures); !measured) return std::unexpected(measured.error());
   }

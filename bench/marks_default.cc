@@ -1,0 +1,128 @@
+// The figures of the mechanisms after "Blurred Persistence" and of the default one: over libpmemobj with one thread and with
+// two, over the log by hand, the cost of a commit by counter, its tail, and what the blurred mechanisms gain over base.
+#include <bench/compare.h>
+#include <bench/marks_parts.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace stele::bench {
+namespace {
+
+struct against_rival {
+  const char* workload;
+  std::size_t value_size, operations;
+  double one_thread, two_threads;  // marks, over libpmemobj with as many; 0: none
+};
+constexpr against_rival rival_marks[] = {{"sps", 8, 1, 3.6, 2.3},  {"sps", 8, 8, 15, 9},     {"sps", 64, 1, 3, 1.8},     {"hash", 8, 1, 6, 4},
+                                         {"hash", 64, 1, 6, 0},    {"rbtree", 8, 1, 3, 4.5}, {"rbtree", 64, 1, 2.8, 0}};
+constexpr const char* five_workloads[] = {"sps", "hash", "rbtree", "bptree", "kv"};
+
+const row* row_of(const report& r, std::string_view system) {
+  const auto found = std::ranges::find(r.rows, system, &row::system);
+  return found == r.rows.end() ? nullptr : &*found;
+}
+double rate(const report& r, std::string_view system) {
+  const row* found = row_of(r, system);
+  return found == nullptr ? 0 : found->tx_per_s.median;
+}
+
+comparison of(const marks_options& o, const char* workload, std::size_t value_size, std::size_t operations) {
+  comparison c;
+  c.what.workload = workload;
+  c.what.parameters.value_size = value_size;
+  c.what.ops_per_tx = operations;
+  c.what.dir = o.dir;
+  c.mechanisms = {"default"};
+  c.runs = o.runs;
+  c.seconds = o.seconds;
+  c.cancelled = o.cancelled;
+  return c;
+}
+
+std::string name_of(const against_rival& m) { return fmt::format("{} {} B x {}", m.workload, m.value_size, m.operations); }
+
+result<> with_one_thread(const marks_options& o, std::vector<figure>& figures) {
+  for (const against_rival& m : rival_marks) {
+    o.progress(name_of(m));
+    comparison c = of(o, m.workload, m.value_size, m.operations);
+    c.what.policy = concurrency::single_writer;
+    c.rivals = {"libpmemobj"};
+    const auto r = compare(c);
+    if (!r) return std::unexpected(r.error());
+    const row* ours = row_of(*r, "default");
+    const double by_hand = rate(*r, "one-fence log by hand");
+    figures.push_back({name_of(m) + ", default over libpmemobj", "x", m.one_thread, rate(*r, "default") / rate(*r, "libpmemobj"), false,
+                       fmt::format("{:.0f} tx/s, {:.2f} fences, {:.1f} lines, {:.0f} B streamed a tx; {:.2f} of the log by hand; single_writer", ours->tx_per_s.median,
+                                   ours->fences_per_tx.value_or(0), ours->lines_per_tx.value_or(0), ours->streamed_bytes_per_tx.value_or(0), ours->tx_per_s.median / by_hand)});
+    if (&m == &rival_marks[0])
+      figures.push_back({name_of(m) + ", default over the log by hand", "x", 0.9, ours->tx_per_s.median / by_hand, false, "single_writer; the same driver"});
+  }
+  return {};
+}
+
+result<> with_two_threads(const marks_options& o, std::vector<figure>& figures) {
+  for (const against_rival& m : rival_marks) {
+    if (m.two_threads == 0) continue;
+    o.progress(name_of(m) + ", two threads");
+    comparison c = of(o, m.workload, m.value_size, m.operations);
+    c.limits = false;
+    const auto one = compare(c);
+    if (!one) return std::unexpected(one.error());
+    c.what.threads = 2;
+    c.rivals = {"libpmemobj"};
+    const auto two = compare(c);
+    if (!two) return std::unexpected(two.error());
+    figures.push_back({name_of(m) + ", two threads, default over libpmemobj", "x", m.two_threads, rate(*two, "default") / rate(*two, "libpmemobj"), false,
+                       fmt::format("{:.0f} tx/s; stm; libpmemobj without isolation", rate(*two, "default"))});
+    if (m.value_size == 8 && m.operations == 1 && m.workload != std::string_view("rbtree"))
+      figures.push_back({name_of(m) + ", two threads over one", "x", 1.7, rate(*two, "default") / rate(*one, "default"), false, "stm"});
+  }
+  return {};
+}
+
+// The 99.9th percentile over the median, while bulk persistence of a 1 MB log goes on.
+result<> tail(const marks_options& o, std::vector<figure>& figures) {
+  o.progress("commit latency");
+  comparison c = of(o, "sps", 8, 1);
+  c.what.policy = concurrency::single_writer;
+  c.what.log_size_bytes = std::size_t{1} << 20;
+  c.limits = false;
+  const auto r = compare(c);
+  if (!r) return std::unexpected(r.error());
+  const row* ours = row_of(*r, "default");
+  figures.push_back({"commit latency, 99.9th percentile over the median", "x", 20, ours->p999_ns / ours->p50_ns, true,
+                     fmt::format("{:.0f} and {:.0f} ns; sps 8 B x 1, 1 MB of log", ours->p999_ns, ours->p50_ns)});
+  return {};
+}
+
+result<> blurred_over_base(const marks_options& o, std::vector<figure>& figures) {
+  for (const char* workload : five_workloads) {
+    o.progress(fmt::format("blurred on {}", workload));
+    comparison c = of(o, workload, 8, 1);
+    c.what.media = "delayed:150";
+    c.what.policy = concurrency::single_writer;
+    c.what.log_size_bytes = std::size_t{1} << 20;
+    c.what.parameters.keys = std::size_t{1} << 18;
+    c.mechanisms = {"base", "xil", "vcbp", "blurred", "adaptive"};
+    c.limits = false;
+    const auto r = compare(c);
+    if (!r) return std::unexpected(r.error());
+    const double base = rate(*r, "base"), vcbp = rate(*r, "vcbp"), blurred = rate(*r, "blurred");
+    figures.push_back({fmt::format("{}, blurred over base", workload), "x", 1.56, blurred / base, false,
+                       fmt::format("delayed:150, 1 MB logs; xil {:.2f}, vcbp {:.2f}", rate(*r, "xil") / base, vcbp / base)});
+    figures.push_back({fmt::format("{}, adaptive over the better of blurred and vcbp", workload), "x", 0.95, rate(*r, "adaptive") / std::max(vcbp, blurred), false,
+                       "the same run; its warm-ups are part of it"});
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<marks_part>& default_marks() {
+  static const std::vector<marks_part> parts = {with_one_thread, with_two_threads, tail, blurred_over_base};
+  return parts;
+}
+
+}  // namespace stele::bench
