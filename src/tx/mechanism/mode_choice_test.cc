@@ -119,14 +119,14 @@ bool in_one_of_some_tries(Try&& once) {
 
 // What is chosen when commits take what `wait(mode_choice&, number in its window)` takes.
 template <class Wait>
-bool chosen_with(Wait&& wait) {
-  mode_choice c({.warm_up = warm_up}, 0, false);
-  for (std::uint64_t i = 0; i < 2 * warm_up; ++i) {
-    wait(c, i % warm_up);
+bool chosen_with(Wait&& wait, std::uint64_t window = warm_up) {
+  mode_choice c({.warm_up = window}, 0, false);
+  for (std::uint64_t i = 0; i < 2 * window; ++i) {
+    wait(c, i % window);
     c.committed(1);
   }
   const bool chosen = c.wants_blocks();
-  for (std::uint64_t i = 0; i < 20 * warm_up; ++i) {
+  for (std::uint64_t i = 0; i < 20 * window; ++i) {
     EXPECT_EQ(c.wants_blocks(), chosen) << "asked again after " << i;
     c.committed(1);
   }
@@ -136,6 +136,15 @@ bool chosen_with(Wait&& wait) {
 TEST(mode_choice, chooses_the_mode_whose_commits_are_quicker) {
   EXPECT_TRUE(in_one_of_some_tries([] { return chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 200us); }); }));
   EXPECT_TRUE(in_one_of_some_tries([] { return !chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 200us : 20us); }); }));
+}
+
+// No commit of so short a warm-up is left out; the clock began at the first one all the same.
+TEST(mode_choice, measures_a_warm_up_of_a_few_commits) {
+  for (const std::uint64_t window : {1u, 2u, 7u, 8u, 15u}) {
+    SCOPED_TRACE("warm-up " + std::to_string(window));
+    EXPECT_TRUE(in_one_of_some_tries([&] { return chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 1000us); }, window); }));
+    EXPECT_TRUE(in_one_of_some_tries([&] { return !chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 1000us : 20us); }, window); }));
+  }
 }
 
 TEST(mode_choice, does_not_count_what_was_left_out) {
