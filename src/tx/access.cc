@@ -174,7 +174,7 @@ namespace {
 
 // Gathers the free memory of a full pool, in transactions of its own. Without success the next allocation fails.
 void reclaim(transaction& tx) noexcept {
-  if (this_runtime->state().orders.load(std::memory_order_relaxed)) this_runtime->retire_idle(*this_visitor);  // what ordered commits freed
+  if (this_runtime->state().overlays.load(std::memory_order_relaxed) != 0) this_runtime->retire_idle(*this_visitor);  // what ordered commits freed
   this_runtime->recall_idle(*this_visitor);
   tx.outgrown = true;  // what it frees is counted to fit the log's end
   for (std::size_t chunks = 1; chunks != 0;) {
@@ -197,7 +197,7 @@ void retry_transaction() noexcept {
   transaction& tx = *this_visitor->tx;
   tx.rollback();
   const unsigned attempts = ++tx.attempts;
-  if (attempts >= 2 && this_runtime->state().orders.load(std::memory_order_relaxed)) this_runtime->retire_idle(*this_visitor);  // the lock in the way may be an ordered commit's
+  if (attempts >= 2 && this_runtime->state().overlays.load(std::memory_order_relaxed) != 0) this_runtime->retire_idle(*this_visitor);  // the lock in the way may be an ordered commit's
   if (tx.wants_reclaim) {
     tx.wants_reclaim = false;
     tx.reclaimed = true;

@@ -56,6 +56,7 @@ struct pool_state {
   std::vector<announcement> pending;
   std::atomic<unsigned> unsettled{0};
   std::atomic<bool> orders{false};
+  std::atomic<unsigned> overlays{0};  // logs that hold locks and freed memory of ordered commits, settled or not
   std::mutex drawing;
   std::uint64_t last_ordered = 0;          // under drawing: TxID
   std::atomic<unsigned> ordered_running{0};  // ordered commits with a TxID that have not returned; raised under drawing

@@ -237,6 +237,7 @@ void transaction::defer(std::uint64_t txid) {
   pending_changes_.append(changes_);
   pending_filter_ |= filter_;
   pending_txid_ = txid;
+  if (!has_pending()) runtime_.state().overlays.fetch_add(1, std::memory_order_relaxed);
   holds_pending_.store(true, std::memory_order_release);
   settled_.store(false, std::memory_order_relaxed);
 }
@@ -249,12 +250,14 @@ void transaction::end_settling() noexcept {
 
 // The log's owner's, between transactions, when the overlay is home.
 void transaction::retire() noexcept {
+  if (!has_pending()) return;  // its owner was quicker
   for (const read_entry& l : pending_locks_) l.lock->store(pending_txid_ << 1, std::memory_order_release);
   pending_locks_.clear();
   pending_.clear();
   pending_filter_ = 0;
   heap().commit(cache, pending_changes_);
   holds_pending_.store(false, std::memory_order_release);
+  runtime_.state().overlays.fetch_sub(1, std::memory_order_relaxed);
   settled_.store(false, std::memory_order_relaxed);
 }
 
