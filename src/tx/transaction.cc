@@ -287,6 +287,8 @@ result<attempt> transaction::commit() {
   const bool kept = runtime_.mechanism().commit(*this, txid);
   if (ordered_) [[unlikely]]
     runtime_.state().ordered_running.fetch_sub(1, std::memory_order_release);
+  if (has_pending()) [[unlikely]]
+    pending_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no older version
   heap().commit(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
   runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
