@@ -251,6 +251,7 @@ void transaction::end_settling() noexcept {
 
 // The log's owner's, between transactions, when the overlay is home.
 void transaction::retire() noexcept {
+  if (!has_pending()) return;  // its owner was quicker
   for (const read_entry& l : pending_locks_) l.lock->store(pending_txid_ << 1, std::memory_order_release);
   pending_locks_.clear();
   pending_.clear();
@@ -285,8 +286,8 @@ result<attempt> transaction::commit() {
   std::uint64_t txid = 0;
   if (!draw_txid(txid)) return attempt::retry;
   const bool kept = runtime_.mechanism().commit(*this, txid);
-  if (!pending_.empty()) [[unlikely]]
-    pending_txid_ = txid;  // a lock that an ordered commit left goes back as new as what this one stored under it
+  if (has_pending()) [[unlikely]]
+    pending_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no older version
   heap().commit(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
   runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);

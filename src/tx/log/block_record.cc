@@ -33,6 +33,7 @@ class block_reader {
         continue;
       }
       if (!format::unpack(*block, r)) return damaged(at, "a record's flags make no sense");
+      if (r.kind == block_kind::data && !is_of_word(r.address)) return damaged(at, "a record's address is none of a word");
       if (r.kind == block_kind::commit) return finish(at, r, position, record);
       if (r.kind == block_kind::abort) {
         if (r.data > base_) return damaged(at, "an abort record points past itself");
@@ -46,6 +47,9 @@ class block_reader {
   }
 
  private:
+  // A run has fewer bits for it: another address would be taken for that of some word.
+  static constexpr bool is_of_word(std::uint64_t address) noexcept { return address % 8 == 0 && address >> 47 == 0; }
+
   std::unexpected<error> damaged(std::uint64_t at, const char* what) const {
     return base::fail(errc::corrupt, fmt::format("{}: the log at offset {} is damaged at block {}: {}; restore the pool from a copy", file_.path(), ring_.log_offset, at % (ring_.lines * blocks_per_line), what));
   }

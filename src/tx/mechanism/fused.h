@@ -52,6 +52,12 @@ class fused final : public bulk_engine<Media> {
     return bulk_engine<Media>::close();
   }
 
+  engine_totals totals() const noexcept override {
+    engine_totals t = bulk_engine<Media>::totals();
+    t.media += settler_.count;
+    return t;
+  }
+
   // Makes every ordered commit that has returned durable and stores it home: steps G1 to G3. Any thread's.
   [[gnu::noinline]] void settle() override {
     using base::mutant;

@@ -18,7 +18,9 @@ namespace stele::detail {
 class mode_choice {
  public:
   mode_choice(const adaptive_options& o, std::uint32_t media_latency_ns, bool made_up_clock)
-      : warm_up_(std::max<std::uint64_t>(o.warm_up, 1)), fixed_(o.threshold_ns != 0), made_up_(made_up_clock), blocks_(!fixed_ || media_latency_ns <= o.threshold_ns) {}
+      : warm_up_(std::max<std::uint64_t>(o.warm_up, 1)), fixed_(o.threshold_ns != 0), made_up_(made_up_clock), blocks_(!fixed_ || media_latency_ns <= o.threshold_ns) {
+    start_clock();
+  }
 
   bool wants_blocks() const noexcept { return blocks_.load(std::memory_order_relaxed); }
   // A thread tells of its commits so many at a time.
@@ -72,6 +74,7 @@ class mode_choice {
       case phase::trying_vcbp: choose(ns); break;
       case phase::settled: watch(ns); break;
     }
+    start_clock();  // for a warm-up too short to leave commits out
     commits_.store(0, std::memory_order_relaxed);
   }
   void go(phase p, bool blocks) {
