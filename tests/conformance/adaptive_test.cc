@@ -30,7 +30,9 @@ pool_options options(const std::string& media, std::uint64_t warm_up) {
 }
 
 // The n-th commit of a thread stores a function of n: few words or many.
-std::uint64_t words_of(std::uint64_t n) { return n % 11 == 0 ? 100 : 1 + n % 5; }
+std::uint64_t words_of(std::uint64_t n) {
+  return n % 11 == 0 ? 100 : 1 + n % 5;
+}
 void step(content& c, unsigned thread, std::uint64_t n) {
   own_data& mine = c.of[thread];
   mine.count = n;
@@ -46,7 +48,9 @@ std::string problem_of(const content& c, const std::array<std::uint64_t, thread_
     for (std::uint64_t i = 0; i < 128; ++i) {
       std::uint64_t last = n;
       while (last != 0 && words_of(last) <= i) --last;
-      if (c.of[t].words[i] != last) return who + "word " + std::to_string(i) + " is of commit " + std::to_string(c.of[t].words[i]) + " instead of " + std::to_string(last);
+      if (c.of[t].words[i] != last)
+        return who + "word " + std::to_string(i) + " is of commit " + std::to_string(c.of[t].words[i]) + " instead of " +
+               std::to_string(last);
     }
     total += n / 8 * 8;
   }
@@ -144,7 +148,8 @@ TEST_P(adaptive_on, recovers_what_was_acknowledged_when_killed_while_it_changes)
     auto p = open_pool<content>(dir.file("pool"), options(GetParam(), 8));
     const auto wrong = p.read([&](const content& c) {
       const std::uint64_t n = c.of[0].count;
-      if (n < acknowledged || n > acknowledged + 1) return std::to_string(n) + " commits, " + std::to_string(acknowledged) + " acknowledged";
+      if (n < acknowledged || n > acknowledged + 1)
+        return std::to_string(n) + " commits, " + std::to_string(acknowledged) + " acknowledged";
       return problem_of(c, {n, 0, 0});
     });
     ASSERT_EQ(wrong.value_or("an error"), "") << "kill " << kill;
@@ -199,7 +204,8 @@ TEST_P(bulk_persistence_of, either_way_keeps_everything_on_a_file) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, bulk_persistence_of, ::testing::Values("default", "redo-async", "vcbp", "blurred", "adaptive"), plain_name);
+INSTANTIATE_TEST_SUITE_P(all, bulk_persistence_of, ::testing::Values("default", "redo-async", "vcbp", "blurred", "adaptive"),
+                         plain_name);
 
 }  // namespace
 }  // namespace stele::testing

@@ -166,7 +166,8 @@ TEST_P(ordered_commits, stay_when_what_follows_is_rolled_back) {
       } else {
         EXPECT_TRUE(refused(p.update([&](content& c) { spoil(c), cancel("not this one"); }, d), errc::cancelled));
       }
-      ASSERT_TRUE(p.read([&](const content& c) { return is(c, n) && c.cells[5].value == 0; }).value_or(false)) << "after " << n;
+      ASSERT_TRUE(p.read([&](const content& c) { return is(c, n) && c.cells[5].value == 0; }).value_or(false))
+          << "after " << n;
     }
     ASSERT_TRUE(holds(p.sync()));
     EXPECT_EQ(audit(p).used_blocks, 1u);
@@ -286,7 +287,8 @@ TEST_P(ordered_commits, of_a_thread_that_has_ended_are_in_nobodys_way) {
           EXPECT_TRUE(p.read([&](const content& c) { return is(c, n) && c.cells[n].value == n; }).value_or(false)) << n;
         }
         if (n % 4 == 1) {
-          EXPECT_TRUE(holds(p.update([&](content& c) { c.cells[0].value += c.count.value; }, n % 8 == 1 ? ordered : durable)));
+          EXPECT_TRUE(
+              holds(p.update([&](content& c) { c.cells[0].value += c.count.value; }, n % 8 == 1 ? ordered : durable)));
         }
       }
     }
@@ -303,7 +305,8 @@ TEST_P(ordered_commits, are_kept_by_close_and_by_the_destructor) {
       std::uint64_t n = 0;
       for (int session = 0; session < 8; ++session) {
         auto p = open_pool<content>(dir.file("pool"), o);
-        ASSERT_TRUE(p.read([&](const content& c) { return is(c, n); }).value_or(false)) << "session " << session << ", " << n;
+        ASSERT_TRUE(p.read([&](const content& c) { return is(c, n); }).value_or(false))
+            << "session " << session << ", " << n;
         for (int i = 0; i < 1 + 37 * session; ++i) {
           ++n;
           ASSERT_TRUE(holds(p.update([&](content& c) { set(c, n); }, ordered)));
@@ -318,10 +321,13 @@ TEST_P(ordered_commits, are_kept_by_close_and_by_the_destructor) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(all, ordered_commits, ::testing::Combine(::testing::Values("default", "redo"), ::testing::Values("adr", "process", "file")), setting_name);
+INSTANTIATE_TEST_SUITE_P(all, ordered_commits,
+                         ::testing::Combine(::testing::Values("default", "redo"),
+                                            ::testing::Values("adr", "process", "file")),
+                         setting_name);
 
-// What they cost: on media that count fences. Counters are exact when nobody works, so where they are read on the way there is
-// no thread in the background.
+// What they cost: on media that count fences. Counters are exact when nobody works, so where they are read on the way there
+// is no thread in the background.
 class cost_of : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   static pool_options options(concurrency policy) {
@@ -381,8 +387,9 @@ TEST_P(cost_of, ordered_commits_is_a_fence_in_100_microseconds_with_a_thread_in_
     const auto took = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin).count();
     const auto after = p.counters();
     const std::uint64_t fences = after.fences - before.fences, cutting = 3 * (after.truncations - before.truncations);
-    std::printf("  %s: %.2f fences per thousand ordered commits, %lu of %lu for cutting the log; %.0f ns a commit\n", name_of(policy),
-                static_cast<double>(fences) * 1000 / all, cutting, fences, static_cast<double>(took) * 1000 / all);
+    std::printf("  %s: %.2f fences per thousand ordered commits, %lu of %lu for cutting the log; %.0f ns a commit\n",
+                name_of(policy), static_cast<double>(fences) * 1000 / all, cutting, fences,
+                static_cast<double>(took) * 1000 / all);
     EXPECT_LE(fences, cutting * 2 + static_cast<std::uint64_t>(took) / 100 + 10);
     EXPECT_LT(fences, all / 10) << "they are not gathered";
   });
@@ -400,7 +407,8 @@ TEST_P(cost_of, reads_and_aborts_is_no_fence) {
       const auto before = p.counters();
       for (std::uint64_t i = 0; i < 1000; ++i) {
         EXPECT_TRUE(p.read([](const content& c) { return c.count.value.load(); }).has_value());
-        EXPECT_FALSE(p.update([](content& c) { c.count.value = 1, cancel("no"); }, i % 2 == 0 ? ordered : durable).has_value());
+        EXPECT_FALSE(
+            p.update([](content& c) { c.count.value = 1, cancel("no"); }, i % 2 == 0 ? ordered : durable).has_value());
         EXPECT_TRUE(holds(p.update([](content&) {}, i % 2 == 0 ? ordered : durable)));
         if (i % 100 == 0) {
           EXPECT_TRUE(holds(p.sync()));
@@ -458,11 +466,13 @@ TEST_P(cost_of, a_sync_is_one_fence_if_there_is_something_to_do) {
     }
     swap(p, 1, ordered);
     EXPECT_LE(fences_of([&] { swap(p, 2, durable); }), 2u) << "what was ordered before it, and its own";
-    EXPECT_EQ(p.core().state().unsettled.load(), 0u) << "a durable commit returned before an ordered one ahead of it was durable";
+    EXPECT_EQ(p.core().state().unsettled.load(), 0u)
+        << "a durable commit returned before an ordered one ahead of it was durable";
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(all, cost_of, ::testing::Combine(::testing::Values("default"), ::testing::Values("adr", "file")), setting_name);
+INSTANTIATE_TEST_SUITE_P(all, cost_of, ::testing::Combine(::testing::Values("default"), ::testing::Values("adr", "file")),
+                         setting_name);
 
 // Transfers between accounts, by ordered and durable commits of four threads; the sum that readers see never changes.
 struct bank {
@@ -525,7 +535,8 @@ TEST(ordered_transfers, keep_the_sum_for_concurrent_readers) {
   EXPECT_EQ(p.read(sum_of).value_or(0), bank::accounts * bank::each);
 }
 
-// More threads than logs: who waits for a log, for a lock of an ordered commit and for its settling must not do so in a ring.
+// More threads than logs: who waits for a log, for a lock of an ordered commit and for its settling must not do so in a
+// ring.
 TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
   const time_limit limit(120);
   for (const bool background : {true, false}) {
@@ -550,7 +561,8 @@ TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
               },
               random.below(3) == 0 ? durable : ordered)));
           ++commits;
-          if (random.below(50) == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));  // its log is taken meanwhile
+          if (random.below(50) == 0)
+            std::this_thread::sleep_for(std::chrono::microseconds(200));  // its log is taken meanwhile
         }
       });
     threads.clear();
@@ -580,6 +592,19 @@ struct shared_counts {
   std::atomic<std::uint64_t> failed;
 };
 
+// What is wrong with recovered counts; empty: nothing.
+std::string problem_of(const counters_root& r, const shared_counts* shared) {
+  for (std::size_t t = 0; t < 2; ++t) {
+    const std::string who = "thread " + std::to_string(t) + ": " + std::to_string(r.of[t].count) + " commits found, ";
+    if (r.of[t].count < shared->kept[t]) return who + std::to_string(shared->kept[t]) + " had been synced";
+    if (r.of[t].twin.value != r.of[t].count) return who + "half of one";
+    if (r.of[t].other > r.of[1 - t].count)
+      return who + "which saw " + std::to_string(r.of[t].other) + " of the other's, that has " +
+             std::to_string(r.of[1 - t].count);
+  }
+  return std::string();
+}
+
 class killed_after_sync : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) {
@@ -588,14 +613,16 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
   base::rng random(seed);
   scratch_directory dir;
-  auto* const shared = static_cast<shared_counts*>(::mmap(nullptr, sizeof(shared_counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* const shared = static_cast<shared_counts*>(
+      ::mmap(nullptr, sizeof(shared_counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(shared, MAP_FAILED);
   auto o = setting{std::get<0>(GetParam()), std::get<1>(GetParam())}.options(512 << 10);
   o.log_size = 4096, o.log_count = 2;
   std::uint64_t beyond = 0;
   for (std::uint64_t kill = 0, kills = count_from("STELE_ORDERED_KILLS", 50); kill < kills; ++kill) {
     o.background = random.below(4) != 0;
-    const std::uint64_t sync_every = 1 + random.below(200), child_seed = random(), alive = random.below(std::uint64_t{128} << random.below(7));
+    const std::uint64_t sync_every = 1 + random.below(200), child_seed = random(),
+                        alive = random.below(std::uint64_t{128} << random.below(7));
     const std::uint64_t before = shared->kept[0] + shared->kept[1];
     {
       child writer([&](const teller& tell) {
@@ -633,27 +660,24 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
     ASSERT_EQ(shared->failed, 0u);
     if (random.below(4) == 0) continue;  // the next writer recovers
     auto p = open_pool<counters_root>(dir.file("pool"), o);
-    const auto wrong = p.read([&](const counters_root& r) {
-      for (std::size_t t = 0; t < 2; ++t) {
-        const std::string who = "thread " + std::to_string(t) + ": " + std::to_string(r.of[t].count) + " commits found, ";
-        if (r.of[t].count < shared->kept[t]) return who + std::to_string(shared->kept[t]) + " had been synced";
-        if (r.of[t].twin.value != r.of[t].count) return who + "half of one";
-        if (r.of[t].other > r.of[1 - t].count) return who + "which saw " + std::to_string(r.of[t].other) + " of the other's, that has " + std::to_string(r.of[1 - t].count);
-      }
-      return std::string();
-    });
+    const auto wrong = p.read([&](const counters_root& r) { return problem_of(r, shared); });
     ASSERT_TRUE(holds(wrong));
     ASSERT_EQ(*wrong, "") << "after " << kill + 1 << " kills";
     ASSERT_TRUE(holds(p.read([&](const counters_root& r) {
-      for (std::size_t t = 0; t < 2; ++t) beyond += r.of[t].count - shared->kept[t], shared->kept[t] = r.of[t].count;  // seen, so kept
+      for (std::size_t t = 0; t < 2; ++t)
+        beyond += r.of[t].count - shared->kept[t], shared->kept[t] = r.of[t].count;  // seen, so kept
     })));
   }
-  std::printf("  %lu and %lu commits, %lu found that no sync had covered; STELE_SEED=%lu\n", shared->kept[0].load(), shared->kept[1].load(), beyond, seed);
+  std::printf("  %lu and %lu commits, %lu found that no sync had covered; STELE_SEED=%lu\n", shared->kept[0].load(),
+              shared->kept[1].load(), beyond, seed);
   EXPECT_GT(shared->kept[0] + shared->kept[1], 1000u);
   ::munmap(shared, sizeof(shared_counts));
 }
 
-INSTANTIATE_TEST_SUITE_P(all, killed_after_sync, ::testing::Combine(::testing::Values("default", "redo"), ::testing::Values("adr", "process", "file")), setting_name);
+INSTANTIATE_TEST_SUITE_P(all, killed_after_sync,
+                         ::testing::Combine(::testing::Values("default", "redo"),
+                                            ::testing::Values("adr", "process", "file")),
+                         setting_name);
 
 }  // namespace
 }  // namespace stele::testing
