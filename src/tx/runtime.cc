@@ -206,7 +206,7 @@ void runtime::first_order(unsigned log) {
 }
 
 void runtime::see_ordered_now(const visitor& v, bool writes) {
-  const bool own_alone = v.tx->has_pending() && state_->unsettled.load(std::memory_order_acquire) == 1;
+  const bool own_alone = v.tx->has_unsettled() && state_->unsettled.load(std::memory_order_acquire) == 1;
   const bool reads_as_owner = policy() == concurrency::external || biased_.load(std::memory_order_relaxed) == &v;
   if (!own_alone || !(writes || reads_as_owner)) engine_->settle();
 }

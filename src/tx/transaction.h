@@ -60,6 +60,7 @@ class transaction final : public storage::heap::writer {
   void begin_settling();
   void end_settling() noexcept;
   bool has_pending() const noexcept { return holds_pending_.load(std::memory_order_acquire); }  // any thread's to ask
+  bool has_unsettled() const noexcept { return has_pending() && !settled_.load(std::memory_order_acquire); }
   void retire() noexcept;
   // Its TxID was drawn in order: while there were ordered commits. Then, that of the ordered commit before it.
   bool in_order() const noexcept { return in_order_; }

@@ -92,7 +92,7 @@ void append_to(lists<List>& root, std::uint32_t which, std::uint64_t element, st
 
 // One thread's transactions: a third reads several lists, the rest mixes reads and appends; a few are rolled back.
 template <class List>
-void work(pool<lists<List>>& p, std::uint64_t seed, unsigned thread, std::size_t count, std::vector<transaction_record>& history) {
+void work(pool<lists<List>>& p, std::uint64_t seed, unsigned thread, std::size_t count, unsigned ordered_in_8, std::vector<transaction_record>& history) {
   base::rng random(seed + thread);
   for (std::size_t i = 0; i < count; ++i) {
     transaction_record t;
@@ -114,7 +114,7 @@ void work(pool<lists<List>>& p, std::uint64_t seed, unsigned thread, std::size_t
                            append_to(root, which, ((i * thread_count + thread) << 2 | k) + 1, t.accesses);
                        }
                        if (choices >> 58 == 0) cancel("one in 64");
-                     }).has_value();
+                     }, (choices >> 48) % 8 < ordered_in_8 ? durability::ordered : durability::durable).has_value();
     }
     t.returned = now();
     history.push_back(std::move(t));
@@ -122,12 +122,12 @@ void work(pool<lists<List>>& p, std::uint64_t seed, unsigned thread, std::size_t
 }
 
 template <class List>
-std::vector<std::string> run_round(const setting& s, std::uint64_t seed, std::size_t count) {
+std::vector<std::string> run_round(const setting& s, std::uint64_t seed, std::size_t count, unsigned ordered_in_8) {
   scratch_directory dir;
   auto p = open_pool<lists<List>>(dir.file("pool"), s.options(2u << 20));
   std::vector<transaction_record> histories[thread_count], whole;
   std::vector<std::thread> threads;
-  for (unsigned t = 0; t < thread_count; ++t) threads.emplace_back([&, t] { work(p, seed, t, count / thread_count, histories[t]); });
+  for (unsigned t = 0; t < thread_count; ++t) threads.emplace_back([&, t] { work(p, seed, t, count / thread_count, ordered_in_8, histories[t]); });
   for (auto& t : threads) t.join();
   for (auto& h : histories) std::ranges::move(h, std::back_inserter(whole));
   transaction_record last{.invoked = now(), .accesses = {}};
@@ -145,6 +145,7 @@ std::vector<std::string> run_round(const setting& s, std::uint64_t seed, std::si
 struct share {
   setting where;
   unsigned thousandths;  // of all transactions
+  unsigned ordered_in_8 = 0;  // commits
 };
 
 class serializability : public ::testing::TestWithParam<share> {};
@@ -156,7 +157,8 @@ TEST_P(serializability, histories_of_list_appends_are_strictly_serializable) {
   constexpr std::size_t round = 40'000;
   for (std::size_t done = 0; done < all; done += round) {
     const std::size_t now_count = std::min(round, all - done);
-    const auto wrong = (done / round) % 2 == 0 ? run_round<node_list>(GetParam().where, seed + done, now_count) : run_round<array_list>(GetParam().where, seed + done, now_count);
+    const auto& [where, thousandths, ordered_in_8] = GetParam();
+    const auto wrong = (done / round) % 2 == 0 ? run_round<node_list>(where, seed + done, now_count, ordered_in_8) : run_round<array_list>(where, seed + done, now_count, ordered_in_8);
     for (const std::string& sentence : wrong) ADD_FAILURE() << sentence;
     ASSERT_TRUE(wrong.empty());
   }
@@ -168,11 +170,14 @@ const share shares[] = {
     {{"undo", "process", stm}, 80},        {{"base", "eadr", stm}, 80},        {{"redo-async", "delayed:100", stm}, 40},
     {{"redo-async", "file", stm}, 40},     {{"none", "process", stm}, 40},     {{"redo-async", "process", single_writer}, 100},
     {{"undo", "adr", single_writer}, 40},  {{"base", "process", single_writer}, 40}, {{"none", "process", single_writer}, 40},
+    {{"default", "process", stm}, 80},     {{"default", "process", stm}, 80, 8},     {{"default", "adr", stm}, 80, 5},
+    {{"default", "file", stm}, 80, 5},     {{"default", "adr", single_writer}, 80, 5}, {{"adaptive", "process", stm}, 40},
 };
 
 std::string share_name(const ::testing::TestParamInfo<share>& info) {
   const setting& s = info.param.where;
   std::string name = s.mechanism + "_on_" + s.media + "_by_" + name_of(s.policy);
+  if (info.param.ordered_in_8 != 0) name += "_ordered_" + std::to_string(info.param.ordered_in_8) + "_in_8";
   std::ranges::replace_if(name, [](char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }

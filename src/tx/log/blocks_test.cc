@@ -1,5 +1,5 @@
-// The block log, written by block_log and read back by read_block_record: what a crash may have kept from media, line by line,
-// block by block and word by word, and bytes that no writer wrote.
+// The block log, written by block_log and read back by read_block_record: what a crash may have kept from media, line by
+// line, block by block and word by word, and bytes that no writer wrote.
 //
 // "Lost" is what a power failure does to a line that nobody flushed: it has its old content, or that of any moment since.
 #include <base/checksum.h>
@@ -85,7 +85,9 @@ class block_log_test : public ::testing::Test {
     return log_->abort();
   }
 
-  result<bool> read(std::uint64_t& position, log_record& record, std::uint64_t end = no_end) const { return read_block_record(*file_, ring_->view(), position, end, record); }
+  result<bool> read(std::uint64_t& position, log_record& record, std::uint64_t end = no_end) const {
+    return read_block_record(*file_, ring_->view(), position, end, record);
+  }
   // The TxIDs that recovery would find, from base_ on; nothing when it is an error.
   std::optional<std::vector<std::uint64_t>> found() const {
     std::vector<std::uint64_t> all;
@@ -114,18 +116,24 @@ class block_log_test : public ::testing::Test {
   }
 
   std::byte* line_at(std::uint64_t position) const { return ring_->bytes() + position % ring_->lines() * line_size; }
-  log_block* block_at(std::uint64_t number) const { return reinterpret_cast<log_block*>(ring_->bytes()) + number % (ring_->lines() * blocks_per_line); }
+  log_block* block_at(std::uint64_t number) const {
+    return reinterpret_cast<log_block*>(ring_->bytes()) + number % (ring_->lines() * blocks_per_line);
+  }
   using content = std::vector<std::byte>;
   content log_content() const { return {ring_->bytes(), ring_->bytes() + ring_->lines() * line_size}; }
   void restore(const content& c) const { std::memcpy(ring_->bytes(), c.data(), c.size()); }
-  void lose_line(const content& old, std::uint64_t position) const { std::memcpy(line_at(position), old.data() + position % ring_->lines() * line_size, line_size); }
+  void lose_line(const content& old, std::uint64_t position) const {
+    std::memcpy(line_at(position), old.data() + position % ring_->lines() * line_size, line_size);
+  }
   void lose_block(const content& old, std::uint64_t number) const {
-    std::memcpy(block_at(number), old.data() + number % (ring_->lines() * blocks_per_line) * sizeof(log_block), sizeof(log_block));
+    std::memcpy(block_at(number), old.data() + number % (ring_->lines() * blocks_per_line) * sizeof(log_block),
+                sizeof(log_block));
   }
   // Each of a line's words old or new.
   void tear_line(const content& old, std::uint64_t position, base::rng& random) const {
     for (std::size_t w = 0; w < line_size; w += 8)
-      if (random.below(2) != 0) std::memcpy(line_at(position) + w, old.data() + position % ring_->lines() * line_size + w, 8);
+      if (random.below(2) != 0)
+        std::memcpy(line_at(position) + w, old.data() + position % ring_->lines() * line_size + w, 8);
   }
 
   // Where logs are begun: at the start, with the end of the lap in the middle of what follows, one and two laps on.
@@ -155,8 +163,12 @@ class block_log_test : public ::testing::Test {
 };
 
 TEST_F(block_log_test, gives_back_values_masks_and_top_bits) {
-  const stored written = {word(0, 0), word(1, ~std::uint64_t{0}), word(2, std::uint64_t{1} << 63), word(3, ~(std::uint64_t{1} << 63)),
-                          word(9, 0xFF00, 0b0000'0010), word(65, 0x8000'0000'0000'0000, 0b1000'0000)};
+  const stored written = {word(0, 0),
+                          word(1, ~std::uint64_t{0}),
+                          word(2, std::uint64_t{1} << 63),
+                          word(3, ~(std::uint64_t{1} << 63)),
+                          word(9, 0xFF00, 0b0000'0010),
+                          word(65, 0x8000'0000'0000'0000, 0b1000'0000)};
   for (const std::uint64_t head : heads()) {
     SCOPED_TRACE("from line " + std::to_string(head));
     fresh(head);
@@ -238,7 +250,9 @@ TEST_F(block_log_test, steps_over_an_aborted_transaction_whichever_of_its_lines_
       fresh(head);
       SCOPED_TRACE("from line " + std::to_string(base_) + ", " + std::to_string(blocks) + " blocks");
       const auto old = log_content();
-      const std::uint64_t first = ring_->tail(), last = abort(words(blocks, 5)) - 1;  // the last one has the abort record: durable with the next commit
+      const std::uint64_t first = ring_->tail(),
+                          last = abort(words(blocks, 5)) -
+                                 1;  // the last one has the abort record: durable with the next commit
       const stored after = words(3, 6);
       commit(11, after);
       const auto whole = log_content();
@@ -269,10 +283,13 @@ TEST_F(block_log_test, steps_over_long_aborted_transactions_with_lost_and_torn_l
         commit(11, words(2, 6));
         commit(12, words(6, 7));
         for (std::uint64_t l = first; l < end; ++l) {
-          const bool holds_abort = l + 1 == end || (l - first) % (abort_reach / blocks_per_line) == abort_reach / blocks_per_line - 1;
+          const bool holds_abort =
+              l + 1 == end || (l - first) % (abort_reach / blocks_per_line) == abort_reach / blocks_per_line - 1;
           if (holds_abort) continue;
-          if (trial % 4 == 0 || random.below(3) == 0) lose_line(old, l);
-          else if (trial % 4 != 1) tear_line(old, l, random);
+          if (trial % 4 == 0 || random.below(3) == 0)
+            lose_line(old, l);
+          else if (trial % 4 != 1)
+            tear_line(old, l, random);
         }
         ASSERT_EQ(found(), (txids{11, 12})) << "from line " << base_ << ", " << blocks << " blocks, trial " << trial;
       }
@@ -329,7 +346,8 @@ TEST_F(block_log_test, does_not_return_a_commit_that_lacks_any_block) {
           lose_block(old, b);
           if (part == 0) block_at(b)->data = there.data;
           if (part == 1) block_at(b)->metadata = there.metadata;
-          ASSERT_EQ(found(), txids{10}) << "from line " << head << ", block " << b - first << " of " << blocks << ", part " << part;
+          ASSERT_EQ(found(), txids{10}) << "from line " << head << ", block " << b - first << " of " << blocks << ", part "
+                                        << part;
         }
       restore(whole);
       ASSERT_EQ(found(), (txids{10, 11}));
@@ -420,16 +438,20 @@ TEST_F(block_log_test, survives_random_bytes) {
   const auto fill = [&](int kind) {
     auto* const words = reinterpret_cast<std::uint64_t*>(ring_->bytes());
     for (std::uint64_t i = 0; i < ring_->lines() * 8; ++i) words[i] = random();
-    for (std::uint64_t i = 0; kind != 0 && i < ring_->lines() * 8; i += 2) {  // whole in the first lap, with flags that mean something
+    for (std::uint64_t i = 0; kind != 0 && i < ring_->lines() * 8;
+         i += 2) {  // whole in the first lap, with flags that mean something
       words[i] |= std::uint64_t{1} << 63;
-      const block_kind k = kind == 1 ? static_cast<block_kind>(random.below(5)) : random.below(20) == 0 ? static_cast<block_kind>(random.below(5)) : block_kind::data;
+      const block_kind k = kind == 1               ? static_cast<block_kind>(random.below(5))
+                           : random.below(20) == 0 ? static_cast<block_kind>(random.below(5))
+                                                   : block_kind::data;
       words[i + 1] = (words[i + 1] & ~std::uint64_t{0xFC00}) | format::flags_of(k) | 1;
       if (k == block_kind::abort) words[i] = (std::uint64_t{1} << 63) | random.below(3), words[i + 1] &= ~std::uint64_t{2};
     }
   };
   for (int trial = 0; trial < 2000; ++trial) {
     fill(trial % 3);
-    for (const std::uint64_t from : {std::uint64_t{0}, random.below(1000), (std::uint64_t{1} << 46) - 1 - random.below(1000)}) {
+    for (const std::uint64_t from :
+         {std::uint64_t{0}, random.below(1000), (std::uint64_t{1} << 46) - 1 - random.below(1000)}) {
       log_record record;
       for (std::uint64_t position = from;;) {
         const std::uint64_t before = position;
@@ -448,16 +470,18 @@ TEST_F(block_log_test, survives_random_bytes) {
 TEST_F(block_log_test, calls_a_store_outside_home_an_error) {
   const auto& h = file_->header();
   const std::uint64_t good = h.chunks_offset;
-  for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{512}, h.home_offset - 8, h.size, h.size + 8, (std::uint64_t{1} << 48) - 8, std::uint64_t{1} << 47,
-                                      std::uint64_t{1} << 47 | good, std::uint64_t{1} << 46 | good, std::uint64_t{1} << 45 | good, good + 1, good + 7}) {
+  for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{512}, h.home_offset - 8, h.size, h.size + 8,
+                                      (std::uint64_t{1} << 48) - 8, std::uint64_t{1} << 47, std::uint64_t{1} << 47 | good,
+                                      std::uint64_t{1} << 46 | good, std::uint64_t{1} << 45 | good, good + 1, good + 7}) {
     fresh(0);
     forge({{block_kind::data, 0xF0, 1, address}});
     log_record record;
     std::uint64_t position = 0;
     const auto whole = read(position, record);
-    const bool refused = !whole || !*whole || !for_each_stored_run(*file_, record.payload, [](format::run_head, const std::uint64_t*) {});
-    EXPECT_TRUE(refused) << "address " << address << " was taken for " << format::run_head::unpack(record.payload[0]).offset << " with mask "
-                         << static_cast<int>(format::run_head::unpack(record.payload[0]).mask);
+    const bool refused =
+        !whole || !*whole || !for_each_stored_run(*file_, record.payload, [](format::run_head, const std::uint64_t*) {});
+    EXPECT_TRUE(refused) << "address " << address << " was taken for " << format::run_head::unpack(record.payload[0]).offset
+                         << " with mask " << static_cast<int>(format::run_head::unpack(record.payload[0]).mask);
   }
 }
 
@@ -502,12 +526,15 @@ TEST_F(spilled_block_log_test, calls_a_payload_that_is_elsewhere_or_another_an_e
   const auto& h = file_->header();
   const block_record sum{block_kind::spill_checksum, 0, sum_, 0};
   ASSERT_FALSE(refused({{block_kind::spill, 0, payload_.size(), at_}, sum}));
-  for (const std::uint64_t offset : {std::uint64_t{0}, h.home_offset, at_ - 64, at_ + 8, at_ + 64, h.size, h.size - 64, (std::uint64_t{1} << 48) - 64})
+  for (const std::uint64_t offset :
+       {std::uint64_t{0}, h.home_offset, at_ - 64, at_ + 8, at_ + 64, h.size, h.size - 64, (std::uint64_t{1} << 48) - 64})
     EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), offset}, sum})) << offset;
-  for (const std::uint64_t words : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{5}, (h.size - at_) / 8 + 1, std::uint64_t{1} << 61, std::uint64_t{1} << 63, ~std::uint64_t{0}})
+  for (const std::uint64_t words : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{5}, (h.size - at_) / 8 + 1,
+                                    std::uint64_t{1} << 61, std::uint64_t{1} << 63, ~std::uint64_t{0}})
     EXPECT_TRUE(refused({{block_kind::spill, 0, words, at_}, sum})) << words;
   EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), at_}, {block_kind::spill_checksum, 0, sum_ ^ 1, 0}}));
-  EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), at_}, {block_kind::spill_checksum, 0, sum_ ^ std::uint64_t{1} << 63, 0}}));
+  EXPECT_TRUE(refused(
+      {{block_kind::spill, 0, payload_.size(), at_}, {block_kind::spill_checksum, 0, sum_ ^ std::uint64_t{1} << 63, 0}}));
   *file_->at(at_ + 9) ^= std::byte{1};
   EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), at_}, sum}));
 }

@@ -46,7 +46,8 @@ TEST(mode_choice, without_a_threshold_does_not_go_by_the_latency) {
   }
 }
 
-// Blurred, vcbp, then the winner; by the made-up clock that is blurred the first time, vcbp the second, for two windows each.
+// Blurred, vcbp, then the winner; by the made-up clock that is blurred the first time, vcbp the second, for two windows
+// each.
 TEST(mode_choice, tries_blurred_then_vcbp_then_stays_with_the_better) {
   for (const std::uint64_t warm_up : {1u, 2u, 7u, 8u, 9u, 100u}) {
     SCOPED_TRACE("warm-up " + std::to_string(warm_up));
@@ -58,7 +59,9 @@ TEST(mode_choice, tries_blurred_then_vcbp_then_stays_with_the_better) {
     }
     const std::vector<bool> round_one = {true, false, true, true}, round_two = {true, false, false, false};
     std::vector<bool> expected;
-    for (int r = 0; r < 4; ++r) expected.insert(expected.end(), (r % 2 == 0 ? round_one : round_two).begin(), (r % 2 == 0 ? round_one : round_two).end());
+    for (int r = 0; r < 4; ++r)
+      expected.insert(expected.end(), (r % 2 == 0 ? round_one : round_two).begin(),
+                      (r % 2 == 0 ? round_one : round_two).end());
     EXPECT_EQ(ran_in, expected);
   }
 }
@@ -104,7 +107,9 @@ TEST(mode_choice, ends_a_window_when_a_batch_reaches_over_its_end) {
       EXPECT_EQ(c.wants_blocks(), mode);
     }
     c.committed(12);  // 108
-    EXPECT_EQ(c.wants_blocks(), std::vector({false, true, true, true, false, false, false, true})[static_cast<std::size_t>(w)]) << "after window " << w;
+    EXPECT_EQ(c.wants_blocks(),
+              std::vector({false, true, true, true, false, false, false, true})[static_cast<std::size_t>(w)])
+        << "after window " << w;
   }
 }
 
@@ -134,16 +139,22 @@ bool chosen_with(Wait&& wait, std::uint64_t window = warm_up) {
 }
 
 TEST(mode_choice, chooses_the_mode_whose_commits_are_quicker) {
-  EXPECT_TRUE(in_one_of_some_tries([] { return chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 200us); }); }));
-  EXPECT_TRUE(in_one_of_some_tries([] { return !chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 200us : 20us); }); }));
+  EXPECT_TRUE(in_one_of_some_tries(
+      [] { return chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 200us); }); }));
+  EXPECT_TRUE(in_one_of_some_tries(
+      [] { return !chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 200us : 20us); }); }));
 }
 
 // No commit of so short a warm-up is left out; the clock began at the first one all the same.
 TEST(mode_choice, measures_a_warm_up_of_a_few_commits) {
   for (const std::uint64_t window : {1u, 2u, 7u, 8u, 15u}) {
     SCOPED_TRACE("warm-up " + std::to_string(window));
-    EXPECT_TRUE(in_one_of_some_tries([&] { return chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 1000us); }, window); }));
-    EXPECT_TRUE(in_one_of_some_tries([&] { return !chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 1000us : 20us); }, window); }));
+    EXPECT_TRUE(in_one_of_some_tries([&] {
+      return chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 1000us); }, window);
+    }));
+    EXPECT_TRUE(in_one_of_some_tries([&] {
+      return !chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 1000us : 20us); }, window);
+    }));
   }
 }
 
