@@ -21,7 +21,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 struct options {
-  std::string input, dir, json, mechanism = "redo-async", media = "adr";
+  std::string input, dir, json, mechanism = "default", media = "adr";
   std::uint64_t seed = 0;
   bool no_compare = false;
 };
@@ -87,7 +87,7 @@ void compare(const options& o, nlohmann::json& out) {
   c.what.media = o.media;
   c.what.dir = o.dir;
   c.what.parameters.keys = std::size_t{1} << 18;
-  c.mechanisms = {"none", "base", "undo", "redo", "redo-async"};
+  c.mechanisms = {"none", "base", "undo", "redo", "redo-async", "blurred", "default"};
   for (const std::string& rival : bench::rival_names()) c.rivals.push_back(rival);
   c.runs = 5;
   c.seconds = 0.25;
