@@ -88,6 +88,20 @@ TEST(Explore, another_mechanism_opens_what_a_crash_left) {
     }
 }
 
+TEST(Explore, bulk_persistence_of_the_whole_cache) {
+  for (const char* mechanism : {"vcbp", "blurred", "adaptive", "default"}) {
+    plan p;
+    p.mechanism = mechanism;
+    p.workload = "rbtree";
+    p.threads = 2;
+    p.operations = 120;
+    p.whole_cache = true;
+    settings s = ci_budget();
+    s.bound = 512;
+    expect_no_violation(p, s);
+  }
+}
+
 TEST(Explore, threads_that_share_logs) {
   plan p;
   p.threads = 3;
