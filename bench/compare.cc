@@ -129,6 +129,11 @@ spread spread_of(std::vector<double> values) {
   return {values.front(), (values[(n - 1) / 2] + values[n / 2]) / 2, values.back()};
 }
 
+const row* find_row(const report& r, std::string_view system) {
+  const auto found = std::ranges::find(r.rows, system, &row::system);
+  return found == r.rows.end() ? nullptr : &*found;
+}
+
 result<report> compare(const comparison& c) {
   std::vector<std::string> notes;
   auto contenders = make_contenders(c, notes);

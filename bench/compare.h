@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stele::bench {
@@ -59,6 +60,9 @@ result<report> compare(const comparison& c);
 // The same of contenders that are made already, in their order; of `c` the runs, seconds, limits and calls are used, and
 // `what` where rows and limits speak of the task.
 result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const comparison& c);
+
+// The row of a system; null when there is none.
+const row* find_row(const report& r, std::string_view system);
 
 // An aligned table; ratios are to the row of system `baseline`, or the first system's when there is none of that name.
 std::string table_of(const report& r, const std::string& baseline);

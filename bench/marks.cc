@@ -24,11 +24,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-const row* row_of(const report& r, std::string_view system) {
-  const auto found = std::ranges::find(r.rows, system, &row::system);
-  return found == r.rows.end() ? nullptr : &*found;
-}
-
 struct against_memory {
   const char* workload;
   std::size_t value_size, operations;
@@ -56,7 +51,7 @@ result<> beside_volatile(const marks_options& o, std::vector<figure>& figures) {
     o.progress(what);
     const auto r = compared(o, m, concurrency::single_writer, {"none"});
     if (!r) return std::unexpected(r.error());
-    const row *none = row_of(*r, "none"), *ordinary = row_of(*r, "volatile");
+    const row *none = find_row(*r, "none"), *ordinary = find_row(*r, "volatile");
     if (none == nullptr || ordinary == nullptr) continue;
     figures.push_back({what, "x", 0.6, none->tx_per_s.median / ordinary->tx_per_s.median, false, fmt::format("{:.0f} over {:.0f} tx/s; single_writer", none->tx_per_s.median, ordinary->tx_per_s.median)});
   }

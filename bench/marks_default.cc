@@ -19,12 +19,8 @@ constexpr against_rival rival_marks[] = {{"sps", 8, 1, 3.6, 2.3},  {"sps", 8, 8,
                                          {"hash", 64, 1, 6, 0},    {"rbtree", 8, 1, 3, 4.5}, {"rbtree", 64, 1, 2.8, 0}};
 constexpr const char* five_workloads[] = {"sps", "hash", "rbtree", "bptree", "kv"};
 
-const row* row_of(const report& r, std::string_view system) {
-  const auto found = std::ranges::find(r.rows, system, &row::system);
-  return found == r.rows.end() ? nullptr : &*found;
-}
 double rate(const report& r, std::string_view system) {
-  const row* found = row_of(r, system);
+  const row* found = find_row(r, system);
   return found == nullptr ? 0 : found->tx_per_s.median;
 }
 // A rival's row says behind its name what it does not protect. 0 when there is none: no figure is met then.
@@ -56,7 +52,7 @@ result<> with_one_thread(const marks_options& o, std::vector<figure>& figures) {
     c.rivals = {"libpmemobj"};
     const auto r = compare(c);
     if (!r) return std::unexpected(r.error());
-    const row* ours = row_of(*r, "default");
+    const row* ours = find_row(*r, "default");
     const double by_hand = rate(*r, "one-fence log by hand");
     figures.push_back({name_of(m) + ", default over libpmemobj", "x", m.one_thread, over_libpmemobj(*r), false,
                        fmt::format("{:.0f} tx/s, {:.2f} fences, {:.1f} lines, {:.0f} B streamed a tx; {:.2f} of the log by hand; single_writer", ours->tx_per_s.median,
@@ -96,7 +92,7 @@ result<> tail(const marks_options& o, std::vector<figure>& figures) {
   c.limits = false;
   const auto r = compare(c);
   if (!r) return std::unexpected(r.error());
-  const row* ours = row_of(*r, "default");
+  const row* ours = find_row(*r, "default");
   figures.push_back({"commit latency, 99.9th percentile over the median", "x", 20, ours->p999_ns / ours->p50_ns, true,
                      fmt::format("{:.0f} and {:.0f} ns; sps 8 B x 1, 1 MB of log", ours->p999_ns, ours->p50_ns)});
   return {};

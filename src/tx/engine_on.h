@@ -207,6 +207,8 @@ class engine_on : public engine {
     return {};
   }
 
+  static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };  // what redo records hold
+
   // Appends the record of t: what `word_of(offset, value)` makes of each word stored (its new or old value).
   template <class WordOf>
   void append(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {

@@ -73,7 +73,6 @@ class base_log final : public engine_on<Media> {
     std::uint64_t offset, words, checksum;
   };
 
-  static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };
   std::byte* commit_bytes(const typename engine_on<Media>::lane& l) const { return this->state_.file.base() + this->log_offset(l) + commit_at; }
 
   commit_line describe(const transaction& t, typename engine_on<Media>::lane& l, std::uint64_t txid) {
@@ -84,7 +83,7 @@ class base_log final : public engine_on<Media> {
       std::uint64_t words = 0;
       void word(std::uint64_t w) { sum.add(w), ++words; }
     } out{base::checksum(h.id ^ txid)};
-    this->write_runs(t, out, new_value);
+    this->write_runs(t, out, this->new_value);
     return {format::guard(txid, h.id, this->log_offset(l) + commit_at), offset, out.words, out.sum.value()};
   }
 
@@ -95,7 +94,7 @@ class base_log final : public engine_on<Media> {
       void word(std::uint64_t w) { media->store(to, &w, 8), to += 8; }
     } out{&l.media, this->state_.file.at(offset)};
     std::byte* const begin = out.to;
-    this->write_runs(t, out, new_value);
+    this->write_runs(t, out, this->new_value);
     l.media.flush(begin, static_cast<std::size_t>(out.to - begin));
   }
   void write_commit(typename engine_on<Media>::lane& l, const commit_line& line) {

@@ -127,8 +127,7 @@ class blurred_engine : public bulk_engine<Media> {
   // A transaction that ran in the write set: it outgrew the log once, or its log's form has changed.
   static std::uint64_t words_stored(const transaction& t) {
     std::uint64_t words = 0;
-    for (const written_line& line : t.lines())
-      for (unsigned w = next_word(line.mask, 0); w < 8; w = next_word(line.mask, w + 1)) ++words;
+    for (const written_line& line : t.lines()) words += static_cast<unsigned>(std::popcount(stored_words(line.mask)));
     return words;
   }
   result<> prepare_blocks(lane& l, transaction& t) {
@@ -143,7 +142,7 @@ class blurred_engine : public bulk_engine<Media> {
   void put_all(lane& l, const transaction& t) {
     l.blocks.begin();
     if (l.reserved_bytes != 0) {
-      const spilled_payload where = this->stream_spill(l, t, [](std::uint64_t, std::uint64_t value) { return value; });
+      const spilled_payload where = this->stream_spill(l, t, this->new_value);
       l.blocks.put({format::block_kind::spill, 0, where.words, where.offset});
       l.blocks.put({format::block_kind::spill_checksum, 0, where.checksum, 0});
       return;
@@ -200,21 +199,17 @@ class blurred_engine : public bulk_engine<Media> {
   std::atomic<std::uint64_t> switches_{0};
 };
 
-template <class Media>
-struct xil final : blurred_engine<Media> {
-  xil(pool_state& state, std::unique_ptr<typename Media::shared> shared) : blurred_engine<Media>(state, std::move(shared), {true, false, false}) {}
+template <class Media, blurred_style style>
+struct blurred_as final : blurred_engine<Media> {
+  blurred_as(pool_state& state, std::unique_ptr<typename Media::shared> shared) : blurred_engine<Media>(state, std::move(shared), style) {}
 };
 template <class Media>
-struct vcbp final : blurred_engine<Media> {
-  vcbp(pool_state& state, std::unique_ptr<typename Media::shared> shared) : blurred_engine<Media>(state, std::move(shared), {false, true, false}) {}
-};
+using xil = blurred_as<Media, blurred_style{.in_log = true, .volatile_checkpoint = false, .adaptive = false}>;
 template <class Media>
-struct blurred final : blurred_engine<Media> {
-  blurred(pool_state& state, std::unique_ptr<typename Media::shared> shared) : blurred_engine<Media>(state, std::move(shared), {true, true, false}) {}
-};
+using vcbp = blurred_as<Media, blurred_style{.in_log = false, .volatile_checkpoint = true, .adaptive = false}>;
 template <class Media>
-struct adaptive final : blurred_engine<Media> {
-  adaptive(pool_state& state, std::unique_ptr<typename Media::shared> shared) : blurred_engine<Media>(state, std::move(shared), {true, true, true}) {}
-};
+using blurred = blurred_as<Media, blurred_style{.in_log = true, .volatile_checkpoint = true, .adaptive = false}>;
+template <class Media>
+using adaptive = blurred_as<Media, blurred_style{.in_log = true, .volatile_checkpoint = true, .adaptive = true}>;
 
 }  // namespace stele::detail

@@ -7,12 +7,10 @@
 // is half full (the two halves are the epochs), or by the commit that finds its ring short.
 #pragma once
 
-#include <media/cpu.h>
 #include <tx/engine_on.h>
 #include <tx/log/line_set.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <thread>
 
 namespace stele::detail {
@@ -64,11 +62,12 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
   // Room and chunks for a record of lines.
-  bool has_plenty(const lane& l, const transaction& t) const noexcept {
+  result<> prepare_lines(lane& l, transaction& t) {
     const std::uint64_t bound = 3 * t.lines().size() + 1;  // a line in eight parts takes sixteen words of a record
-    return bound <= l.log.room() && l.log.room() >= l.log.lines() / 2 && l.reserved_bytes == 0;
+    const bool plenty = bound <= l.log.room() && l.log.room() >= l.log.lines() / 2 && l.reserved_bytes == 0;
+    return plenty ? result<>{} : prepare_lines_short(l, t);
   }
-  [[gnu::noinline]] result<> prepare_lines(lane& l, transaction& t) {
+  [[gnu::noinline]] result<> prepare_lines_short(lane& l, transaction& t) {
     this->drop_reserved(l);
     const std::uint64_t lines = this->lines_needed(t, l.log.lines() / 2);
     if (lines > l.log.lines()) [[unlikely]]
@@ -80,7 +79,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   bool commit_lines(lane& l, transaction& t, std::uint64_t txid) {
     using base::mutant;
     using base::planted;
-    this->append(l, format::record_kind::redo, txid, t, [](std::uint64_t, std::uint64_t value) { return value; });  // 1
+    this->append(l, format::record_kind::redo, txid, t, this->new_value);  // 1
     if (planted<Media>(mutant::bulk_home_first)) store_home_volatile(l, t);
     if (!planted<Media>(mutant::bulk_no_log_fence) && !this->settled(l)) return false;  // 2: the log is durable before home changes
     t.begin_home();
@@ -145,7 +144,6 @@ class bulk_engine : public torn_bit_engine<Media> {
     if (keeps_notes()) return gather_notes(l, through);
     const std::uint64_t tail = l.log.tail();
     std::uint64_t position = l.log.head();
-    const bool walks = !whole_ && !home_is_durable() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
     while (position < tail) {
       std::uint64_t next = position;
       const auto whole = l.read(next, tail, record_);
@@ -155,29 +153,33 @@ class bulk_engine : public torn_bit_engine<Media> {
         break;
       }
       if (record_.txid > through) break;
-      if (walks) add_lines(record_);
+      if (flushes_lines_of(l)) add_lines(record_);
       position = next;
     }
     if (!base::planted<Media>(base::mutant::xil_holes_left)) this->flush_holes(l, position);
     return position;
   }
 
+  // Whether it matters which lines of home a log's records name.
+  bool flushes_lines_of(const lane& l) const {
+    return !whole_ && !home_is_durable() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
+  }
+
   // The same from the notes.
   std::uint64_t gather_notes(lane& l, std::uint64_t through) {
     std::uint64_t position = l.log.head();
-    const bool walks = !base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front();
+    const bool flushes = flushes_lines_of(l);
     for (const home_notes::note* n = l.notes.peek(); n != nullptr && n->txid <= through; n = l.notes.peek()) {
-      if (n->lines == 0) add_logged(l, position);
+      if (n->lines == 0 && flushes) add_logged(l, position);
       position = n->next;
       l.notes.take([&](std::uint64_t line) {
-        if (walks) lines_.add(line);
+        if (flushes) lines_.add(line);
       });
     }
     return position;
   }
   void add_logged(lane& l, std::uint64_t position) {
-    const auto whole = l.log.read(position, record_);
-    base::check(whole && *whole, "a log record of this session cannot be read back");
+    (void)l.read(position, l.log.tail(), record_);
     add_lines(record_);
   }
   void add_lines(const log_record& r) {

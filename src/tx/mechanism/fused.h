@@ -28,8 +28,7 @@ class fused final : public bulk_engine<Media> {
   [[gnu::flatten]] result<> prepare(transaction& t) override {
     if (!t.ordered() && this->state_.unsettled.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
       settle();
-    lane& l = this->lanes_[t.log()];
-    return this->has_plenty(l, t) ? result<>{} : this->prepare_lines(l, t);
+    return this->prepare_lines(this->lanes_[t.log()], t);
   }
 
   [[gnu::flatten]] bool commit(transaction& t, std::uint64_t txid) override {
@@ -83,7 +82,7 @@ class fused final : public bulk_engine<Media> {
     transaction* owner = nullptr;  // null: none
   };
   static constexpr std::uint64_t many = Media::explores ? 3 : 256;         // commits in a group before somebody is told
-  static constexpr std::uint64_t too_many = 8192;                        // lines in an overlay before its owner waits
+  static constexpr std::uint64_t too_many = 8192;                          // lines in an overlay before its owner waits
 
   bool in_background() const noexcept override { return true; }
   bool keeps_notes() const noexcept override { return true; }
@@ -103,8 +102,6 @@ class fused final : public bulk_engine<Media> {
     if (drawing.owns_lock() && s.unsettled.load(std::memory_order_acquire) == 0) s.orders.store(false, std::memory_order_relaxed);
   }
 
-  static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };
-
   void note(lane& l, const transaction& t, std::uint64_t txid) {
     const bool spilled = l.spilled;
     l.spilled = false;
@@ -118,7 +115,7 @@ class fused final : public bulk_engine<Media> {
     const std::uint64_t after = base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.ordered_before();
     l.log.append_stored(format::record_kind::redo_after, txid, [&](auto& out) {  // O1
       out.word(after);
-      this->write_runs(t, out, new_value);
+      this->write_runs(t, out, this->new_value);
     });
     if (base::planted<Media>(base::mutant::default_ordered_home_first)) this->store_home_volatile(l, t);
     if (g.owner == nullptr) {
@@ -152,10 +149,10 @@ class fused final : public bulk_engine<Media> {
     using base::planted;
     auto fill = [&](auto& out) {
       out.word(planted<Media>(mutant::default_no_chain) ? 0 : t.ordered_before());
-      this->write_runs(t, out, new_value);
+      this->write_runs(t, out, this->new_value);
     };
     if (l.reserved_bytes != 0)
-      this->append_spilled(l, format::record_kind::redo_after, txid, t, new_value, t.ordered_before());
+      this->append_spilled(l, format::record_kind::redo_after, txid, t, this->new_value, t.ordered_before());
     else
       l.log.append(format::record_kind::redo_after, txid, fill);
     const bool durable = this->settled(l);

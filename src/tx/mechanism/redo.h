@@ -23,7 +23,7 @@ class redo final : public torn_bit_engine<Media> {
     using base::mutant;
     using base::planted;
     auto& l = this->lanes_[t.log()];
-    this->append(l, format::record_kind::redo, txid, t, [](std::uint64_t, std::uint64_t value) { return value; });  // 1
+    this->append(l, format::record_kind::redo, txid, t, this->new_value);  // 1
     if (!planted<Media>(mutant::redo_no_log_fence) && !this->settled(l)) return false;  // 2: the log is durable before home changes
     l.log.publish();
     t.begin_home();

@@ -12,10 +12,7 @@ class redo_async final : public bulk_engine<Media> {
  public:
   using bulk_engine<Media>::bulk_engine;
 
-  result<> prepare(transaction& t) override {
-    auto& l = this->lanes_[t.log()];
-    return this->has_plenty(l, t) ? result<>{} : this->prepare_lines(l, t);
-  }
+  result<> prepare(transaction& t) override { return this->prepare_lines(this->lanes_[t.log()], t); }
   bool commit(transaction& t, std::uint64_t txid) override { return this->commit_lines(this->lanes_[t.log()], t, txid); }
 
  private:
