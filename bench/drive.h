@@ -108,10 +108,11 @@ result<measurement> drive(std::vector<base::rng>& generators, double seconds, do
 }
 
 // A step that draws `operations` operations from `source` (anything with draw) and gives them to `apply` as one transaction.
+// They are drawn where they stay: a copy in wider units than it was stored in would wait for the last transaction's fence.
 template <class Source, class Apply>
 auto draw_and_apply(const Source& source, std::size_t operations, Apply apply) {
   return [&source, apply, batch = std::vector<workloads::operation>(operations)](base::rng& random) mutable -> result<> {
-    for (auto& op : batch) op = source.draw(random);
+    for (auto& op : batch) ::new (&op) workloads::operation(source.draw(random));
     return apply(std::span<const workloads::operation>(batch));
   };
 }

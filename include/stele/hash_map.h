@@ -172,7 +172,7 @@ class basic_hash_map<K, V, Memory>::head {
   static constexpr std::size_t most = 65535;
 
  public:
-  chain load() const {
+  [[gnu::always_inline]] chain load() const {  // a chain in registers, not by way of memory
     const std::uint64_t word = word_.load();
     chain c{nullptr, word >> 48, (word & 1) != 0};
     if ((word & distance_bits) == 0) return c;

@@ -34,17 +34,19 @@ inline void flush_line(const void* line) noexcept {
   }
 }
 
-// Both 16-aligned; `to` on a line.
+// Both 8-aligned; `to` on a line. By words: a log line was stored by words just before, and a wider load would have to wait
+// until those stores have left the store buffer, which they may not before the last fence is done (docs/decisions/7-tried.md).
 inline void stream_line(void* to, const void* from) noexcept {
-  auto* target = static_cast<__m128i*>(to);
-  const auto* source = static_cast<const __m128i*>(from);
-  _mm_stream_si128(target + 0, _mm_loadu_si128(source + 0));
-  _mm_stream_si128(target + 1, _mm_loadu_si128(source + 1));
-  _mm_stream_si128(target + 2, _mm_loadu_si128(source + 2));
-  _mm_stream_si128(target + 3, _mm_loadu_si128(source + 3));
+  auto* target = static_cast<long long*>(to);
+  const auto* source = static_cast<const long long*>(from);
+#pragma GCC unroll 8
+  for (int word = 7; word >= 0; --word) _mm_stream_si64(target + word, source[word]);  // the first is a header, known last
 }
 
 inline void fence() noexcept { _mm_sfence(); }
+
+// Asks for a line that is soon to be stored to, without waiting.
+inline void prefetch_to_write(const void* line) noexcept { asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line))); }
 
 // Waits a little inside a spin loop.
 inline void relax() noexcept { _mm_pause(); }

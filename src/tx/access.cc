@@ -36,21 +36,22 @@ void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
 // A store to memory that no transaction covers: an ordinary variable's, or a mistake.
 void check_ordinary(std::uintptr_t address) {
   base::check(runtime_at(address) == nullptr,
-              this_access.running == nullptr ? "a store to a pool outside a transaction would be torn by a crash; put it inside pool::update"
+              this_access.size == 0 ? "a store to a pool outside a transaction would be torn by a crash; put it inside pool::update"
                                              : "a store to a pool inside a transaction on another pool; a transaction changes one pool");
 }
 
 void finish() noexcept {
-  this_visitor->tx->attempts = 0;
-  this_visitor->tx->reclaimed = false;
-  this_visitor->tx->outgrown = false;
-  if (this_visitor->holds_unlucky) {
-    this_visitor->holds_unlucky = false;
-    this_runtime->unlucky().unlock();
+  visitor& v = *this_visitor;
+  if (v.tx->attempts != 0) [[unlikely]] {
+    v.tx->attempts = 0;
+    v.tx->reclaimed = false;
+    v.tx->outgrown = false;
+    if (v.holds_unlucky) this_runtime->unlucky().unlock();
+    v.holds_unlucky = false;
   }
-  this_visitor->reading.store(false, std::memory_order_release);
-  this_runtime->unlock_writer(*this_visitor);
-  this_runtime->leave(*this_visitor);
+  if (v.reading.load(std::memory_order_relaxed)) v.reading.store(false, std::memory_order_release);
+  if (v.holds_writer) this_runtime->unlock_writer(v);
+  this_runtime->leave(v);
   this_runtime = nullptr;
 }
 
@@ -125,7 +126,7 @@ void fill_zero(void* to, std::size_t size) {
 }
 
 void* allocate(std::size_t size, std::size_t alignment) {
-  if (this_access.running == nullptr) throw failure({errc::invalid_argument, "make<T>() outside a transaction; put it inside pool::update"});
+  if (this_access.size == 0) throw failure({errc::invalid_argument, "make<T>() outside a transaction; put it inside pool::update"});
   return reinterpret_cast<void*>(this_access.home + this_access.running->allocate(size, alignment));
 }
 
@@ -136,7 +137,7 @@ void deallocate(void* block) {
   this_access.running->deallocate(address - this_access.home);
 }
 
-result<bool> begin_transaction(runtime& r, bool writes, durability d) {
+[[gnu::flatten]] result<bool> begin_transaction(runtime& r, bool writes, durability d) {
   if (this_runtime != nullptr) {
     if (this_runtime != &r) return base::fail(errc::nested, "a transaction on another pool is running in this thread; end it first");
     if (!this_visitor->retrying) return true;
@@ -166,7 +167,7 @@ result<bool> begin_transaction(runtime& r, bool writes, durability d) {
   return false;
 }
 
-result<attempt> commit_transaction() {
+[[gnu::flatten]] result<attempt> commit_transaction() {
   auto done = this_visitor->tx->commit();
   if (!done || *done == attempt::committed) finish();
   return done;

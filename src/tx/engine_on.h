@@ -217,25 +217,26 @@ class engine_on : public engine {
     l.log.append(kind, txid, [&](auto& out) { write_runs(t, out, word_of); });
   }
   // Straight on while runs end within their lines; from the first line on that is otherwise, in general.
-  template <class Out, class WordOf>
-  [[gnu::always_inline]] static void write_runs(const transaction& t, Out& out, WordOf&& word_of) {
+  template <class Writer, class WordOf>
+  [[gnu::always_inline]] static void write_runs(const transaction& t, Writer& out, WordOf&& word_of) {
     const auto lines = t.lines();
+    std::uint64_t* to = out.end();
     for (std::size_t i = 0; i < lines.size(); ++i) {
       unsigned words = 0;
       const bool plain = only_whole_words(lines[i].mask, words), goes_on = (words & 0x80) != 0 && i + 1 < lines.size() && lines[i + 1].offset == lines[i].offset + line_size;
       if (!plain || goes_on) [[unlikely]] {
-        Out apart = out;  // so that `out` can stay in registers
-        write_any_runs(lines.subspan(i), apart, word_of);
-        out = apart;
-        return;
+        out.ended(to);
+        return write_any_runs(lines.subspan(i), out, word_of);
       }
+      to = out.room(to, 2 * 8);
       for (; words != 0;) {
         const auto w = static_cast<unsigned>(std::countr_zero(words)), count = static_cast<unsigned>(std::countr_one(words >> w));
-        out.word(format::run_head{lines[i].offset + 8 * w, 0xFF, count}.pack());
-        for (unsigned k = w; k < w + count; ++k) out.word(word_of(lines[i].offset + 8 * k, lines[i].words[k]));
+        *to++ = format::run_head{lines[i].offset + 8 * w, 0xFF, count}.pack();
+        for (unsigned k = w; k < w + count; ++k) *to++ = word_of(lines[i].offset + 8 * k, lines[i].words[k]);
         words &= words + (1u << w);
       }
     }
+    out.ended(to);
   }
   template <class Out, class WordOf>
   [[gnu::noinline]] static void write_any_runs(std::span<const written_line> lines, Out& out, WordOf&& word_of) {
@@ -269,7 +270,7 @@ class engine_on : public engine {
         if (words % 8 == 0) media->stream(to + words * 8 - line_size, &line, line_size);
       }
     } out{&l.media, state_.file.at(l.reserved_spill), base::checksum(state_.file.header().id ^ l.reserved_spill)};
-    write_runs(t, out, word_of);
+    write_any_runs(t.lines(), out, word_of);
     const std::uint64_t words = out.words;
     if (words % 8 != 0) l.media.stream(out.to + words / 8 * line_size, &out.line, line_size);
     if (!base::planted<Media>(base::mutant::log_spill_unfenced)) l.media.fence();  // the payload is whole before a record points to it

@@ -256,7 +256,6 @@ void runtime::lock_writer_now(visitor& v) {
 }
 
 void runtime::unlock_writer(visitor& v) noexcept {
-  if (!v.holds_writer) return;
   v.holds_writer = false;
   if (writer_streak_ >= long_streak) [[unlikely]] {
     writer_streak_ = 0;

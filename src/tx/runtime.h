@@ -68,7 +68,7 @@ class runtime {
   void lock_writer(visitor& v) {
     if (policy() == concurrency::single_writer && biased_.load(std::memory_order_relaxed) != &v) lock_writer_now(v);
   }
-  void unlock_writer(visitor& v) noexcept;
+  void unlock_writer(visitor& v) noexcept;  // v.holds_writer
   void begin_read(visitor& v);
   void close_gate();
   void open_gate() noexcept;

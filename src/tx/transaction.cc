@@ -9,57 +9,8 @@
 
 namespace stele::detail {
 
-namespace {
-
-void bump(std::atomic<std::uint64_t>& counter) noexcept { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
-
-}  // namespace
-
-storage::heap& transaction::heap() noexcept { return runtime_.state().heap; }
-
 transaction::transaction(runtime& r, unsigned log)
     : runtime_(r), log_(log), home_(r.base() + r.home_delta()), all_locks_(r.locks()), lock_mask_(r.lock_mask()), stm_(r.policy() == concurrency::stm) {}
-
-void transaction::begin(visitor& v, bool writes, bool ordered) {
-  visitor_ = &v;
-  writing_ = writes;
-  ordered_ = ordered && runtime_.defers_ordered();
-  if (!pending_.empty() && settled_.load(std::memory_order_acquire)) [[unlikely]]
-    retire();
-  const bool routed = writes || stm_ || !pending_.empty() || runtime_.home_delta() != 0;
-  access& a = this_access;
-  a.home = reinterpret_cast<std::uintptr_t>(runtime_.base());
-  a.size = runtime_.size();
-  a.load_size = routed ? runtime_.size() : 0;
-  a.filter = stm_ || runtime_.home_delta() != 0 ? ~std::uint64_t{0} : pending_filter_;
-  a.running = this;
-  filter_ = pending_filter_;
-  any_read_ = false;
-  record_reads_ = writes || attempts > 2;
-  in_place_ = writes && runtime_.in_place();
-  if (in_place_) {
-    a.load_size = 0;
-    a.in_place_size = runtime_.size();
-    a.kept = kept_.data();
-    a.kept_end = kept_.data() + kept_.size();
-    begin_home();
-  }
-  in_log_ = writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin(*this);
-  to_write_set_ = writes && !in_place_ && !in_log_;
-  if (stm_) snapshot_ = runtime_.state().clock.load(std::memory_order_acquire);
-}
-
-void transaction::clear() noexcept {
-  this_access.size = this_access.load_size = this_access.in_place_size = 0;
-  this_access.running = nullptr;
-  writes_.clear();
-  if (!reads_.empty()) reads_.clear();
-  if (!locks_.empty()) locks_.clear();
-  if (gate_held_) runtime_.open_gate();
-  gate_held_ = false;
-}
-
-bool transaction::dirty() const noexcept { return in_place_ ? this_access.kept != kept_.data() : !writes_.empty(); }
 
 void transaction::more_kept() {
   const std::size_t used = static_cast<std::size_t>(this_access.kept - kept_.data());
@@ -113,10 +64,17 @@ void transaction::store_in_log(written_line& line, std::uint64_t offset, std::ui
   line.mask |= std::uint64_t{mask} << (8 * word);
 }
 
+void transaction::store_word_anywhere(std::uint64_t offset, std::uint64_t bits) {
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1}, in_line = offset - line_offset;
+  written_line& line = line_for_store(line_offset);
+  line.words[in_line / 8] = bits;
+  line.mask |= std::uint64_t{0xFF} << in_line;
+}
+
 // A store that is not for the write set: it goes to the log or home, or is refused.
 void transaction::store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
-  if (!writing_) throw failure({errc::read_only, "a store inside pool::read; use pool::update to change the pool"});
-  if (in_log_) return store_in_log(line_for_store(offset & ~std::uint64_t{line_size - 1}), offset, bits, mask);
+  if (stores_ == stores_go::nowhere) throw failure({errc::read_only, "a store inside pool::read; use pool::update to change the pool"});
+  if (in_log()) return store_in_log(line_for_store(offset & ~std::uint64_t{line_size - 1}), offset, bits, mask);
   const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)), size = static_cast<unsigned>(std::popcount(mask));
   bits >>= 8 * skip;
   store_in_place(offset + skip, &bits, size);
@@ -134,19 +92,21 @@ void transaction::store_part_otherwise(std::uint64_t offset, const std::byte* fr
 }
 
 void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsigned size) {
-  if (in_place_) return store_in_place(offset, &value, size);
+  if (stores_ == stores_go::home) return store_in_place(offset, &value, size);
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
   const std::uint64_t bit = filter_bit(this_access.home + line_offset);
   written_line* line = (filter_ & bit) != 0 ? writes_.find(line_offset) : nullptr;
   if (line == nullptr) line = &writes_.add(line_offset);
   filter_ |= bit;
   const unsigned at = static_cast<unsigned>(offset - line_offset);
-  if (in_log_) {
+  if (in_log()) {
     const std::uint8_t mask = static_cast<std::uint8_t>(size == 8 ? 0xFF : ((1u << size) - 1) << (at & 7));
     return store_in_log(*line, offset & ~std::uint64_t{7}, value << (8 * (at & 7)), mask);
   }
-  std::memcpy(reinterpret_cast<char*>(line->words.data()) + at, &value, size);
-  line->mask |= (size == 8 ? std::uint64_t{0xFF} : (std::uint64_t{1} << size) - 1) << at;
+  const std::uint64_t bytes = byte_range(at & 7, size), bits = spread(static_cast<std::uint8_t>(bytes));
+  std::uint64_t& word = line->words[at / 8];
+  word = (word & ~bits) | (value << (8 * (at & 7)) & bits);  // whole, as the commit is going to read it
+  line->mask |= bytes << (at & ~7u);
 }
 
 std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
@@ -166,7 +126,7 @@ void transaction::claim(std::uint64_t offset, std::size_t size) {
 std::size_t transaction::reclaim() { return heap().reclaim(cache, changes_, *this, runtime_.state().file.header().log_size / line_size); }
 
 std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
-  if (!writing_) throw failure({errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
+  if (stores_ == stores_go::nowhere) throw failure({errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
   auto block = heap().allocate(cache, changes_, *this, size, alignment);
   if (block) return *block;
   if (block.error().code == errc::full && !reclaimed) {
@@ -177,36 +137,14 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
 }
 
 void transaction::deallocate(std::uint64_t offset) {
-  if (!writing_) throw failure({errc::read_only, "a destroy inside pool::read; use pool::update to change the pool"});
+  if (stores_ == stores_go::nowhere) throw failure({errc::read_only, "a destroy inside pool::read; use pool::update to change the pool"});
   auto freed = heap().deallocate(cache, changes_, *this, offset);
   if (freed) return;
   if (stm_) extend();  // a stale snapshot explains it: start over
   throw failure(std::move(freed.error()));
 }
 
-// Draws the TxID, and with stm checks that everything read is still current. False: start over.
-bool transaction::draw_txid(std::uint64_t& txid) {
-  pool_state& state = runtime_.state();
-  state.committing[log_].value.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // runtime::first_order pays for both
-  in_order_ = ordered_ || state.orders.load(std::memory_order_relaxed);
-  return in_order_ ? draw_in_order(txid) : draw_announced(txid);
-}
-
-bool transaction::draw_announced(std::uint64_t& txid) {
-  pool_state& state = runtime_.state();
-  if (!stm_) {
-    txid = state.clock.load(std::memory_order_relaxed) + 1;
-    state.clock.store(txid, std::memory_order_release);
-    return true;
-  }
-  txid = state.clock.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if (txid == snapshot_ + 1 || reads_valid()) return true;
-  state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
-  return false;
-}
-
-// The same one transaction at a time, so that each knows the ordered commit before it.
+// A TxID, one transaction at a time, so that each knows the ordered commit before it.
 bool transaction::draw_in_order(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
   state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);  // nobody waits for who waits for the mutex
@@ -262,57 +200,39 @@ void transaction::retire() noexcept {
   settled_.store(false, std::memory_order_relaxed);
 }
 
-result<attempt> transaction::commit() {
+result<attempt> transaction::commit_nothing() noexcept {
   auto& place = runtime_.places_[log_];
-  if (!dirty()) {
-    bump(writing_ ? place.commits : place.reads);
-    clear();
-    return attempt::committed;
-  }
-  if (in_place_) {
-    const std::uint64_t txid = runtime_.state().clock.load(std::memory_order_relaxed) + 1;
-    runtime_.state().clock.store(txid, std::memory_order_release);
-    for (const old_word* o = kept_.data(); o != this_access.kept; ++o) place.stored_in_place.store(place.stored_in_place.load(std::memory_order_relaxed) + (o->where >> 56), std::memory_order_relaxed);
-    heap().commit(cache, changes_);
-    clear();
-    bump(place.commits);
-    place.newest.store(txid, std::memory_order_release);
-    return attempt::committed;
-  }
-  if (auto room = runtime_.mechanism().prepare(*this); !room) {
-    rollback();
-    return std::unexpected(std::move(room.error()));
-  }
-  std::uint64_t txid = 0;
-  if (!draw_txid(txid)) return attempt::retry;
-  const bool kept = runtime_.mechanism().commit(*this, txid);
-  if (has_pending()) [[unlikely]]
-    pending_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no older version
-  heap().commit(cache, changes_);
-  for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
-  runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
+  bump(stores_ != stores_go::nowhere ? place.commits : place.reads);
   clear();
-  if (!kept)
-    return std::unexpected(error{errc::poisoned, runtime_.state().file.path() + ": writing the log failed; this commit may or may not be kept. "
-                                 "Reopen the pool: recovery decides from what reached the device"});
+  return attempt::committed;
+}
+
+result<attempt> transaction::commit_in_place() noexcept {
+  auto& place = runtime_.places_[log_];
+  const std::uint64_t txid = runtime_.state().clock.load(std::memory_order_relaxed) + 1;
+  runtime_.state().clock.store(txid, std::memory_order_release);
+  for (const old_word* o = kept_.data(); o != this_access.kept; ++o) place.stored_in_place.store(place.stored_in_place.load(std::memory_order_relaxed) + (o->where >> 56), std::memory_order_relaxed);
+  heap().commit(cache, changes_);
+  clear();
   bump(place.commits);
   place.newest.store(txid, std::memory_order_release);
   return attempt::committed;
 }
 
+error transaction::not_kept() const {
+  return error{errc::poisoned, runtime_.state().file.path() + ": writing the log failed; this commit may or may not be kept. "
+               "Reopen the pool: recovery decides from what reached the device"};
+}
+
+result<attempt> engine::run_commit(transaction& t) { return t.commit_by(*this); }
+
 void transaction::rollback() noexcept {
-  if (in_place_) undo_in_place();
-  if (in_log_) runtime_.mechanism().abort(*this);
+  if (stores_ == stores_go::home) undo_in_place();
+  if (in_log()) runtime_.mechanism().abort(*this);
   heap().rollback(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(l.seen, std::memory_order_release);
   bump(runtime_.places_[log_].aborts);
   clear();
-}
-
-void transaction::begin_home() {
-  if (!visitor_->holds_writer || gate_held_) return;
-  runtime_.close_gate();
-  gate_held_ = true;
 }
 
 }  // namespace stele::detail

@@ -39,13 +39,16 @@ class transaction final : public storage::heap::writer {
   std::span<const written_line> lines() const noexcept { return writes_.lines(); }
   bool ordered() const noexcept { return ordered_; }
   // Its stores are in its log: words of the write set are places of blocks there.
-  bool in_log() const noexcept { return in_log_; }
+  bool in_log() const noexcept { return stores_ == stores_go::to_log; }
   std::uint64_t value(const written_line& line, unsigned word) const noexcept {
-    return in_log_ ? format::word_of(*reinterpret_cast<const format::log_block*>(line.words[word])) : line.words[word];
+    return in_log() ? format::word_of(*reinterpret_cast<const format::log_block*>(line.words[word])) : line.words[word];
   }
 
   void begin(visitor& v, bool writes, bool ordered);
   result<attempt> commit();
+  // What a commit of stores that are not home yet comes to; the engine calls it with itself (engine::run_commit).
+  template <class Engine>
+  result<attempt> commit_by(Engine& e);
   void rollback() noexcept;
   void end() noexcept;
 
@@ -118,8 +121,11 @@ class transaction final : public storage::heap::writer {
   std::uint64_t over_home(std::uint64_t offset, std::uint64_t home) noexcept;
   std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) const noexcept;
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
+  void store_word_anywhere(std::uint64_t offset, std::uint64_t bits);
   void store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
-  bool dirty() const noexcept;
+  result<attempt> commit_nothing() noexcept;
+  result<attempt> commit_in_place() noexcept;
+  error not_kept() const;
   void store_in_place(std::uint64_t offset, const void* bytes, std::size_t size);
   void undo_in_place() noexcept;
   void clear() noexcept;
@@ -130,16 +136,19 @@ class transaction final : public storage::heap::writer {
   line_lock* const all_locks_; // stm's, one for each line modulo their number
   const std::uint64_t lock_mask_;
   const bool stm_;
-  bool writing_ = false;
+  enum class stores_go : std::uint8_t {
+    nowhere,       // it only reads
+    to_write_set,
+    to_log,
+    home,          // mechanism none; `kept_` undoes them
+  };
+  stores_go stores_ = stores_go::nowhere;
   std::uint64_t filter_ = 0;  // has the bit of every line in the write set
   bool ordered_ = false;
   bool record_reads_ = false;
   bool gate_held_ = false;
   visitor* visitor_ = nullptr;
   std::uint64_t snapshot_ = 0;
-  bool in_log_ = false;
-  bool to_write_set_ = false;  // writing, and neither in place nor in the log
-  bool in_place_ = false;  // stores have gone home already (mechanism none); `kept_` undoes them
   std::vector<old_word> kept_;
   write_set writes_;
   std::vector<read_entry> reads_;

@@ -1,8 +1,10 @@
-// The loads and stores of a running transaction: what every field access of an update comes to.
+// The way of a transaction that nothing stands in the way of: its begin, what every field access of an update comes to, its commit.
 #pragma once
 
 #include <media/cpu.h>
 #include <tx/runtime.h>
+
+#include <utility>
 
 namespace stele::detail {
 
@@ -130,18 +132,25 @@ inline written_line& transaction::line_for_store(std::uint64_t line) {
   return writes_.add(line);
 }
 
+// The stores of one writer to one line after another, without a call.
 inline void transaction::store_word(std::uint64_t offset, std::uint64_t bits) {
-  if (!to_write_set_) [[unlikely]]
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1}, in_line = offset - line_offset;
+  if (stores_ != stores_go::to_write_set) [[unlikely]]
     return store_otherwise(offset, bits, 0xFF);
-  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
-  written_line& line = line_for_store(line_offset);
-  const std::uint64_t in_line = offset - line_offset;
+  if (writes_.empty() || writes_.last().offset != line_offset) {
+    const std::uint64_t bit = filter_bit(this_access.home + line_offset);
+    if (stm_ || (filter_ & bit) != 0 || writes_.full()) return store_word_anywhere(offset, bits);
+    filter_ |= bit;
+    this_access.filter |= bit;
+    writes_.add(line_offset);
+  }
+  written_line& line = writes_.last();
   line.words[in_line / 8] = bits;
   line.mask |= std::uint64_t{0xFF} << in_line;
 }
 
 inline void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
-  if (!to_write_set_) [[unlikely]]
+  if (stores_ != stores_go::to_write_set) [[unlikely]]
     return store_otherwise(offset, bits, mask);
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
   const unsigned word = static_cast<unsigned>(offset - line_offset) / 8;
@@ -153,7 +162,7 @@ inline void transaction::store_bits(std::uint64_t offset, std::uint64_t bits, st
 
 // Bytes of one line; null stands for zeroes.
 inline void transaction::store_part(std::uint64_t offset, const std::byte* from, std::size_t size) {
-  if (!to_write_set_) [[unlikely]]
+  if (stores_ != stores_go::to_write_set) [[unlikely]]
     return store_part_otherwise(offset, from, size);
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1};
   written_line& line = line_for_store(line_offset);
@@ -163,6 +172,111 @@ inline void transaction::store_part(std::uint64_t offset, const std::byte* from,
   else
     std::memset(to, 0, size);
   line.mask |= byte_range(offset - line_offset, size);
+}
+
+// Draws the TxID, and with stm checks that everything read is still current. False: start over.
+inline bool transaction::draw_txid(std::uint64_t& txid) {
+  pool_state& state = runtime_.state();
+  state.committing[log_].value.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // runtime::first_order pays for both
+  in_order_ = ordered_ || state.orders.load(std::memory_order_relaxed);
+  return in_order_ ? draw_in_order(txid) : draw_announced(txid);
+}
+
+inline bool transaction::draw_announced(std::uint64_t& txid) {
+  pool_state& state = runtime_.state();
+  if (!stm_) {
+    txid = state.clock.load(std::memory_order_relaxed) + 1;
+    state.clock.store(txid, std::memory_order_release);
+    return true;
+  }
+  txid = state.clock.fetch_add(1, std::memory_order_seq_cst) + 1;
+  if (txid == snapshot_ + 1 || reads_valid()) return true;
+  state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
+  return false;
+}
+
+inline void bump(std::atomic<std::uint64_t>& counter) noexcept { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+
+inline storage::heap& transaction::heap() noexcept { return runtime_.state().heap; }
+
+inline void transaction::begin(visitor& v, bool writes, bool ordered) {
+  visitor_ = &v;
+  ordered_ = ordered && runtime_.defers_ordered();
+  if (!pending_.empty() && settled_.load(std::memory_order_acquire)) [[unlikely]]
+    retire();
+  const bool routed = writes || stm_ || !pending_.empty() || runtime_.home_delta() != 0;
+  access& a = this_access;
+  a.home = reinterpret_cast<std::uintptr_t>(runtime_.base());
+  a.size = runtime_.size();
+  a.load_size = routed ? runtime_.size() : 0;
+  a.filter = stm_ || runtime_.home_delta() != 0 ? ~std::uint64_t{0} : pending_filter_;
+  a.running = this;
+  filter_ = pending_filter_;
+  stores_ = writes ? stores_go::to_write_set : stores_go::nowhere;
+  if (stm_) {
+    any_read_ = false;
+    record_reads_ = writes || attempts > 2;
+  }
+  if (writes && runtime_.in_place()) {
+    stores_ = stores_go::home;
+    a.load_size = 0;
+    a.in_place_size = runtime_.size();
+    a.kept = kept_.data();
+    a.kept_end = kept_.data() + kept_.size();
+    begin_home();
+  }
+  if (writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin(*this)) stores_ = stores_go::to_log;
+  if (stm_) snapshot_ = runtime_.state().clock.load(std::memory_order_acquire);
+}
+
+inline void transaction::clear() noexcept {
+  access& a = this_access;
+  a.size = a.load_size = 0;
+  if (stores_ == stores_go::home) a.in_place_size = 0;
+  writes_.clear();
+  if (!reads_.empty()) reads_.clear();
+  if (!locks_.empty()) locks_.clear();
+  if (gate_held_) {
+    runtime_.open_gate();
+    gate_held_ = false;
+  }
+}
+
+inline result<attempt> transaction::commit() {
+  if (stores_ == stores_go::home && this_access.kept != kept_.data()) return commit_in_place();
+  if (writes_.empty()) return commit_nothing();
+  return runtime_.mechanism().run_commit(*this);
+}
+
+template <class Engine>
+result<attempt> transaction::commit_by(Engine& e) {
+  if (auto room = e.prepare(*this); !room) [[unlikely]] {
+    rollback();
+    return std::unexpected(std::move(room.error()));
+  }
+  std::uint64_t txid = 0;
+  if (!draw_txid(txid)) [[unlikely]]
+    return attempt::retry;
+  const bool kept = e.commit(*this, txid);
+  if (has_pending()) [[unlikely]]
+    pending_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no older version
+  heap().commit(cache, changes_);
+  for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
+  runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
+  clear();
+  if (!kept) [[unlikely]]
+    return std::unexpected(not_kept());
+  auto& place = runtime_.places_[log_];
+  bump(place.commits);
+  place.newest.store(txid, std::memory_order_release);
+  return attempt::committed;
+}
+
+inline void transaction::begin_home() {
+  if (!visitor_->holds_writer || gate_held_) return;
+  runtime_.close_gate();
+  gate_held_ = true;
 }
 
 }  // namespace stele::detail

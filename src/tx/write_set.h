@@ -45,6 +45,7 @@ constexpr std::uint64_t byte_range(std::size_t first, std::size_t size) noexcept
 class write_set {
  public:
   bool empty() const noexcept { return count_ == 0; }
+  bool full() const noexcept { return count_ == capacity_; }  // the next line that is added takes memory
   std::span<const written_line> lines() const noexcept { return {lines_.get(), count_}; }
   written_line& last() noexcept { return lines_.get()[count_ - 1]; }
 
@@ -58,7 +59,7 @@ class write_set {
 
   // Adds a line that find() did not find.
   written_line& add(std::uint64_t line) {
-    if (count_ == capacity_) [[unlikely]]
+    if (full()) [[unlikely]]
       grow();
     written_line* const added = std::construct_at(&lines_.get()[count_], line);
     insert(line, static_cast<std::uint32_t>(count_++));
@@ -92,7 +93,7 @@ class write_set {
     while (slots_[at].generation == generation_) at = (at + 1) & (slots_.size() - 1);
     slots_[at] = {generation_, index};
   }
-  void grow() {
+  [[gnu::noinline]] void grow() {
     auto more = room_for(capacity_ * 2);
     std::uninitialized_copy_n(lines_.get(), count_, more.get());
     slots_.assign(capacity_ * 4, slot{});

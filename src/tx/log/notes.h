@@ -5,6 +5,7 @@
 // allows, so it is never full while the ring has room: a log line names at most four lines of home.
 #pragma once
 
+#include <media/cpu.h>
 #include <stele/access.h>
 
 #include <atomic>
@@ -23,42 +24,61 @@ class home_notes {
   };
 
   void size_for(std::uint64_t log_lines) {
-    notes_.resize(log_lines);
-    lines_.resize(log_lines * 4);
+    size_ = log_lines * (2 + 4);
+    words_.resize(size_ + ahead);
   }
 
   // The owner's: a record and the lines that it changes (things with an offset), or none of them: see note::lines.
   template <class Written>
   void record(std::uint64_t txid, std::uint64_t next, std::span<const Written> lines) noexcept {
-    std::uint64_t at = line_at_;
-    for (const Written& w : lines) {
-      lines_[at] = w.offset;
-      if (++at == lines_.size()) at = 0;
-    }
-    line_at_ = at;
-    notes_[note_at_] = {txid, next, lines.size()};
-    if (++note_at_ == notes_.size()) note_at_ = 0;
+    if (lines.size() > most_lines) [[unlikely]]
+      lines = {};
+    std::uint64_t at = write_at_;
+    media::cpu::prefetch_to_write(&words_[at + ahead]);  // the reader's cache has had it since the last lap
+    put(at, txid);
+    put(at, next << count_bits | lines.size());
+    for (const Written& w : lines) put(at, w.offset);
+    write_at_ = at;
     written_.store(written_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
   // The reader's: the next note, if it is there; then its lines, each once; then it is gone.
-  const note* peek() const noexcept { return read_ != written_.load(std::memory_order_acquire) ? &notes_[read_at_] : nullptr; }
+  bool peek(note& n) noexcept {
+    if (read_ == seen_) seen_ = written_.load(std::memory_order_acquire);  // not each time: the owner stores to it each commit
+    if (read_ == seen_) return false;
+    std::uint64_t at = read_at_;
+    n.txid = get(at);
+    const std::uint64_t packed = get(at);
+    n.next = packed >> count_bits;
+    n.lines = packed & most_lines;
+    return true;
+  }
   template <class Line>
-  void take(Line&& line) {
-    for (std::uint64_t left = notes_[read_at_].lines; left != 0; --left) {
-      line(lines_[line_read_at_]);
-      if (++line_read_at_ == lines_.size()) line_read_at_ = 0;
-    }
+  void take(const note& n, Line&& line) {
+    (void)get(read_at_), (void)get(read_at_);
+    for (std::uint64_t left = n.lines; left != 0; --left) line(get(read_at_));
     ++read_;
-    if (++read_at_ == notes_.size()) read_at_ = 0;
   }
 
  private:
-  std::vector<note> notes_;
-  std::vector<std::uint64_t> lines_;
-  std::uint64_t note_at_ = 0, line_at_ = 0;
+  static constexpr unsigned count_bits = 18;  // positions have 46: format::log_position
+  static constexpr std::uint64_t most_lines = (std::uint64_t{1} << count_bits) - 1;
+  static constexpr std::uint64_t ahead = 32;  // words
+
+  void put(std::uint64_t& at, std::uint64_t word) noexcept {
+    words_[at] = word;
+    if (++at == size_) at = 0;
+  }
+  std::uint64_t get(std::uint64_t& at) const noexcept {
+    const std::uint64_t word = words_[at];
+    if (++at == size_) at = 0;
+    return word;
+  }
+
+  std::vector<std::uint64_t> words_;
+  std::uint64_t size_ = 0, write_at_ = 0;
   std::atomic<std::uint64_t> written_{0};
-  alignas(64) std::uint64_t read_ = 0, read_at_ = 0, line_read_at_ = 0;
+  alignas(64) std::uint64_t read_ = 0, read_at_ = 0, seen_ = 0;
 };
 
 }  // namespace stele::detail

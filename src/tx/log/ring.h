@@ -20,29 +20,39 @@
 
 namespace stele::detail {
 
-// Streams payload words as sealed lines.
-template <class Media>
+// Writes payload words as sealed lines. Words are gathered first and sealed many at a time, from registers to the ring:
+// there is no line in between to be stored and read again (docs/decisions/7-tried.md: stores are what there may be few of).
+enum class line_goes : bool { past_the_cache, through_it };
+template <class Media, line_goes way = line_goes::past_the_cache>
 class line_writer {
  public:
   line_writer(Media& media, std::byte* ring, std::uint64_t lines, std::uint64_t position, std::uint64_t pool_id, format::record_kind kind,
-              format::record_kind spilled_kind, bool streams = true)
-      : media_(&media), ring_(ring), lines_(lines), position_(position), index_(position % lines), streams_(streams), sum_(pool_id ^ position),
+              format::record_kind spilled_kind)
+      : media_(media), ring_(ring), lines_(lines), position_(position), index_(position % lines), sum_(pool_id ^ position),
         head_(format::line_header{0, true, false, 0, kind, spilled_kind}.pack()), torn_(torn_at(position)) {}
 
-  // Sealed as it comes: each word is stored once. (Stores are what there may be few of: docs/decisions/7-tried.md.)
-  [[gnu::always_inline]] void word(std::uint64_t value) {
-    if (words_ == format::payload_words) [[unlikely]]
-      emit(0);
-    sum_.add(value);
-    tops_ |= value >> 63 << words_;
-    line_.words[++words_] = (value & ~format::torn_bit) | torn_;
-  }
+  void word(std::uint64_t value) { *(end_ = room(end_, 1))++ = value; }
 
-  // Streams the last line. Returns the position after the record.
+  // The same without a call for each word: room for `words` (16 at most) from the place that is returned, which is `end` or,
+  // when what is before it has been written out, nearer to the begin; the place after the last word goes back to ended().
+  std::uint64_t* end() noexcept { return end_; }
+  [[gnu::always_inline]] std::uint64_t* room(std::uint64_t* end, unsigned words) {
+    if (words_ + std::size(words_) - end < words) [[unlikely]]
+      return drained(end);
+    return end;
+  }
+  void ended(std::uint64_t* end) noexcept { end_ = end; }
+
+  // Writes the last lines. Returns the position after the record.
   [[gnu::always_inline]] std::uint64_t finish() {
-    for (unsigned i = words_ + 1; i <= format::payload_words; ++i) line_.words[i] = torn_;
+    std::uint64_t* last = words_;
+    while (end_ - last > format::payload_words) [[unlikely]]
+      emit(last, format::payload_words, 0), last += format::payload_words;
+    const auto count = static_cast<unsigned>(end_ - last);
+    for (unsigned i = 0; i < count; ++i) sum_.add(last[i]);
+    for (unsigned i = count; i < format::payload_words; ++i) last[i] = 0;
     if (base::planted<Media>(base::mutant::log_last_line)) return position_ + 1;
-    emit(format::line_header{0, false, true, sum_.value32()}.pack());
+    write(last, count, format::line_header{0, false, true, sum_.value32()}.pack());
     return position_;
   }
 
@@ -50,31 +60,47 @@ class line_writer {
   [[gnu::always_inline]] std::uint64_t torn_at(std::uint64_t position) const {
     return (position / lines_ & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense) ? 0 : format::torn_bit;
   }
-  [[gnu::always_inline]] void emit(std::uint64_t end) {
-    if (base::planted<Media>(base::mutant::log_top_bits)) tops_ = 0;
-    line_.words[0] = head_ | end | std::uint64_t{words_} << 7 | tops_ | torn_;
+  // Writes full lines, and moves what is left to the front: at least one word, for the last line is not known yet.
+  [[gnu::noinline]] std::uint64_t* drained(std::uint64_t* end) {
+    std::uint64_t* from = words_;
+    for (; end - from > format::payload_words; from += format::payload_words) emit(from, format::payload_words, 0);
+    return std::copy(from, end, words_);
+  }
+  [[gnu::always_inline]] void emit(const std::uint64_t* from, unsigned count, std::uint64_t end) {
+    for (unsigned i = 0; i < count; ++i) sum_.add(from[i]);
+    write(from, count, end);
+  }
+  [[gnu::always_inline]] void write(const std::uint64_t* from, unsigned count, std::uint64_t end) {
+    format::log_line line;
+    std::uint64_t tops = 0;
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < format::payload_words; ++i) {
+      const std::uint64_t word = __atomic_load_n(from + i, __ATOMIC_RELAXED);  // by itself, as it was stored: see media/cpu.h, stream_line
+      tops |= word >> 63 << i;
+      line.words[i + 1] = (word & ~format::torn_bit) | torn_;
+    }
+    if (base::planted<Media>(base::mutant::log_top_bits)) tops = 0;
+    line.words[0] = head_ | end | std::uint64_t{count} << 7 | tops | torn_;
     std::byte* const to = ring_ + index_ * line_size;
-    if (!streams_ || (base::planted<Media>(base::mutant::log_first_stored) && (head_ & first_line) != 0))
-      media_->store(to, &line_, line_size);
+    if (way == line_goes::through_it || (base::planted<Media>(base::mutant::log_first_stored) && (head_ & first_line) != 0))
+      media_.store(to, &line, line_size);
     else
-      media_->stream(to, &line_, line_size);
+      media_.stream(to, &line, line_size);
     head_ &= ~first_line;
-    words_ = 0, tops_ = 0;
     ++position_;
     if (++index_ == lines_) [[unlikely]]
       index_ = 0, torn_ = torn_at(position_);
   }
   static constexpr std::uint64_t first_line = format::line_header{0, true, false, 0}.pack();
 
-  Media* media_;
-  std::byte* ring_;
-  std::uint64_t lines_;
+  Media& media_;
+  std::byte* const ring_;
+  const std::uint64_t lines_;
   std::uint64_t position_, index_;
-  bool streams_;
   base::checksum sum_;
-  std::uint64_t head_, torn_, tops_ = 0;  // of the line's header word: what all lines of the record share; the payload words' top bits
-  unsigned words_ = 0;                    // in the line
-  format::log_line line_;
+  std::uint64_t head_, torn_;  // of the line's header word: what all lines of the record share
+  std::uint64_t words_[16 * format::payload_words];
+  std::uint64_t* end_ = words_;  // of the words that wait here
 };
 
 template <class Media>
@@ -108,7 +134,7 @@ class ring {
   // The same by ordinary stores: any thread may make it durable, by flush and fence.
   template <class Fill>
   void append_stored(format::record_kind kind, std::uint64_t txid, Fill&& fill) {
-    line_writer<Media> out(media_, bytes(), lines_, tail_.load(std::memory_order_relaxed), file_.header().id, kind, format::record_kind::none, false);
+    line_writer<Media, line_goes::through_it> out(media_, bytes(), lines_, tail_.load(std::memory_order_relaxed), file_.header().id, kind, format::record_kind::none);
     out.word(txid);
     fill(out);
     next_ = out.finish();

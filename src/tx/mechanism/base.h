@@ -83,7 +83,7 @@ class base_log final : public engine_on<Media> {
       std::uint64_t words = 0;
       void word(std::uint64_t w) { sum.add(w), ++words; }
     } out{base::checksum(h.id ^ txid)};
-    this->write_runs(t, out, this->new_value);
+    this->write_any_runs(t.lines(), out, this->new_value);
     return {format::guard(txid, h.id, this->log_offset(l) + commit_at), offset, out.words, out.sum.value()};
   }
 
@@ -94,7 +94,7 @@ class base_log final : public engine_on<Media> {
       void word(std::uint64_t w) { media->store(to, &w, 8), to += 8; }
     } out{&l.media, this->state_.file.at(offset)};
     std::byte* const begin = out.to;
-    this->write_runs(t, out, this->new_value);
+    this->write_any_runs(t.lines(), out, this->new_value);
     l.media.flush(begin, static_cast<std::size_t>(out.to - begin));
   }
   void write_commit(typename engine_on<Media>::lane& l, const commit_line& line) {

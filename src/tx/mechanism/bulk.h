@@ -169,10 +169,10 @@ class bulk_engine : public torn_bit_engine<Media> {
   std::uint64_t gather_notes(lane& l, std::uint64_t through) {
     std::uint64_t position = l.log.head();
     const bool flushes = flushes_lines_of(l);
-    for (const home_notes::note* n = l.notes.peek(); n != nullptr && n->txid <= through; n = l.notes.peek()) {
-      if (n->lines == 0 && flushes) add_logged(l, position);
-      position = n->next;
-      l.notes.take([&](std::uint64_t line) {
+    for (home_notes::note n; l.notes.peek(n) && n.txid <= through;) {
+      if (n.lines == 0 && flushes) add_logged(l, position);
+      position = n.next;
+      l.notes.take(n, [&](std::uint64_t line) {
         if (flushes) lines_.add(line);
       });
     }

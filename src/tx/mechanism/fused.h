@@ -11,6 +11,7 @@
 #pragma once
 
 #include <tx/mechanism/bulk.h>
+#include <tx/transaction_inl.h>
 
 namespace stele::detail {
 
@@ -24,14 +25,16 @@ class fused final : public bulk_engine<Media> {
   }
   ~fused() override { this->stop(); }
 
-  // Flattened, like the rest of the way of a commit: a call stores its registers, and stores are dear here (docs/decisions/7-tried.md).
-  [[gnu::flatten]] result<> prepare(transaction& t) override {
+  // In one piece, like the rest of the way of a commit: a call stores its registers, and stores are dear here (docs/decisions/7-tried.md).
+  [[gnu::flatten]] result<attempt> run_commit(transaction& t) override { return t.commit_by(*this); }
+
+  result<> prepare(transaction& t) override {
     if (!t.ordered() && this->state_.unsettled.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
       settle();
     return this->prepare_lines(this->lanes_[t.log()], t);
   }
 
-  [[gnu::flatten]] bool commit(transaction& t, std::uint64_t txid) override {
+  bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
     if (t.in_order()) [[unlikely]]
       return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
@@ -104,7 +107,7 @@ class fused final : public bulk_engine<Media> {
 
   void note(lane& l, const transaction& t, std::uint64_t txid) {
     const bool spilled = l.spilled;
-    l.spilled = false;
+    if (spilled) l.spilled = false;
     l.notes.record(txid, l.log.tail(), spilled ? std::span<const written_line>() : t.lines());
   }
 
