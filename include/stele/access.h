@@ -55,7 +55,7 @@ template <class T>
 inline constexpr bool within_word = sizeof(T) <= 8 && std::has_single_bit(sizeof(T)) && alignof(T) == sizeof(T);
 
 template <class T>
-inline T load(const T* from) {
+[[gnu::always_inline]] inline T load(const T* from) {
   const auto address = reinterpret_cast<std::uintptr_t>(from);
   const access& a = this_access;
   if (address - a.home >= a.load_size || (a.filter & filter_bit(address)) == 0) [[likely]] return *from;

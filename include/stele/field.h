@@ -46,7 +46,7 @@ class field {
     return *this;
   }
 
-  [[nodiscard]] T load() const { return detail::load(&value_); }
+  [[nodiscard, gnu::always_inline]] T load() const { return detail::load(&value_); }
   void store(T value) { detail::store(&value_, value); }
   operator T() const { return load(); }
 
@@ -84,7 +84,7 @@ class field<T*> {
     return *this;
   }
 
-  [[nodiscard]] T* load() const {
+  [[nodiscard, gnu::always_inline]] T* load() const {
     const std::int64_t distance = detail::load(&distance_);
     if (distance == null_distance) return nullptr;
     const auto here = reinterpret_cast<std::intptr_t>(this);

@@ -120,7 +120,7 @@ class basic_hash_map {
   };
 
   static std::size_t parent_of(std::size_t bucket) { return bucket ^ std::bit_floor(bucket); }
-  head* head_of(shape s, std::size_t bucket) const {
+  [[gnu::always_inline]] head* head_of(shape s, std::size_t bucket) const {
     const std::size_t segment = s.segment_of(bucket);
     return segment_[segment].load() + (bucket - s.start_of(segment));
   }

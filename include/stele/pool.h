@@ -110,13 +110,22 @@ class pool_handle {
   void* root_ = nullptr;
 };
 
-enum class attempt : std::uint8_t { committed, retry };
-
-// One attempt of a transaction, driven by run_update and run_read below.
-result<bool> begin_transaction(runtime& r, bool writes, durability d);  // true: nested in a running one, run the body only
-result<attempt> commit_transaction();                                  // an error has rolled back
-void abandon_transaction() noexcept;                                   // rolls back, the error or exception goes on
-void retry_transaction() noexcept;                                     // rolls back and waits before the next attempt
+// One attempt of a transaction, driven by run_transaction below. Answers fit a register: this is the way of every transaction.
+enum class begun : std::uint8_t {
+  fresh,
+  nested,   // in a running one: run the body only
+  refused,  // last_error() says why
+};
+enum class attempt : std::uint8_t {
+  committed,
+  retry,
+  failed,  // and rolled back; last_error() says why
+};
+begun begin_transaction(runtime& r, bool writes, durability d);
+attempt commit_transaction();
+error last_error();                   // of this thread; told once
+void abandon_transaction() noexcept;  // rolls back, the error or exception goes on
+void retry_transaction() noexcept;    // rolls back and waits before the next attempt
 
 struct restart {};  // thrown by loads and stores on a conflict; caught by the two functions below
 
@@ -150,31 +159,35 @@ auto call_body(Body& body) -> typename lifted<std::invoke_result_t<Body&>>::type
 }
 
 template <class Body>
-auto run_transaction(runtime& r, bool writes, durability d, Body&& body)
+[[gnu::always_inline]] inline auto run_transaction(runtime& r, bool writes, durability d, Body&& body)
     -> typename lifted<std::invoke_result_t<Body&>>::type {
   for (;;) {
-    result<bool> nested = begin_transaction(r, writes, d);
-    if (!nested) return std::unexpected(std::move(nested.error()));
-    if (*nested) return call_body(body);  // flat nesting: an error is the outer body's to act on; exceptions pass through
+    const begun how = begin_transaction(r, writes, d);
+    if (how == begun::refused) [[unlikely]]
+      return std::unexpected(last_error());
+    const bool nested = how == begun::nested;  // flat: an error is the outer body's to act on; exceptions pass through
     try {
       auto outcome = call_body(body);
+      if (nested) return outcome;
       if (!outcome) {
         abandon_transaction();
         return outcome;
       }
-      result<attempt> done = commit_transaction();
-      if (!done) return std::unexpected(std::move(done.error()));
-      if (*done == attempt::committed) return outcome;
-      retry_transaction();
+      const attempt done = commit_transaction();
+      if (done == attempt::committed) [[likely]]
+        return outcome;
+      if (done == attempt::failed) return std::unexpected(last_error());
     } catch (const restart&) {
-      retry_transaction();
+      if (nested) throw;
     } catch (const failure& f) {
+      if (nested) throw;
       abandon_transaction();
       return std::unexpected(f.why());
     } catch (...) {
-      abandon_transaction();
+      if (!nested) abandon_transaction();
       throw;
     }
+    retry_transaction();
   }
 }
 

@@ -95,6 +95,8 @@ inline void store_many(void* to, const void* from, std::size_t size) noexcept {
 [[gnu::always_inline]] inline void store_units(void* to, const void* from, std::size_t size) noexcept {
   if (size == 8 && (reinterpret_cast<std::uintptr_t>(to) & 7) == 0)
     store_word(to, from);
+  else if (size == 1)
+    __atomic_store_n(static_cast<unsigned char*>(to), *static_cast<const unsigned char*>(from), __ATOMIC_RELAXED);
   else
     store_many(to, from, size);
 }

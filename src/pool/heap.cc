@@ -49,7 +49,7 @@ std::uint64_t heap::state_offset(std::uint64_t chunk, std::uint32_t inside, unsi
 }
 
 // Lists a free block. Without memory for the list the block waits until the pool is opened again; nothing is lost.
-void heap::keep(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept try {
+inline void heap::keep(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept try {
   list.push_back(block);
 } catch (const std::bad_alloc&) {
 }
@@ -196,7 +196,7 @@ result<> heap::deallocate(cache& c, changes& t, writer& w, std::uint64_t offset)
     list_blocks(chunk);
   }
   answer_recall(c, t);
-  if (t.runs_taken.empty()) share(c, size_class);
+  if (c.free[size_class].size() > cache_limit && t.runs_taken.empty()) share(c, size_class);
   if (!planted(mutant::heap_untracked_free)) w.write_private(state, format::block_free, 1);
   if (planted(mutant::heap_free_early))
     c.free[size_class].push_back(offset);
@@ -268,7 +268,6 @@ void heap::answer_recall(cache& c, const changes& t) {
 // A thread keeps no more free blocks of a size than it may soon need.
 void heap::share(cache& c, unsigned k) {
   auto& list = c.free[k];
-  if (list.size() <= cache_limit) return;
   const std::lock_guard hold(mutex_);
   shared_[k].insert(shared_[k].end(), list.begin(), list.begin() + cache_limit / 2);
   list.erase(list.begin(), list.begin() + cache_limit / 2);

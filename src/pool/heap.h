@@ -89,7 +89,10 @@ class heap {
   std::size_t reclaim(cache& c, changes& t, writer& w, std::size_t most);
 
   void commit(cache& c, changes& t) noexcept {
-    if (!t.empty()) apply(c, t);
+    if (!t.freed.empty() || !t.runs_taken.empty() || !t.runs_freed.empty())
+      apply(c, t);
+    else if (!t.taken.empty())
+      t.taken.clear();
   }
   void rollback(cache& c, changes& t) noexcept;
   // A thread that goes leaves its free blocks to the others.

@@ -16,6 +16,7 @@ namespace {
 // The pool whose transaction runs in this thread.
 constinit thread_local runtime* this_runtime = nullptr;
 constinit thread_local visitor* this_visitor = nullptr;
+thread_local error this_error{};  // why its last attempt failed
 
 bool in_transaction(std::uintptr_t address, std::size_t size) noexcept {
   const access& a = this_access;
@@ -137,39 +138,63 @@ void deallocate(void* block) {
   this_access.running->deallocate(address - this_access.home);
 }
 
-[[gnu::flatten]] result<bool> begin_transaction(runtime& r, bool writes, durability d) {
-  if (this_runtime != nullptr) {
-    if (this_runtime != &r) return base::fail(errc::nested, "a transaction on another pool is running in this thread; end it first");
-    if (!this_visitor->retrying) return true;
-    this_visitor->retrying = false;
-    if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
-      finish();
-      return base::fail(errc::poisoned, r.state().file.path() + " cannot be used any more: an earlier write failed; reopen it");
-    }
-    this_visitor->tx->begin(*this_visitor, writes, d == durability::ordered);
-    return false;
-  }
-  this_visitor = r.enter();
-  if (this_visitor == nullptr) [[unlikely]] {
-    auto entered = r.enter_anew();
-    if (!entered) return std::unexpected(std::move(entered.error()));
-    this_visitor = *entered;
-  }
-  this_runtime = &r;
-  if (writes) {
-    r.lock_writer(*this_visitor);
-    r.see_ordered(*this_visitor, true);
-  } else {
-    r.see_ordered(*this_visitor, false);
-    r.begin_read(*this_visitor);
-  }
-  this_visitor->tx->begin(*this_visitor, writes, d == durability::ordered);
-  return false;
+namespace {
+
+begun refused(error why) {
+  (void)fail_attempt(std::move(why));
+  return begun::refused;
 }
 
-[[gnu::flatten]] result<attempt> commit_transaction() {
-  auto done = this_visitor->tx->commit();
-  if (!done || *done == attempt::committed) finish();
+// While a transaction of this thread runs, or is between two attempts.
+[[gnu::noinline]] begun begin_inside(runtime& r, bool writes, durability d) {
+  if (this_runtime != &r) return refused({errc::nested, "a transaction on another pool is running in this thread; end it first"});
+  if (!this_visitor->retrying) return begun::nested;
+  this_visitor->retrying = false;
+  if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
+    finish();
+    return refused({errc::poisoned, r.state().file.path() + " cannot be used any more: an earlier write failed; reopen it"});
+  }
+  this_visitor->tx->begin(*this_visitor, writes, d == durability::ordered);
+  return begun::fresh;
+}
+
+[[gnu::noinline]] visitor* enter_anew(runtime& r) {
+  auto entered = r.enter_anew();
+  if (entered) return *entered;
+  (void)fail_attempt(std::move(entered.error()));
+  return nullptr;
+}
+
+}  // namespace
+
+attempt fail_attempt(error why) {
+  this_error = std::move(why);
+  return attempt::failed;
+}
+error last_error() { return std::move(this_error); }
+
+[[gnu::flatten]] begun begin_transaction(runtime& r, bool writes, durability d) {
+  if (this_runtime != nullptr) [[unlikely]]
+    return begin_inside(r, writes, d);
+  visitor* v = r.enter();
+  if (v == nullptr) [[unlikely]]
+    if (v = enter_anew(r); v == nullptr) return begun::refused;
+  this_visitor = v;
+  this_runtime = &r;
+  if (writes) {
+    r.lock_writer(*v);
+    r.see_ordered(*v, true);
+  } else {
+    r.see_ordered(*v, false);
+    r.begin_read(*v);
+  }
+  v->tx->begin(*v, writes, d == durability::ordered);
+  return begun::fresh;
+}
+
+[[gnu::flatten]] attempt commit_transaction() {
+  const attempt done = this_visitor->tx->commit();
+  if (done != attempt::retry) finish();
   return done;
 }
 
@@ -189,9 +214,9 @@ void reclaim(transaction& tx) noexcept {
     tx.begin(*this_visitor, true, false);
     try {
       chunks = tx.reclaim();
-      auto done = tx.commit();
-      if (done && *done == attempt::committed) continue;
-      if (!done) return;
+      const attempt done = tx.commit();
+      if (done == attempt::committed) continue;
+      if (done == attempt::failed) return;
     } catch (...) {
     }
     return tx.rollback();

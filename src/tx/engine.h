@@ -100,7 +100,7 @@ class engine {
   // The point of no return: t's stores become durable and reach home. False: the medium failed; the pool is poisoned.
   virtual bool commit(transaction& t, std::uint64_t txid) = 0;
   // Both, and what is around them: t.commit_by(*this). For an engine that wants it in one piece.
-  virtual result<attempt> run_commit(transaction& t);
+  virtual attempt run_commit(transaction& t);
 
   // Ordered commits return before they are durable; settle() makes those that have returned durable and stores them home.
   virtual bool defers_ordered() const noexcept { return false; }

@@ -151,28 +151,27 @@ class engine_on : public engine {
   static void store_home(Media& media, const storage::pool_file& file, const written_line& line) {
     std::byte* const home = file.at(line.offset);
     unsigned left = 0;
-    if (only_whole_words(line.mask, left)) [[likely]] {
-      if (left == 0xFF) return media.store(home, line.words.data(), line_size);
-      for (; left != 0; left &= left - 1) {
-        const auto w = static_cast<unsigned>(std::countr_zero(left));
-        media.store(home + 8 * w, &line.words[w], 8);
-      }
-      return;
-    }
-    for (left = stored_words(line.mask); left != 0; left &= left - 1) {
+    if (!only_whole_words(line.mask, left)) [[unlikely]]
+      return store_parts_home(media, home, line);
+    if (left == 0xFF) return media.store(home, line.words.data(), line_size);
+    for (; left != 0; left &= left - 1) {
       const auto w = static_cast<unsigned>(std::countr_zero(left));
-      store_word_home(media, home + 8 * w, line.words[w], line.word_mask(w));
+      media.store(home + 8 * w, &line.words[w], 8);
     }
   }
-  static void store_word_home(Media& media, std::byte* to, std::uint64_t word, std::uint8_t mask) {
-    if (mask == 0xFF) return media.store(to, &word, 8);
-    for (unsigned begin = 0; begin < 8; ++begin)
-      if ((mask >> begin & 1) != 0) {
-        unsigned end = begin + 1;
-        while (end < 8 && (mask >> end & 1) != 0) ++end;
-        media.store(to + begin, reinterpret_cast<const std::byte*>(&word) + begin, end - begin);
-        begin = end;
-      }
+  [[gnu::noinline]] static void store_parts_home(Media& media, std::byte* home, const written_line& line) {
+    for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
+      const auto w = static_cast<unsigned>(std::countr_zero(left));
+      store_word_home(media, home + 8 * w, &line.words[w], line.word_mask(w));
+    }
+  }
+  static void store_word_home(Media& media, std::byte* to, const std::uint64_t* word, std::uint8_t mask) {
+    if (mask == 0xFF) return media.store(to, word, 8);
+    for (unsigned left = mask; left != 0;) {
+      const auto begin = static_cast<unsigned>(std::countr_zero(left)), bytes = static_cast<unsigned>(std::countr_one(left >> begin));
+      media.store(to + begin, reinterpret_cast<const std::byte*>(word) + begin, bytes);
+      left &= left + (1u << begin);
+    }
   }
   void store_home_flushed(lane& l, const transaction& t, base::mutant skips_last) {
     const auto lines = t.lines();
@@ -222,18 +221,30 @@ class engine_on : public engine {
     const auto lines = t.lines();
     std::uint64_t* to = out.end();
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      unsigned words = 0;
-      const bool plain = only_whole_words(lines[i].mask, words), goes_on = (words & 0x80) != 0 && i + 1 < lines.size() && lines[i + 1].offset == lines[i].offset + line_size;
-      if (!plain || goes_on) [[unlikely]] {
+      const written_line& line = lines[i];
+      unsigned whole = 0, left = 0;
+      if (only_whole_words(line.mask, whole)) [[likely]]
+        left = whole;
+      else
+        whole = whole_words(line.mask), left = stored_words(line.mask);
+      if ((whole & 0x80) != 0 && i + 1 < lines.size() && lines[i + 1].offset == line.offset + line_size) [[unlikely]] {
         out.ended(to);
         return write_any_runs(lines.subspan(i), out, word_of);
       }
       to = out.room(to, 2 * 8);
-      for (; words != 0;) {
-        const auto w = static_cast<unsigned>(std::countr_zero(words)), count = static_cast<unsigned>(std::countr_one(words >> w));
-        *to++ = format::run_head{lines[i].offset + 8 * w, 0xFF, count}.pack();
-        for (unsigned k = w; k < w + count; ++k) *to++ = word_of(lines[i].offset + 8 * k, lines[i].words[k]);
-        words &= words + (1u << w);
+      while (left != 0) {
+        const auto w = static_cast<unsigned>(std::countr_zero(left));
+        if ((whole >> w & 1) == 0) [[unlikely]] {
+          const std::uint8_t mask = line.word_mask(w);
+          *to++ = format::run_head{line.offset + 8 * w, mask, 1}.pack();
+          *to++ = word_of(line.offset + 8 * w, line.words[w] & spread(mask));
+          left &= left - 1;
+          continue;
+        }
+        const auto count = static_cast<unsigned>(std::countr_one(whole >> w));
+        *to++ = format::run_head{line.offset + 8 * w, 0xFF, count}.pack();
+        for (unsigned k = w; k < w + count; ++k) *to++ = word_of(line.offset + 8 * k, line.words[k]);
+        left &= ~((1u << (w + count)) - 1);
       }
     }
     out.ended(to);
@@ -400,7 +411,7 @@ class torn_bit_engine : public engine_on<Media> {
   result<> replay(const log_record& r) {
     auto& file = this->state_.file;
     return for_each_stored_run(file, r.payload, [&](format::run_head head, const std::uint64_t* words) {
-      for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words[i], head.mask);
+      for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i, head.mask);
       if (!base::planted<Media>(base::mutant::recover_unflushed)) this->control_.flush(file.at(head.offset), head.count * 8);
     });
   }

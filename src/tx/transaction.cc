@@ -200,14 +200,14 @@ void transaction::retire() noexcept {
   settled_.store(false, std::memory_order_relaxed);
 }
 
-result<attempt> transaction::commit_nothing() noexcept {
+attempt transaction::commit_nothing() noexcept {
   auto& place = runtime_.places_[log_];
   bump(stores_ != stores_go::nowhere ? place.commits : place.reads);
   clear();
   return attempt::committed;
 }
 
-result<attempt> transaction::commit_in_place() noexcept {
+attempt transaction::commit_in_place() noexcept {
   auto& place = runtime_.places_[log_];
   const std::uint64_t txid = runtime_.state().clock.load(std::memory_order_relaxed) + 1;
   runtime_.state().clock.store(txid, std::memory_order_release);
@@ -219,12 +219,16 @@ result<attempt> transaction::commit_in_place() noexcept {
   return attempt::committed;
 }
 
-error transaction::not_kept() const {
-  return error{errc::poisoned, runtime_.state().file.path() + ": writing the log failed; this commit may or may not be kept. "
-               "Reopen the pool: recovery decides from what reached the device"};
+attempt transaction::roll_back_for(error why) {
+  rollback();
+  return fail_attempt(std::move(why));
+}
+attempt transaction::fail_unkept() const {
+  return fail_attempt({errc::poisoned, runtime_.state().file.path() + ": writing the log failed; this commit may or may not be kept. "
+                       "Reopen the pool: recovery decides from what reached the device"});
 }
 
-result<attempt> engine::run_commit(transaction& t) { return t.commit_by(*this); }
+attempt engine::run_commit(transaction& t) { return t.commit_by(*this); }
 
 void transaction::rollback() noexcept {
   if (stores_ == stores_go::home) undo_in_place();

@@ -25,6 +25,8 @@ namespace stele::detail {
 class runtime;
 struct visitor;
 
+attempt fail_attempt(error why);  // keeps it for last_error(); attempt::failed
+
 // A lock of the stm: version << 1, or owner << 1 | 1 with owner the log index.
 using line_lock = std::atomic<std::uint64_t>;
 
@@ -45,10 +47,10 @@ class transaction final : public storage::heap::writer {
   }
 
   void begin(visitor& v, bool writes, bool ordered);
-  result<attempt> commit();
+  attempt commit();
   // What a commit of stores that are not home yet comes to; the engine calls it with itself (engine::run_commit).
   template <class Engine>
-  result<attempt> commit_by(Engine& e);
+  attempt commit_by(Engine& e);
   void rollback() noexcept;
   void end() noexcept;
 
@@ -123,9 +125,10 @@ class transaction final : public storage::heap::writer {
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_word_anywhere(std::uint64_t offset, std::uint64_t bits);
   void store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
-  result<attempt> commit_nothing() noexcept;
-  result<attempt> commit_in_place() noexcept;
-  error not_kept() const;
+  attempt commit_nothing() noexcept;
+  attempt commit_in_place() noexcept;
+  attempt roll_back_for(error why);
+  attempt fail_unkept() const;
   void store_in_place(std::uint64_t offset, const void* bytes, std::size_t size);
   void undo_in_place() noexcept;
   void clear() noexcept;

@@ -243,18 +243,16 @@ inline void transaction::clear() noexcept {
   }
 }
 
-inline result<attempt> transaction::commit() {
+inline attempt transaction::commit() {
   if (stores_ == stores_go::home && this_access.kept != kept_.data()) return commit_in_place();
   if (writes_.empty()) return commit_nothing();
   return runtime_.mechanism().run_commit(*this);
 }
 
 template <class Engine>
-result<attempt> transaction::commit_by(Engine& e) {
-  if (auto room = e.prepare(*this); !room) [[unlikely]] {
-    rollback();
-    return std::unexpected(std::move(room.error()));
-  }
+attempt transaction::commit_by(Engine& e) {
+  if (auto room = e.prepare(*this); !room) [[unlikely]]
+    return roll_back_for(std::move(room.error()));
   std::uint64_t txid = 0;
   if (!draw_txid(txid)) [[unlikely]]
     return attempt::retry;
@@ -266,7 +264,7 @@ result<attempt> transaction::commit_by(Engine& e) {
   runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   clear();
   if (!kept) [[unlikely]]
-    return std::unexpected(not_kept());
+    return fail_unkept();
   auto& place = runtime_.places_[log_];
   bump(place.commits);
   place.newest.store(txid, std::memory_order_release);

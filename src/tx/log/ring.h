@@ -28,7 +28,7 @@ class line_writer {
  public:
   line_writer(Media& media, std::byte* ring, std::uint64_t lines, std::uint64_t position, std::uint64_t pool_id, format::record_kind kind,
               format::record_kind spilled_kind)
-      : media_(media), ring_(ring), lines_(lines), position_(position), index_(position % lines), sum_(pool_id ^ position),
+      : media_(media), ring_(ring), lines_(lines), position_(position), sum_(pool_id ^ position), index_(position % lines),
         head_(format::line_header{0, true, false, 0, kind, spilled_kind}.pack()), torn_(torn_at(position)) {}
 
   void word(std::uint64_t value) { *(end_ = room(end_, 1))++ = value; }
@@ -46,31 +46,37 @@ class line_writer {
   // Writes the last lines. Returns the position after the record.
   [[gnu::always_inline]] std::uint64_t finish() {
     std::uint64_t* last = words_;
-    while (end_ - last > format::payload_words) [[unlikely]]
-      emit(last, format::payload_words, 0), last += format::payload_words;
+    if (end_ - last > format::payload_words) [[unlikely]]
+      last = write_full(end_);
     const auto count = static_cast<unsigned>(end_ - last);
-    for (unsigned i = 0; i < count; ++i) sum_.add(last[i]);
+    base::checksum sum = sum_;
+    for (unsigned i = 0; i < count; ++i) sum.add(last[i]);
     for (unsigned i = count; i < format::payload_words; ++i) last[i] = 0;
-    if (base::planted<Media>(base::mutant::log_last_line)) return position_ + 1;
-    write(last, count, format::line_header{0, false, true, sum_.value32()}.pack());
-    return position_;
+    if (!base::planted<Media>(base::mutant::log_last_line)) write(last, count, format::line_header{0, false, true, sum.value32()}.pack());
+    return position_ + 1;
   }
 
  private:
   [[gnu::always_inline]] std::uint64_t torn_at(std::uint64_t position) const {
     return (position / lines_ & 1) != 0 && !base::planted<Media>(base::mutant::log_torn_sense) ? 0 : format::torn_bit;
   }
-  // Writes full lines, and moves what is left to the front: at least one word, for the last line is not known yet.
-  [[gnu::noinline]] std::uint64_t* drained(std::uint64_t* end) {
+  [[gnu::noinline]] std::uint64_t* drained(std::uint64_t* end) { return std::copy(write_full(end), end, words_); }
+  // Writes full lines. Returns where what is left begins, at least one word: which line is the last is not known yet.
+  [[gnu::always_inline]] std::uint64_t* write_full(std::uint64_t* end) {
     std::uint64_t* from = words_;
-    for (; end - from > format::payload_words; from += format::payload_words) emit(from, format::payload_words, 0);
-    return std::copy(from, end, words_);
+    base::checksum sum = sum_;
+    for (; end - from > format::payload_words; from += format::payload_words) {
+      for (unsigned i = 0; i < format::payload_words; ++i) sum.add(from[i]);
+      write(from, format::payload_words, 0);
+      head_ &= ~first_line;
+      ++position_;
+      if (++index_ == lines_) [[unlikely]]
+        index_ = 0, torn_ = torn_at(position_);
+    }
+    sum_ = sum;
+    return from;
   }
-  [[gnu::always_inline]] void emit(const std::uint64_t* from, unsigned count, std::uint64_t end) {
-    for (unsigned i = 0; i < count; ++i) sum_.add(from[i]);
-    write(from, count, end);
-  }
-  [[gnu::always_inline]] void write(const std::uint64_t* from, unsigned count, std::uint64_t end) {
+  [[gnu::always_inline]] void write(const std::uint64_t* from, unsigned count, std::uint64_t end) const {
     format::log_line line;
     std::uint64_t tops = 0;
 #pragma GCC unroll 8
@@ -86,18 +92,15 @@ class line_writer {
       media_.store(to, &line, line_size);
     else
       media_.stream(to, &line, line_size);
-    head_ &= ~first_line;
-    ++position_;
-    if (++index_ == lines_) [[unlikely]]
-      index_ = 0, torn_ = torn_at(position_);
   }
   static constexpr std::uint64_t first_line = format::line_header{0, true, false, 0}.pack();
 
   Media& media_;
   std::byte* const ring_;
   const std::uint64_t lines_;
-  std::uint64_t position_, index_;
+  std::uint64_t position_;
   base::checksum sum_;
+  std::uint64_t index_;  // of the position in the ring; not beside it: the two would be added to as a pair, by a wide load
   std::uint64_t head_, torn_;  // of the line's header word: what all lines of the record share
   std::uint64_t words_[16 * format::payload_words];
   std::uint64_t* end_ = words_;  // of the words that wait here
@@ -139,6 +142,7 @@ class ring {
     fill(out);
     next_ = out.finish();
   }
+  std::uint64_t end() const noexcept { return next_; }  // the tail, once the record that was appended last is published
   void publish() noexcept { tail_.store(next_, std::memory_order_release); }
   // The same for records that were stored some other way.
   void move_tail(std::uint64_t to) noexcept { tail_.store(to, std::memory_order_release); }

@@ -52,7 +52,7 @@ class base_log final : public engine_on<Media> {
     for (const log_record& r : records) {
       auto& file = this->state_.file;
       auto replayed = for_each_stored_run(file, r.payload, [&](format::run_head head, const std::uint64_t* words) {
-        for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words[i], head.mask);
+        for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i, head.mask);
         this->control_.flush(file.at(head.offset), head.count * 8);
       });
       if (!replayed) return replayed;

@@ -73,7 +73,7 @@ class blurred_engine : public bulk_engine<Media> {
 
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
-    const bool kept = l.has_blocks ? commit_blocks(l, t, txid) : this->commit_lines(l, t, txid);
+    const bool kept = l.has_blocks ? commit_blocks(l, t, txid) : this->commit_lines(l, t, txid, [] {});
     if (choice_ && ++counted_[t.log()].commits == choice_->batch()) [[unlikely]] {
       counted_[t.log()].commits = 0;
       choice_->committed(choice_->batch());
@@ -118,7 +118,10 @@ class blurred_engine : public bulk_engine<Media> {
         this->store_home(l.media, this->state_.file, lines[i]);
       } else {
         std::byte* const home = this->state_.file.at(lines[i].offset);
-        for (unsigned w = next_word(lines[i].mask, 0); w < 8; w = next_word(lines[i].mask, w + 1)) this->store_word_home(l.media, home + 8 * w, t.value(lines[i], w), lines[i].word_mask(w));
+        for (unsigned w = next_word(lines[i].mask, 0); w < 8; w = next_word(lines[i].mask, w + 1)) {
+          const std::uint64_t word = t.value(lines[i], w);
+          this->store_word_home(l.media, home + 8 * w, &word, lines[i].word_mask(w));
+        }
       }
       if (flushes && !(i + 1 == lines.size() && base::planted<Media>(base::mutant::xil_last_home_line))) l.media.flush(this->state_.file.at(lines[i].offset), line_size);
     }

@@ -75,11 +75,14 @@ class bulk_engine : public torn_bit_engine<Media> {
     return make_room(l, std::min(lines, l.log.lines()));
   }
 
-  // A commit by a streamed record of lines: one fence, home unflushed.
-  bool commit_lines(lane& l, transaction& t, std::uint64_t txid) {
+  // A commit by a streamed record of lines: one fence, home unflushed. What can be done before the fence is, for stores after
+  // it wait for it: `meanwhile()`, when the record is appended.
+  template <class Meanwhile>
+  bool commit_lines(lane& l, transaction& t, std::uint64_t txid, Meanwhile&& meanwhile) {
     using base::mutant;
     using base::planted;
     this->append(l, format::record_kind::redo, txid, t, this->new_value);  // 1
+    meanwhile();
     if (planted<Media>(mutant::bulk_home_first)) store_home_volatile(l, t);
     if (!planted<Media>(mutant::bulk_no_log_fence) && !this->settled(l)) return false;  // 2: the log is durable before home changes
     t.begin_home();

@@ -26,7 +26,7 @@ class fused final : public bulk_engine<Media> {
   ~fused() override { this->stop(); }
 
   // In one piece, like the rest of the way of a commit: a call stores its registers, and stores are dear here (docs/decisions/7-tried.md).
-  [[gnu::flatten]] result<attempt> run_commit(transaction& t) override { return t.commit_by(*this); }
+  [[gnu::flatten]] attempt run_commit(transaction& t) override { return t.commit_by(*this); }
 
   result<> prepare(transaction& t) override {
     if (!t.ordered() && this->state_.unsettled.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
@@ -38,9 +38,7 @@ class fused final : public bulk_engine<Media> {
     lane& l = this->lanes_[t.log()];
     if (t.in_order()) [[unlikely]]
       return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
-    if (!this->commit_lines(l, t, txid)) return false;
-    note(l, t, txid);
-    return true;
+    return this->commit_lines(l, t, txid, [&] { note(l, t, txid); });  // no truncation asks for it while txid is announced
   }
 
   bool defers_ordered() const noexcept override { return true; }
@@ -108,7 +106,7 @@ class fused final : public bulk_engine<Media> {
   void note(lane& l, const transaction& t, std::uint64_t txid) {
     const bool spilled = l.spilled;
     if (spilled) l.spilled = false;
-    l.notes.record(txid, l.log.tail(), spilled ? std::span<const written_line>() : t.lines());
+    l.notes.record(txid, l.log.end(), spilled ? std::span<const written_line>() : t.lines());
   }
 
   // O1 to O3 of the page: no fence.

@@ -13,7 +13,7 @@ class redo_async final : public bulk_engine<Media> {
   using bulk_engine<Media>::bulk_engine;
 
   result<> prepare(transaction& t) override { return this->prepare_lines(this->lanes_[t.log()], t); }
-  bool commit(transaction& t, std::uint64_t txid) override { return this->commit_lines(this->lanes_[t.log()], t, txid); }
+  bool commit(transaction& t, std::uint64_t txid) override { return this->commit_lines(this->lanes_[t.log()], t, txid, [] {}); }
 
  private:
   bool in_background() const noexcept override { return true; }
