@@ -150,6 +150,8 @@ class engine_on : public engine {
   // Stores the bytes of a written line that count.
   static void store_home(Media& media, const storage::pool_file& file, const written_line& line) {
     std::byte* const home = file.at(line.offset);
+    if (const unsigned w = only_word(line.mask); w != 8) [[likely]]
+      return media.store(home + 8 * w, &line.words[w], 8);
     unsigned left = 0;
     if (!only_whole_words(line.mask, left)) [[unlikely]]
       return store_parts_home(media, home, line);
@@ -215,35 +217,46 @@ class engine_on : public engine {
       return append_spilled(l, kind, txid, t, word_of);
     l.log.append(kind, txid, [&](auto& out) { write_runs(t, out, word_of); });
   }
-  // Straight on while runs end within their lines; from the first line on that is otherwise, in general.
+  // The runs of t. Words on end make one run also over neighbouring lines, unless what is before was written out meanwhile.
   template <class Writer, class WordOf>
   [[gnu::always_inline]] static void write_runs(const transaction& t, Writer& out, WordOf&& word_of) {
-    const auto lines = t.lines();
     std::uint64_t* to = out.end();
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      const written_line& line = lines[i];
+    std::uint64_t* run = nullptr;  // the head of the run that a line's first word may go on with, at `goes_on`
+    std::uint64_t goes_on = 0;
+    for (const written_line& line : t.lines()) {
+      std::uint64_t* const room = out.room(to, 2 * 8);
+      if (room != to || line.offset != goes_on) [[likely]]
+        run = nullptr;
+      to = room;
+      if (const unsigned w = only_word(line.mask); w != 8 && run == nullptr) [[likely]] {
+        *(run = to++) = format::run_head{line.offset + 8 * w, 0xFF, 1}.pack();
+        *to++ = word_of(line.offset + 8 * w, line.words[w]);
+        goes_on = line.offset + 8 * w + 8;
+        continue;
+      }
       unsigned whole = 0, left = 0;
       if (only_whole_words(line.mask, whole)) [[likely]]
         left = whole;
       else
         whole = whole_words(line.mask), left = stored_words(line.mask);
-      if ((whole & 0x80) != 0 && i + 1 < lines.size() && lines[i + 1].offset == line.offset + line_size) [[unlikely]] {
-        out.ended(to);
-        return write_any_runs(lines.subspan(i), out, word_of);
-      }
-      to = out.room(to, 2 * 8);
       while (left != 0) {
         const auto w = static_cast<unsigned>(std::countr_zero(left));
+        const std::uint64_t offset = line.offset + 8 * w;
         if ((whole >> w & 1) == 0) [[unlikely]] {
           const std::uint8_t mask = line.word_mask(w);
-          *to++ = format::run_head{line.offset + 8 * w, mask, 1}.pack();
-          *to++ = word_of(line.offset + 8 * w, line.words[w] & spread(mask));
+          *to++ = format::run_head{offset, mask, 1}.pack();
+          *to++ = word_of(offset, line.words[w] & spread(mask));
           left &= left - 1;
+          run = nullptr;
           continue;
         }
         const auto count = static_cast<unsigned>(std::countr_one(whole >> w));
-        *to++ = format::run_head{line.offset + 8 * w, 0xFF, count}.pack();
-        for (unsigned k = w; k < w + count; ++k) *to++ = word_of(line.offset + 8 * k, line.words[k]);
+        if (run != nullptr && w == 0) [[unlikely]]
+          *run += format::run_head{0, 0, count}.pack();
+        else
+          *(run = to++) = format::run_head{offset, 0xFF, count}.pack();
+        for (unsigned k = 0; k < count; ++k) *to++ = word_of(offset + 8 * k, line.words[w + k]);
+        goes_on = offset + 8 * count;
         left &= ~((1u << (w + count)) - 1);
       }
     }
@@ -314,7 +327,9 @@ class engine_on : public engine {
   static std::uint64_t lines_needed(const transaction& t, std::uint64_t plenty) {
     constexpr std::uint64_t front = 2;  // the TxID, and that of the ordered commit before it
     const std::uint64_t bound = lines_for_words(front + 16 * t.lines().size());
-    return bound <= plenty ? bound : lines_for_words(front + payload_words(t.lines()));
+    if (bound <= plenty) return bound;
+    const std::uint64_t words = payload_words(t.lines());
+    return lines_for_words(front + words + words / line_writer<Media>::unbroken);  // a run may be broken each so many words
   }
 
   pool_state& state_;

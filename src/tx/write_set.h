@@ -109,6 +109,13 @@ class write_set {
   std::uint32_t generation_ = 1;
 };
 
+// The commonest line of all: one word has been stored, and whole. Then which, else 8.
+constexpr unsigned only_word(std::uint64_t mask) noexcept {
+  const auto first = static_cast<unsigned>(std::countr_zero(mask | std::uint64_t{1} << 63));
+  return mask >> first == 0xFF && first % 8 == 0 ? first / 8 : 8;
+}
+static_assert(only_word(0xFF) == 0 && only_word(0xFF00'0000'0000'0000u) == 7 && only_word(0xFF0) == 8 && only_word(0xFFFF) == 8 && only_word(0) == 8);
+
 // The first word at or after `from` that has been stored, in part or whole; 8 when there is none.
 constexpr unsigned next_word(std::uint64_t mask, unsigned from) noexcept {
   const std::uint64_t rest = from < 8 ? mask >> (8 * from) << (8 * from) : 0;

@@ -43,6 +43,8 @@ class line_writer {
   }
   void ended(std::uint64_t* end) noexcept { end_ = end; }
 
+  static constexpr std::uint64_t unbroken = 88;  // words, at least, between two writings out that room() asks for
+
   // Writes the last lines. Returns the position after the record.
   [[gnu::always_inline]] std::uint64_t finish() {
     std::uint64_t* last = words_;
