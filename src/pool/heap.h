@@ -10,6 +10,7 @@
 // destroyed it did. A reservation leaves no trace.
 #pragma once
 
+#include <base/mutant.h>
 #include <format/heap_layout.h>
 #include <pool/pool_file.h>
 #include <stele/error.h>
@@ -89,10 +90,16 @@ class heap {
   std::size_t reclaim(cache& c, changes& t, writer& w, std::size_t most);
 
   void commit(cache& c, changes& t) noexcept {
-    if (!t.freed.empty() || !t.runs_taken.empty() || !t.runs_freed.empty())
-      apply(c, t);
-    else if (!t.taken.empty())
-      t.taken.clear();
+    if (!t.runs_taken.empty() || !t.runs_freed.empty() || t.freed.size() > 1) [[unlikely]]
+      return apply(c, t);
+    if (!t.freed.empty()) {
+      auto& list = c.free[t.freed.front().size_class];
+      if (list.size() == list.capacity() || base::planted(base::mutant::heap_freed_twice)) [[unlikely]]
+        return apply(c, t);
+      list.push_back(t.freed.front().offset);
+      t.freed.clear();
+    }
+    if (!t.taken.empty()) t.taken.clear();
   }
   void rollback(cache& c, changes& t) noexcept;
   // A thread that goes leaves its free blocks to the others.

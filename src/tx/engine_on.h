@@ -152,6 +152,10 @@ class engine_on : public engine {
     std::byte* const home = file.at(line.offset);
     if (const unsigned w = only_word(line.mask); w != 8) [[likely]]
       return media.store(home + 8 * w, &line.words[w], 8);
+    if (std::has_single_bit(line.mask)) {  // a heap state
+      const auto byte = static_cast<unsigned>(std::countr_zero(line.mask));
+      return media.store(home + byte, reinterpret_cast<const std::byte*>(line.words.data()) + byte, 1);
+    }
     unsigned left = 0;
     if (!only_whole_words(line.mask, left)) [[unlikely]]
       return store_parts_home(media, home, line);

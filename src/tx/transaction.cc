@@ -38,7 +38,7 @@ void transaction::undo_in_place() noexcept {
 // Moves the snapshot to now if everything read so far is as it was.
 void transaction::extend() {
   const std::uint64_t now = runtime_.state().clock.load(std::memory_order_acquire);
-  if ((any_read_ && !record_reads_) || !reads_valid()) conflict();
+  if (any_read_ || !reads_valid()) conflict();
   snapshot_ = now;
 }
 
@@ -62,6 +62,12 @@ void transaction::store_in_log(written_line& line, std::uint64_t offset, std::ui
   const std::uint64_t merged = (kept & ~counting) | (bits & counting);
   line.words[word] = reinterpret_cast<std::uint64_t>(runtime_.mechanism().store_in_log(*this, at, line.offset + 8 * word, merged, old | mask));
   line.mask |= std::uint64_t{mask} << (8 * word);
+}
+
+std::uint64_t transaction::stm_load_again(std::uint64_t offset) {
+  std::uint64_t value = 0;
+  read_consistently(offset, [&] { value = home_word(offset); });
+  return value;
 }
 
 void transaction::store_word_anywhere(std::uint64_t offset, std::uint64_t bits) {

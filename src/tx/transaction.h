@@ -110,6 +110,7 @@ class transaction final : public storage::heap::writer {
   template <class Read>
   void read_consistently(std::uint64_t offset, Read&& read);
   std::uint64_t stm_load(std::uint64_t offset);
+  std::uint64_t stm_load_again(std::uint64_t offset);
   void stm_load_part(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size);
   void store_part_otherwise(std::uint64_t offset, const std::byte* from, std::size_t size);
   void acquire(std::uint64_t line);

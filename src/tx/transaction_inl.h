@@ -62,16 +62,28 @@ inline void transaction::read_consistently(std::uint64_t offset, Read&& read) {
       extend();
       continue;
     }
-    if (record_reads_) reads_.push_back({&lock, seen});
-    any_read_ = true;
+    if (record_reads_)
+      reads_.push_back({&lock, seen});
+    else
+      any_read_ = true;
     return;
   }
   conflict();
 }
 
+// The first look, without a call; mostly it is the last.
 inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
-  std::uint64_t value = 0;
-  read_consistently(offset, [&] { value = home_word(offset); });
+  line_lock& lock = lock_of(offset);
+  const std::uint64_t seen = lock.load(std::memory_order_acquire), value = home_word(offset);
+  if ((seen & 1) != 0 || lock.load(std::memory_order_acquire) != seen || seen >> 1 > snapshot_) [[unlikely]]
+    return stm_load_again(offset);
+  if (!record_reads_) {
+    any_read_ = true;
+    return value;
+  }
+  if (reads_.size() == reads_.capacity()) [[unlikely]]
+    return stm_load_again(offset);
+  reads_.push_back({&lock, seen});
   return value;
 }
 
@@ -93,6 +105,14 @@ inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::siz
 }
 
 inline void transaction::copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) noexcept {
+  using pair [[gnu::vector_size(16)]] = std::uint64_t;
+  if ((skip | size) % sizeof(pair) == 0 && pending_.empty()) [[likely]] {  // as wide as it is going to be read
+    for (std::size_t at = 0; at < size; at += sizeof(pair)) {
+      const pair two = {home_word(line + skip + at), home_word(line + skip + at + 8)};
+      std::memcpy(to + at, &two, sizeof two);
+    }
+    return;
+  }
   std::uint64_t words[line_size / 8];
   for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w) words[w] = over_home(line + 8 * w, home_word(line + 8 * w));
   std::memcpy(to, reinterpret_cast<const std::byte*>(words) + skip, size);
