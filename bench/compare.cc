@@ -118,6 +118,7 @@ row row_of(entrant& e, const task& t) {
   const footprint space = e.system->space();
   r.space_bytes = space.space_bytes;
   r.live_bytes = space.live_bytes;
+  r.log_bytes = space.log_bytes;
   return r;
 }
 

@@ -41,6 +41,7 @@ struct row {
   double p50_ns = 0, p99_ns = 0, p999_ns = 0;
   std::optional<std::uint64_t> space_bytes;
   std::uint64_t live_bytes = 0;
+  std::uint64_t log_bytes = 0;  // of the space
 };
 
 // Nanoseconds of the hardware's own operations: memory's, or on media "file" the device's.

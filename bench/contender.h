@@ -51,6 +51,7 @@ struct measurement {
 struct footprint {
   std::optional<std::uint64_t> space_bytes;  // blocks with their headers, logs, second copies; not a pool's free part
   std::uint64_t live_bytes = 0;              // keys and values of the initial content
+  std::uint64_t log_bytes = 0;               // of space_bytes; a pool's header and tables are with its logs
 };
 
 class contender {

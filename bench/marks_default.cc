@@ -98,6 +98,22 @@ result<> tail(const marks_options& o, std::vector<figure>& figures) {
   return {};
 }
 
+// Nothing is kept twice: what the pool takes over what is in it and its logs.
+result<> space(const marks_options& o, std::vector<figure>& figures) {
+  for (const std::size_t value_size : {8u, 64u}) {
+    o.progress(fmt::format("space, {} B", value_size));
+    comparison c = of(o, "sps", value_size, 1);
+    c.limits = false;
+    const auto r = compare(c);
+    if (!r) return std::unexpected(r.error());
+    const row* ours = find_row(*r, "default");
+    const double taken = static_cast<double>(ours->space_bytes.value_or(0)), due = static_cast<double>(ours->live_bytes + ours->log_bytes);
+    figures.push_back({fmt::format("space over live data and logs, {} elements of {} B", c.what.parameters.keys, value_size), "x", 1.15, taken / due, true,
+                       fmt::format("{:.1f} MB of live data, {:.1f} MB of logs", static_cast<double>(ours->live_bytes) / 1e6, static_cast<double>(ours->log_bytes) / 1e6)});
+  }
+  return {};
+}
+
 result<> blurred_over_base(const marks_options& o, std::vector<figure>& figures) {
   for (const char* workload : five_workloads) {
     o.progress(fmt::format("blurred on {}", workload));
@@ -122,7 +138,7 @@ result<> blurred_over_base(const marks_options& o, std::vector<figure>& figures)
 }  // namespace
 
 const std::vector<marks_part>& default_marks() {
-  static const std::vector<marks_part> parts = {with_one_thread, with_two_threads, tail, blurred_over_base};
+  static const std::vector<marks_part> parts = {with_one_thread, with_two_threads, tail, space, blurred_over_base};
   return parts;
 }
 

@@ -63,7 +63,7 @@ class stele_contender final : public contender {
 
   footprint space() override {
     const pool_space s = detail::space_of(workload_->core());
-    return {s.used_bytes + s.log_bytes, live_bytes_of(task_)};
+    return {s.used_bytes + s.log_bytes, live_bytes_of(task_), s.log_bytes};
   }
 
   result<> check() override {

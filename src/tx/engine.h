@@ -41,8 +41,8 @@ struct engine_tuning {
 struct pool_state {
   storage::pool_file file;
   storage::heap heap;
-  std::atomic<std::uint64_t> clock{0};      // TxID of the newest commit; counts up by one a commit
-  std::atomic<bool> poisoned{false};        // an I/O error at commit: nothing is acknowledged any more
+  alignas(64) std::atomic<std::uint64_t> clock{0};  // TxID of the newest commit; counts up by one a commit, so on a line of its own
+  alignas(64) std::atomic<bool> poisoned{false};    // an I/O error at commit: nothing is acknowledged any more
   // For each log, the clock's value before its running commit drew a TxID: a lower bound, or no_commit.
   static constexpr std::uint64_t no_commit = ~std::uint64_t{0};
   struct alignas(64) announcement {

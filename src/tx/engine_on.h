@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <tx/engine.h>
 #include <tx/log/blocks.h>
+#include <tx/log/line_set.h>
 #include <tx/log/notes.h>
 #include <tx/log/ring.h>
 #include <tx/transaction.h>
@@ -357,16 +358,20 @@ class torn_bit_engine : public engine_on<Media> {
     using base::planted;
     const auto mark = this->read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
-    std::vector<log_record> records;
-    if (auto read = collect(*mark, records); !read) return read;  // R1
-    if (!planted<Media>(mutant::recover_unsorted)) std::ranges::stable_sort(records, {}, &log_record::txid);  // R2
+    std::vector<found> records;
+    std::vector<std::uint64_t> words;
+    if (auto read = collect(*mark, records, words); !read) return read;  // R1
+    if (!planted<Media>(mutant::recover_unsorted)) std::ranges::stable_sort(records, {}, &found::txid);  // R2
     std::uint64_t newest = *mark;
-    for (const log_record& r : records) newest = std::max(newest, r.txid);  // also of those that are dropped: their TxIDs are used
+    for (const found& r : records) newest = std::max(newest, r.txid);  // also of those that are dropped: their TxIDs are used
     if (!planted<Media>(mutant::default_chain_ignored)) drop_unfounded(*mark, records);
     if (planted<Media>(mutant::recover_truncate_first)) empty_logs();
-    for (const log_record& r : records) {
-      if (auto replayed = replay(r); !replayed) return replayed;
+    line_set lines;  // each flushed once, however often it was stored to
+    for (const found& r : records) {
+      if (auto replayed = replay(std::span(words).subspan(r.first, r.words), lines); !replayed) return replayed;
     }
+    if (!planted<Media>(mutant::recover_unflushed))
+      for (std::uint64_t line : lines.all()) this->control_.flush(this->state_.file.at(line), line_size);
     if (!planted<Media>(mutant::recover_no_home_fence)) this->control_.fence();  // R3: home is durable before the logs are cut
     this->state_.clock.store(newest);
     this->write_word(format::watermark_offset, newest);
@@ -396,8 +401,14 @@ class torn_bit_engine : public engine_on<Media> {
     return {};
   }
 
+  // A record above the watermark; its payload lies with those of the others.
+  struct found {
+    std::uint64_t txid, after;
+    std::size_t first, words;
+  };
+
   // R1: the whole records above the watermark, of every log.
-  result<> collect(std::uint64_t mark, std::vector<log_record>& records) {
+  result<> collect(std::uint64_t mark, std::vector<found>& records, std::vector<std::uint64_t>& words) {
     for (auto& l : this->lanes_) {
       const auto head = l.log.stored_head();
       if (!head) return std::unexpected(head.error());
@@ -407,7 +418,9 @@ class torn_bit_engine : public engine_on<Media> {
         const auto whole = read_record_by_head(this->state_.file, l.log.view(), *head, position, record);
         if (!whole) return std::unexpected(std::move(whole.error()));
         if (!*whole) break;
-        if (record.txid > mark) records.push_back(record);
+        if (record.txid <= mark) continue;
+        records.push_back({record.txid, record.after, words.size(), record.payload.size()});
+        words.insert(words.end(), record.payload.begin(), record.payload.end());
       }
       if (base::planted<Media>(base::mutant::recover_first_log_only)) break;
     }
@@ -415,23 +428,22 @@ class torn_bit_engine : public engine_on<Media> {
   }
 
   // A record that follows an ordered commit which is lost is lost too, and so on.
-  static void drop_unfounded(std::uint64_t mark, std::vector<log_record>& records) {
+  static void drop_unfounded(std::uint64_t mark, std::vector<found>& records) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const auto end = records.begin() + static_cast<std::ptrdiff_t>(kept);
-      const auto before = std::ranges::lower_bound(records.begin(), end, records[i].after, {}, &log_record::txid);
+      const auto before = std::ranges::lower_bound(records.begin(), end, records[i].after, {}, &found::txid);
       if (records[i].after > mark && (before == end || before->txid != records[i].after)) continue;
-      if (kept != i) records[kept] = std::move(records[i]);
-      ++kept;
+      records[kept++] = records[i];
     }
     records.resize(kept);
   }
 
-  result<> replay(const log_record& r) {
+  result<> replay(std::span<const std::uint64_t> payload, line_set& lines) {
     auto& file = this->state_.file;
-    return for_each_stored_run(file, r.payload, [&](format::run_head head, const std::uint64_t* words) {
+    return for_each_stored_run(file, payload, [&](format::run_head head, const std::uint64_t* words) {
       for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i, head.mask);
-      if (!base::planted<Media>(base::mutant::recover_unflushed)) this->control_.flush(file.at(head.offset), head.count * 8);
+      for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) lines.add(line * line_size);
     });
   }
 

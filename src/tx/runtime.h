@@ -16,7 +16,7 @@
 namespace stele::detail {
 
 // One thread's stay at one pool.
-struct visitor {
+struct alignas(64) visitor {  // its thread stores to it, each transaction
   std::atomic<bool> inside{false};          // between begin and end of a transaction
   std::atomic<bool> reading{false};         // single_writer: a reader that home stores must wait for
   transaction* tx = nullptr;                // of the log that this thread owned last

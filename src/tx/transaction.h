@@ -30,7 +30,7 @@ attempt fail_attempt(error why);  // keeps it for last_error(); attempt::failed
 // A lock of the stm: version << 1, or owner << 1 | 1 with owner the log index.
 using line_lock = std::atomic<std::uint64_t>;
 
-class transaction final : public storage::heap::writer {
+class alignas(64) transaction final : public storage::heap::writer {
  public:
   transaction(runtime& r, unsigned log);
   transaction(const transaction&) = delete;

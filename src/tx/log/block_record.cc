@@ -17,7 +17,7 @@ using format::blocks_per_line;
 
 class block_reader {
  public:
-  block_reader(const storage::pool_file& file, const ring_view& ring, std::uint64_t base, std::uint64_t end) : file_(file), ring_(ring), base_(base), end_(end * blocks_per_line) {}
+  block_reader(const storage::pool_file& file, const ring_view& ring, std::uint64_t base, std::uint64_t end) : file_(file), ring_(ring), base_(base), end_(end * blocks_per_line), lap_(base / ring.lines * ring.lines * blocks_per_line), sense_((base / ring.lines & 1) == 0) {}
 
   // The next committed transaction; the line after it goes to `position`. False: there is none.
   result<bool> next(std::uint64_t& position, log_record& record) {
@@ -64,9 +64,11 @@ class block_reader {
 
   // The block at this position, if both words were written in its lap.
   std::optional<format::log_block> whole_at(std::uint64_t at) const {
-    const auto* words = reinterpret_cast<const std::uint64_t*>(ring_.bytes) + at % (ring_.lines * blocks_per_line) * 2;
+    std::uint64_t index = at - lap_;  // without a division for each block
+    bool sense = sense_;
+    for (; index >= ring_.lines * blocks_per_line; sense = !sense) index -= ring_.lines * blocks_per_line;
+    const auto* words = reinterpret_cast<const std::uint64_t*>(ring_.bytes) + index * 2;
     const format::log_block b{__atomic_load_n(words, __ATOMIC_RELAXED), __atomic_load_n(words + 1, __ATOMIC_RELAXED)};
-    const bool sense = (at / (ring_.lines * blocks_per_line) & 1) == 0;
     return format::written(b, sense) ? std::optional(b) : std::nullopt;
   }
 
@@ -120,6 +122,8 @@ class block_reader {
   const ring_view& ring_;
   const std::uint64_t base_;  // line after the last commit record, where this transaction or aborted ones before it begin
   const std::uint64_t end_;   // block
+  const std::uint64_t lap_;   // block that the base's lap began with
+  const bool sense_;          // of that lap
   base::checksum sum_{0};
   std::vector<format::block_record> spilled_;
 };

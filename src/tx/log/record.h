@@ -54,7 +54,7 @@ bool read_spilled_payload(const storage::pool_file& file, const spilled_payload&
 
 // Calls run(head, words) for each run of a payload. Errors: corrupt, for a run outside home.
 template <class Run>
-result<> for_each_stored_run(const storage::pool_file& file, const std::vector<std::uint64_t>& payload, Run&& run);
+result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run);
 
 // How many payload words these lines take in a record, and the lines that many words need.
 std::uint64_t payload_words(std::span<const written_line> lines);
@@ -64,7 +64,7 @@ constexpr std::uint64_t lines_for_words(std::uint64_t words) noexcept { return (
 std::unexpected<error> bad_run(const storage::pool_file& file, std::uint64_t offset);
 
 template <class Run>
-result<> for_each_stored_run(const storage::pool_file& file, const std::vector<std::uint64_t>& payload, Run&& run) {
+result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run) {
   const auto& h = file.header();
   for (std::size_t at = 0; at < payload.size();) {
     const auto head = format::run_head::unpack(payload[at]);
