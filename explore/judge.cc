@@ -144,9 +144,7 @@ result<> judge::audit() {
   subject_.workload().reach([&](const void* block) {
     reached_.push_back(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - core.base()));
   });
-  const auto* const home =
-      reinterpret_cast<const format::home_header*>(core.base() + core.state().file.header().home_offset);
-  reached_.push_back(home->root_offset);
+  reached_.push_back(core.root_offset());
   std::ranges::sort(used_);
   std::ranges::sort(reached_);
   if (used_ == reached_) return {};
