@@ -3,11 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace stele::bench {
+
+// The names of tests show it.
+static std::ostream& operator<<(std::ostream& out, const heap_workload& w) {
+  return out << w.name;
+}
+
 namespace {
 
 using kind = heap_operation::kind;
