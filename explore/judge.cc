@@ -61,6 +61,7 @@ result<> judge::recover() {
 }
 
 bool judge::home_changed() const {
+  if (recoverer_.file.header().home == format::home_kind::log) return !view_.written.empty();  // nothing is replayed, but something was taken back
   const std::size_t home = recoverer_.file.header().home_offset / line_size;
   for (std::size_t i = 0; i < view_.written.size(); ++i)
     if (view_.written[i] >= home &&

@@ -41,7 +41,9 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   auto made = make_subject(p.workload, content);
   if (!made) return std::unexpected(made.error());
   s->workload_ = std::move(*made);
-  auto header = storage::pool_file::plan({p.pool_size, p.log_size, p.log_count, "explored", (*mechanism)->home});
+  // The log size of a log-structured pool is that of its chunks: small ones, so that there are many and cleaning has work.
+  const bool chunks = (*mechanism)->home == format::home_kind::log;
+  auto header = storage::pool_file::plan({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored", (*mechanism)->home});
   if (!header) return std::unexpected(header.error());
   s->header_ = *header;
   s->header_.id = base::mix(p.seed) | 1;  // the same pool every time

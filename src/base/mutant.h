@@ -96,6 +96,7 @@ enum class mutant : std::uint16_t {
   ls_last_line,           // the last line of a commit's last block is not streamed
   ls_preamble_first,      // a block's first line is durable, the rest of it is stored after that
   ls_header_unflushed,    // the header of a new chunk is not flushed
+  ls_header_late,         // blocks are written before the header of their chunk is durable
   ls_ring_broken,         // the last block of a transaction points to itself in place of the first
   ls_ring_ignored,        // recovery takes blocks of a transaction of which others are missing
   ls_crc_unseeded,        // a block's CRC does not depend on the generation of its chunk
@@ -197,6 +198,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::ls_last_line, "ls_last_line", "log_structured"},
     {mutant::ls_preamble_first, "ls_preamble_first", "log_structured"},
     {mutant::ls_header_unflushed, "ls_header_unflushed", "log_structured"},
+    {mutant::ls_header_late, "ls_header_late", "log_structured"},
     {mutant::ls_ring_broken, "ls_ring_broken", "log_structured"},
     {mutant::ls_ring_ignored, "ls_ring_ignored", "log_structured"},
     {mutant::ls_crc_unseeded, "ls_crc_unseeded", "log_structured"},

@@ -73,10 +73,10 @@ class log_structured final : public media_engine<Media> {
     auto found = rebuild(space(), *mark, threads);  // R1 to R4
     if (!found) return std::unexpected(found.error());
     for (const std::uint64_t block : found->abandoned) {
-      if (base::planted<Media>(base::mutant::ls_abandoned_left)) break;
-      const std::uint64_t zero = 0;
-      control_.store(state_.file.base() + block, &zero, 8);
-      control_.flush(state_.file.base() + block, 8);
+      std::byte* const at = state_.file.base() + block;
+      const std::uint64_t none = 0;
+      control_.store(at, base::planted<Media>(base::mutant::ls_abandoned_left) ? static_cast<const void*>(at) : &none, 8);
+      control_.flush(at, 8);
     }
     if (!found->abandoned.empty()) control_.fence();  // R5: they are no blocks any more before their TxIDs may mean something else
     state_.clock.store(std::max(found->newest, *mark));
