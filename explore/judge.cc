@@ -70,6 +70,17 @@ bool judge::home_changed() const {
   return false;
 }
 
+// What the recovered pool holds: images with the same content get the same verdict on their further use.
+std::uint64_t judge::content(const signature& s) const {
+  if (recoverer_.space == nullptr) return s.apart_from_logs;
+  const auto& space = *recoverer_.space;
+  std::uint64_t sum = recoverer_.clock.load();
+  space.map.for_each([&](const storage::home_map::piece& p) {
+    for (std::uint32_t i = 0; i < p.words; ++i) sum += fold(base::mix(p.home + i), base::mix(space.word(storage::advanced(p.at, i)) ^ (storage::is_data(p.at) ? 1 : 2)));
+  });
+  return sum;
+}
+
 std::uint32_t judge::recover_and_judge(timeline& t, answer& a) {
   if (auto recovered = recover(); !recovered) return remember({"recovery fails: " + recovered.error().message});
   a.replayed = home_changed();
@@ -81,11 +92,11 @@ std::uint32_t judge::recover_and_judge(timeline& t, answer& a) {
     v = remember({"recovering a recovered pool fails: " + again.error().message});
   } else if (work_.with(view_.written).all != once.all) {
     v = remember({"recovering twice does not give the same bytes"});
-  } else if (const auto known = experience_.contents.find(once.apart_from_logs)) {
+  } else if (const std::uint64_t held = content(once); const auto known = experience_.contents.find(held)) {
     v = *known;
   } else {
     v = remember(use(t));
-    experience_.contents.add(once.apart_from_logs, v);
+    experience_.contents.add(held, v);
   }
   experience_.recovered.add(once.all, v);
   return v;

@@ -2,7 +2,8 @@
 //
 // A verdict depends on the bytes alone, so it is remembered by their hash, twice over: for the crash state, and for what
 // recovery made of it. Recovering a recovered image must not change a byte. Images that differ in their logs only
-// share the expensive part of the verdict (logs are void after recovery); the recovery itself is run for each.
+// share the expensive part of the verdict (logs are void after recovery), log-structured ones those whose words of home are the same,
+// wherever they are kept; the recovery itself is run for each.
 #pragma once
 
 #include <explore/known.h>
@@ -48,6 +49,7 @@ class judge {
   std::uint32_t remember(verdict v);
   std::uint32_t recover_and_judge(timeline& t, answer& a);
   bool home_changed() const;
+  std::uint64_t content(const signature& s) const;
   result<> recover();
   verdict use(timeline& t);
   result<std::uint64_t> try_out(timeline& t);

@@ -46,7 +46,8 @@ struct plan {
 inline detail::engine_tuning tuning_of(const plan& p) noexcept {
   return {.background = false,
           .bulk = p.whole_cache ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
-          .adaptive = {.warm_up = p.warm_up}};
+          .adaptive = {.warm_up = p.warm_up},
+          .log_structured = {.clean_from = 0, .victim_live_share = 0.7}};  // cleaning at every chunk: it has to be seen
 }
 
 struct timeline {

@@ -26,9 +26,9 @@ inline void pause_a_little(unsigned& spins) noexcept {
 }  // namespace
 
 template <class T>
-lazy_array<T>::lazy_array(std::size_t count) : bytes_(count * sizeof(T)) {
+lazy_array<T>::lazy_array(std::size_t count, bool zeroed) : bytes_(count * sizeof(T)) {
   if (bytes_ < large) {
-    data_ = static_cast<T*>(std::calloc(count, sizeof(T)));
+    data_ = static_cast<T*>(zeroed ? std::calloc(count, sizeof(T)) : std::malloc(bytes_));
     if (data_ == nullptr) throw std::bad_alloc();
     return;
   }
@@ -79,9 +79,11 @@ home_map::home_map(shape s, ledger& l, base::epochs& e)
       node_words_(std::min<std::uint64_t>(std::uint64_t{1} << 32, 4 * s.log_words + 4096)),
       ledger_(l),
       epochs_(e),
-      nodes_(node_words_),
+      nodes_(node_words_, false),
       heads_(partitions_ * levels_),
-      locks_(partitions_) {}
+      locks_(partitions_) {
+  range_word(0).store(0);  // number 0 is no node: it covers nothing
+}
 
 std::uint64_t home_map::bytes() const noexcept {
   return next_node_.load(std::memory_order_relaxed) * 8 + partitions_ * (levels_ + 1) * 4;

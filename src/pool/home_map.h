@@ -34,11 +34,11 @@ inline constexpr place tombstone_place = place{1} << 63;
 constexpr bool is_data(place p) noexcept { return p != 0 && (p & tombstone_place) == 0; }
 constexpr place advanced(place p, std::uint64_t words) noexcept { return is_data(p) ? p + words : p; }
 
-// Zeroed memory that takes room only where it is touched.
+// Memory that takes room only where it is touched; zeroed, but for small arrays that are not wanted so.
 template <class T>
 class lazy_array {
  public:
-  explicit lazy_array(std::size_t count);
+  explicit lazy_array(std::size_t count, bool zeroed = true);
   lazy_array(lazy_array&& o) noexcept : data_(std::exchange(o.data_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
   lazy_array& operator=(lazy_array&& o) noexcept {
     std::swap(data_, o.data_), std::swap(bytes_, o.bytes_);
