@@ -1,3 +1,4 @@
+// The system call behind heavy_fence.
 #include <base/epochs.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>

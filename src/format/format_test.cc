@@ -3,6 +3,7 @@
 #include <base/rng.h>
 #include <format/heap_layout.h>
 #include <format/log_block.h>
+#include <format/log_chunk.h>
 #include <format/log_line.h>
 #include <format/pool_layout.h>
 #include <gtest/gtest.h>
@@ -154,6 +155,46 @@ TEST(log_block, the_example_of_its_page_is_what_is_stored) {
   EXPECT_EQ(sum.value(), 0x3F67F2CE8BD0E147u);
   expect(pack({block_kind::commit, 0, 5, sum.value() >> 16}, true), 0x8000000000000005u, 0x3F67F2CE8BD00C01u);
   expect(pack({}, true), 0x8000000000000000u, 0x0000000000000001u);
+}
+
+// The worked example of docs/format/log-structured.md: a chunk at 0x1c00, generation 1, lane 0; one entry.
+TEST(log_chunk, the_example_of_its_page_is_what_is_stored) {
+  constexpr std::uint64_t id = 1, chunk = 0x1C00;
+  chunk_header h{.generation = 1, .owner = chunk_header::owner_of(log_type::update, 0), .checksum = 0, .previous = 0, .next = 0, .reserved = {}};
+  h.checksum = chunk_checksum(h, id, chunk);
+  EXPECT_EQ(h.owner, 1u);
+  EXPECT_EQ(h.checksum, 0x7743691CC36E8D39u);
+  std::uint64_t block[] = {5, block_preamble::ring_of(chunk + 64, 1), std::uint64_t{5} << 32, entry_head{0x120B0, false, 1}.pack(), 7};
+  block[2] |= block_crc(block_seed(id, chunk + 64, h.generation), block);
+  EXPECT_EQ(block[1], 0x0001000000001C40u);
+  EXPECT_EQ(block[2], 0x000000057B2ABB4Du);
+  EXPECT_EQ(block[3], 0x00010000000120B0u);
+}
+
+TEST(log_chunk, heads_come_back) {
+  base::rng random(6);
+  for (int i = 0; i < 10000; ++i) {
+    const entry_head e{random.below(std::uint64_t{1} << 47), random.below(2) == 0, static_cast<std::uint32_t>(random.below(longest_entry + 1))};
+    const auto back = entry_head::unpack(e.pack());
+    ASSERT_EQ(back.offset, e.offset);
+    ASSERT_EQ(back.tombstone, e.tombstone);
+    ASSERT_EQ(back.words, e.words);
+  }
+}
+
+// A block under another generation, or at another place, or with any bit changed, is none.
+TEST(log_chunk, a_block_is_one_only_where_and_when_it_was_written) {
+  std::uint64_t block[] = {5, block_preamble::ring_of(0x1C40, 1), std::uint64_t{5} << 32, entry_head{0x120B0, false, 1}.pack(), 7};
+  const auto crc = block_crc(block_seed(1, 0x1C40, 3), block);
+  EXPECT_NE(block_crc(block_seed(1, 0x1C40, 4), block), crc);
+  EXPECT_NE(block_crc(block_seed(1, 0x1C80, 3), block), crc);
+  EXPECT_NE(block_crc(block_seed(2, 0x1C40, 3), block), crc);
+  for (unsigned bit = 0; bit < 5 * 64; ++bit) {
+    if (bit / 64 == 2 && bit % 64 < 32) continue;  // the CRC's own place
+    block[bit / 64] ^= std::uint64_t{1} << bit % 64;
+    EXPECT_NE(block_crc(block_seed(1, 0x1C40, 3), block), crc) << bit;
+    block[bit / 64] ^= std::uint64_t{1} << bit % 64;
+  }
 }
 
 }  // namespace

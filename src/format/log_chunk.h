@@ -6,7 +6,7 @@
 // sizes are in words of 8 bytes unless they say otherwise.
 #pragma once
 
-#include <base/crc32c.h>
+#include <media/crc32c.h>
 #include <base/rng.h>
 #include <format/guarded.h>
 
@@ -70,7 +70,7 @@ constexpr std::uint32_t block_seed(std::uint64_t pool_id, std::uint64_t offset, 
 // `block`: preamble and entries; its check word counts with its high half only.
 inline std::uint32_t block_crc(std::uint32_t seed, std::span<const std::uint64_t> block) noexcept {
   const std::uint64_t front[3] = {block[0], block[1], block[2] >> 32};
-  return base::crc32c(base::crc32c(seed, front, 3), block.data() + preamble_words, block.size() - preamble_words);
+  return media::crc32c(media::crc32c(seed, front, 3), block.data() + preamble_words, block.size() - preamble_words);
 }
 
 // The first word of an entry: home offset of its first byte (47 bits), tombstone (1 bit), size in words (16 bits). A tombstone has no data.

@@ -10,7 +10,7 @@
 
 #include <pool/home_map.h>
 #include <pool/pool_file.h>
-#include <stele/pool.h>
+#include <stele/log_structured_options.h>
 
 #include <mutex>
 #include <optional>

@@ -50,6 +50,8 @@ inline std::vector<std::string> durable_mechanisms() {
   std::erase(names, "none");
   return names;
 }
+// A log-structured pool is no other mechanism's.
+inline bool share_pools(const std::string& a, const std::string& b) { return (*detail::find_mechanism(a))->home == (*detail::find_mechanism(b))->home; }
 inline std::vector<std::string> all_media() { return {"adr", "eadr", "process", "file", "delayed:100"}; }
 
 inline constexpr concurrency all_policies[] = {concurrency::stm, concurrency::single_writer, concurrency::external};

@@ -7,6 +7,7 @@
 #include <tx/log/rebuild.h>
 #include <tx/media_engine.h>
 #include <tx/transaction.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -103,7 +104,8 @@ class log_structured final : public media_engine<Media> {
   void note(unsigned log, media::mark m, std::uint64_t argument) override { lanes_[log].media.note(m, argument); }
 
  private:
-  static constexpr std::uint32_t kept_for_cleaning = 2, kept_for_freeing = 3;  // chunks
+  static constexpr std::uint32_t kept_for_cleaning = 2, kept_for_freeing = 5;  // chunks
+  static constexpr double densest = 0.99;       // live share of chunks that are cleaned when nothing else helps
   static constexpr std::uint32_t sweep_looks = 32;                              // chunks, for each that a lane begins
   static constexpr format::log_type separate_[] = {format::log_type::update, format::log_type::allocation, format::log_type::deallocation};
   static constexpr format::log_type together_[] = {format::log_type::update};
@@ -152,7 +154,7 @@ class log_structured final : public media_engine<Media> {
     const unsigned count = std::max(1u, tuning_.log_structured.cleaners);
     for (unsigned i = 0; i < count; ++i) cleaners_.emplace_back(space(), *this->shared_, lane_count() + i, lane_count() + i);
     if (!tuning_.background || Media::explores) return {};
-    for (auto& c : cleaners_) threads_.emplace_back([this, &c](std::stop_token stop) { clean_in_background(stop, c); });
+    for (auto& c : cleaners_) threads_.emplace_back([this, &c] { clean_in_background(c); });
     return {};
   }
   bool any_failed() noexcept override {
@@ -251,7 +253,7 @@ class log_structured final : public media_engine<Media> {
   }
   double wanted_share() const noexcept {
     const auto few = std::max<std::uint32_t>(2 * kept_for_freeing, space().chunk_count() / 32);
-    return space().free_chunks() < few ? 0.98 : tuning_.log_structured.victim_live_share;
+    return space().free_chunks() < few ? densest : tuning_.log_structured.victim_live_share;
   }
 
   // A thread between its body and its commit knows no place in the log: cleaning need not wait for it.
@@ -272,10 +274,10 @@ class log_structured final : public media_engine<Media> {
       {
         const std::lock_guard hold(inline_cleaning_);
         if (space().collect() && space().free_chunks() > std::max(had, kept)) return true;
-        gained = clean(cleaners_.front(), 0.98);
+        gained = clean(cleaners_.front(), densest);
         if (!space().collect() && gained != 0) return true;
       }
-      if (gained != 0 && gained >= space().chunk_words() / 64) return ++failures < 4096;
+      if (gained != 0 && gained >= space().chunk_words() / 256) return ++failures < 256;
       if (space().free_chunks() > kept && failures < 2000) {  // they wait for readers, or another thread's cleaning
         ++failures;
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -307,22 +309,30 @@ class log_structured final : public media_engine<Media> {
     return gained;
   }
 
-  void clean_in_background(const std::stop_token& stop, cleaner<Media>& c) {
-    while (!stop.stop_requested()) {
+  void clean_in_background(cleaner<Media>& c) {
+    for (std::unique_lock hold(wake_mutex_); !stopping_;) {
+      hold.unlock();
       std::uint64_t gained = 0;
       {
-        std::unique_lock hold(inline_cleaning_, std::defer_lock);
-        if (&c == &cleaners_.front()) hold.lock();
+        std::unique_lock first(inline_cleaning_, std::defer_lock);
+        if (&c == &cleaners_.front()) first.lock();
         gained = clean_once(c, space().chunk_count());
       }
-      if (gained != 0 && is_filling()) continue;
-      std::unique_lock hold(wake_mutex_);
-      wake_.wait_for(hold, stop, std::chrono::milliseconds(100), [] { return false; });
+      hold.lock();
+      if (gained == 0 || !is_filling()) wake_.wait_for(hold, std::chrono::milliseconds(100), [this] { return stopping_; });
     }
   }
   void stop_cleaners() noexcept {
-    for (auto& t : threads_) t.request_stop();
+    if (opener_ != ::getpid()) {  // a child of fork has no such threads
+      for (auto& t : threads_) t.detach();
+      return threads_.clear();
+    }
+    {
+      const std::lock_guard hold(wake_mutex_);
+      stopping_ = true;
+    }
     wake_.notify_all();
+    for (auto& t : threads_) t.join();
     threads_.clear();
   }
 
@@ -369,8 +379,10 @@ class log_structured final : public media_engine<Media> {
   cleaning_totals cleaned_;
   std::atomic<std::uint32_t> chunks_begun_{0};
   std::mutex inline_cleaning_, wake_mutex_;  // the first: of cleaners_.front()
-  std::condition_variable_any wake_;
-  std::vector<std::jthread> threads_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  // under wake_mutex_
+  std::vector<std::thread> threads_;
+  const pid_t opener_ = ::getpid();
 };
 
 }  // namespace stele::detail

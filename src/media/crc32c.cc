@@ -1,10 +1,10 @@
 // By the instruction, or eight tables at a time (Kounavis and Berry, "A Systematic Approach to Building High Performance
 // Software-Based CRC Generators", 2005).
-#include <base/crc32c.h>
+#include <media/crc32c.h>
 
 #include <array>
 
-namespace stele::base {
+namespace stele::media {
 
 namespace {
 
@@ -50,4 +50,4 @@ std::uint32_t crc32c(std::uint32_t crc, const std::uint64_t* words, std::size_t 
   return crc32c_by_table(crc, words, count);
 }
 
-}  // namespace stele::base
+}  // namespace stele::media

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace stele::base {
+namespace stele::media {
 
 // Of `count` words, going on from `crc` (the value of what came before; a seed at first).
 std::uint32_t crc32c(std::uint32_t crc, const std::uint64_t* words, std::size_t count) noexcept;
@@ -13,4 +13,4 @@ std::uint32_t crc32c(std::uint32_t crc, const std::uint64_t* words, std::size_t 
 // The same without the instruction.
 std::uint32_t crc32c_by_table(std::uint32_t crc, const std::uint64_t* words, std::size_t count) noexcept;
 
-}  // namespace stele::base
+}  // namespace stele::media

@@ -1,0 +1,69 @@
+// Who is pinned holds back what was taken out of sight after it pinned, and nothing else.
+#include <base/epochs.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace stele::base {
+namespace {
+
+TEST(epochs, nobody_holds_back_what_nobody_can_know) {
+  epochs e(3);
+  const auto gone = e.now();
+  (void)e.advance();
+  EXPECT_GT(e.oldest(), gone);
+}
+
+TEST(epochs, a_reader_holds_back_until_it_lets_go_or_pins_anew) {
+  epochs e(3);
+  e.pin(1);
+  const auto gone = e.now();
+  (void)e.advance();
+  EXPECT_LE(e.oldest(), gone);
+  e.pin(1);
+  EXPECT_GT(e.oldest(), gone);
+  e.unpin(1);
+  EXPECT_GT(e.oldest(), gone);
+}
+
+// One thread puts cells out of sight and poisons them when it may; others must never read a poisoned one.
+TEST(epochs, no_reader_meets_what_was_used_again) {
+  constexpr unsigned readers = 3;
+  epochs e(readers);
+  std::atomic<std::uint64_t*> seen{new std::uint64_t(1)};
+  std::atomic<bool> stop{false};
+  std::atomic<int> poisoned{0};
+  std::vector<std::jthread> threads;
+  for (unsigned r = 0; r < readers; ++r)
+    threads.emplace_back([&, r] {
+      while (!stop.load(std::memory_order_relaxed)) {
+        e.pin(r);
+        for (int i = 0; i < 8; ++i)
+          if (__atomic_load_n(seen.load(std::memory_order_acquire), __ATOMIC_RELAXED) != 1) ++poisoned;
+        e.unpin(r);
+      }
+    });
+  std::vector<std::pair<std::uint64_t*, std::uint64_t>> out_of_sight;
+  std::vector<std::uint64_t*> all;
+  for (int i = 0; i < 3000; ++i) {
+    auto* const fresh = new std::uint64_t(1);
+    all.push_back(fresh);
+    out_of_sight.push_back({seen.exchange(fresh), e.now()});
+    (void)e.advance();
+    const auto oldest = e.oldest();
+    std::erase_if(out_of_sight, [&](const auto& o) {
+      if (o.second >= oldest) return false;
+      __atomic_store_n(o.first, 0, __ATOMIC_RELAXED);
+      return true;
+    });
+  }
+  stop = true;
+  threads.clear();
+  EXPECT_EQ(poisoned.load(), 0);
+  EXPECT_LT(out_of_sight.size(), 3000u) << "nothing was ever let go";
+  for (auto* p : all) delete p;
+}
+
+}  // namespace
+}  // namespace stele::base

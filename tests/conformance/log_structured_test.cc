@@ -1,0 +1,354 @@
+// What only a log-structured pool does: no home behind its addresses, cleaning under load, a map that is rebuilt or read back.
+#include <tests/conformance/pools.h>
+
+#include <format/log_chunk.h>
+#include <base/rng.h>
+#include <fcntl.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace stele::testing {
+namespace {
+
+constexpr std::size_t count = 512;
+struct numbers {
+  field<std::uint64_t> at[count];
+};
+
+pool_options options_of(std::size_t size = std::size_t{1} << 20, concurrency policy = concurrency::stm) {
+  pool_options o;
+  o.create_size = size;
+  o.mechanism = "log_structured";
+  o.media = "process";
+  o.policy = policy;
+  return o;
+}
+
+template <class Root>
+std::uint64_t sum_of(const pool<Root>& p) {
+  return p.read([](const Root& r) {
+            std::uint64_t s = 0;
+            for (const auto& f : r.at) s += f.load() * 31 + 7;
+            return s;
+          }).value_or(0);
+}
+
+TEST(log_structured, has_nothing_behind_the_addresses_of_home) {
+  scratch_directory dir;
+  auto p = open_pool<numbers>(dir.file("pool"), options_of());
+  const numbers* raw = nullptr;
+  ASSERT_TRUE(holds(p.update([&](numbers& n) {
+    n.at[3] = 7;
+    raw = &n;
+  })));
+  EXPECT_EQ(p.read([](const numbers& n) { return n.at[3].load(); }).value_or(0), 7u);
+  EXPECT_DEATH((void)*reinterpret_cast<const volatile std::uint64_t*>(raw), "");
+}
+
+TEST(log_structured, is_what_such_a_pool_is_opened_with_and_nothing_else) {
+  scratch_directory dir;
+  { auto p = open_pool<numbers>(dir.file("pool"), options_of()); }
+  auto other = options_of();
+  other.mechanism = "redo";
+  const auto refused_one = pool<numbers>::open(dir.file("pool"), other);
+  EXPECT_TRUE(refused(refused_one, errc::invalid_argument));
+  EXPECT_NE(refused_one.error().message.find("log_structured"), std::string::npos);
+  other.mechanism = "";
+  EXPECT_EQ(open_pool<numbers>(dir.file("pool"), other).mechanism(), "log_structured");
+  auto in_place = other;
+  { auto p = open_pool<numbers>(dir.file("in place"), in_place); }
+  EXPECT_TRUE(refused(pool<numbers>::open(dir.file("in place"), options_of()), errc::invalid_argument));
+}
+
+// Every stage of the map, both ways of keeping logs: the same content, before and after it is opened again.
+TEST(log_structured, holds_the_same_with_every_option) {
+  for (unsigned bits = 0; bits < 64; ++bits) {
+    SCOPED_TRACE(bits);
+    scratch_directory dir;
+    auto o = options_of();
+    auto& ls = o.log_structured;
+    ls.two_layers = bits & 1, ls.group_update = bits & 2, ls.node_cache = bits & 4, ls.lock_free_readers = bits & 8, ls.separate_logs = bits & 16, ls.fast_cleaning = bits & 32;
+    std::vector<std::uint64_t> model(count, 0);
+    base::rng random(bits);
+    for (int round = 0; round < 3; ++round) {
+      auto p = open_pool<numbers>(dir.file("pool"), o);
+      for (int i = 0; i < 1500; ++i) {
+        const std::size_t a = random.below(count), b = random.below(count);
+        model[a] = random(), model[b] = random();
+        ASSERT_TRUE(holds(p.update([&](numbers& n) {
+          n.at[a] = model[a];
+          n.at[b] = model[b];
+        })));
+      }
+      const auto same = p.read([&](const numbers& n) {
+        for (std::size_t i = 0; i < count; ++i)
+          if (n.at[i].load() != model[i]) return false;
+        return true;
+      });
+      ASSERT_TRUE(same.value_or(false));
+    }
+  }
+}
+
+struct item {
+  field<item*> next;
+  field<std::uint64_t> payload[15];
+};
+struct list {
+  field<item*> head;
+  field<std::uint64_t> length;
+};
+
+// As many items as make the given share of the file live; false: the pool was full before.
+bool fill_to(pool<list>& p, double share) {
+  for (;;) {
+    const auto space = p.space();
+    if (static_cast<double>(space.used_bytes) >= share * static_cast<double>(space.size_bytes)) return true;
+    const auto more = p.update([](list& l) {
+      for (int i = 0; i < 16; ++i) {
+        auto* const n = make<item>();
+        for (auto& f : n->payload) f = l.length.load();
+        n->next = l.head;
+        l.head = n;
+        l.length += 1;
+      }
+    });
+    if (!more) return false;
+  }
+}
+
+class log_structured_space : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(cleaning, log_structured_space, ::testing::Bool(), [](const auto& i) { return i.param ? "in_the_background" : "in_commits"; });
+
+TEST_P(log_structured_space, keeps_going_at_95_percent) {
+  scratch_directory dir;
+  auto o = options_of(std::size_t{8} << 20);
+  o.background = GetParam();
+  auto p = open_pool<list>(dir.file("pool"), o);
+  ASSERT_TRUE(fill_to(p, 0.95 * 0.93)) << "95 % of what chunks can hold, heads and preambles apart";
+  const auto length = p.read([](const list& l) { return l.length.load(); }).value_or(0);
+  base::rng random(1);
+  for (int i = 0; i < 20'000; ++i) {
+    auto turned = p.update([&](list& l) {  // the newest item goes, another comes; an old one changes
+      item* const first = l.head;
+      l.head = first->next.load();
+      destroy(first);
+      auto* const n = make<item>();
+      for (auto& f : n->payload) f = std::uint64_t{1};
+      n->next = l.head;
+      l.head = n;
+      item* walk = l.head;
+      for (auto steps = random.below(64); steps != 0 && walk->next.load() != nullptr; --steps) walk = walk->next;
+      walk->payload[random.below(15)] = random();
+    });
+    ASSERT_TRUE(holds(turned)) << "after " << i;
+  }
+  EXPECT_EQ(p.read([](const list& l) { return l.length.load(); }).value_or(0), length);
+  EXPECT_GT(p.counters().cleaned_chunks, 100u);
+  EXPECT_EQ(audit(p).used_blocks, length + 1);
+  ASSERT_TRUE(holds(p.close()));
+  p = open_pool<list>(dir.file("pool"), o);
+  EXPECT_EQ(audit(p).used_blocks, length + 1);
+}
+
+TEST_P(log_structured_space, is_full_with_a_sentence_and_frees_then) {
+  scratch_directory dir;
+  auto o = options_of();
+  o.background = GetParam();
+  auto p = open_pool<list>(dir.file("pool"), o);
+  for (int round = 0; round < 4; ++round) {
+    EXPECT_FALSE(fill_to(p, 1.0));
+    const auto refused_one = p.update([](list& l) { l.head = (destroy(make_array<item>(64)), make_array<item>(64)); });
+    EXPECT_TRUE(refused(refused_one, errc::full));
+    EXPECT_NE(refused_one.error().message.find("no room"), std::string::npos) << refused_one.error().message;
+    const auto length = p.read([](const list& l) { return l.length.load(); }).value_or(0);
+    EXPECT_GT(length * sizeof(item), (std::size_t{1} << 20) * 7 / 10) << "too much is out of reach";
+    for (bool more = true; more;) {
+      const auto freed = p.update([](list& l) {
+        item* const first = l.head;
+        if (first == nullptr) return false;
+        l.head = first->next.load();
+        l.length -= 1;
+        destroy(first);
+        return true;
+      });
+      ASSERT_TRUE(holds(freed));
+      more = *freed;
+    }
+    EXPECT_EQ(audit(p).used_blocks, 1u);
+  }
+}
+
+// A transaction larger than a chunk is split over many; a block of memory larger than the heap's chunks comes and goes.
+TEST(log_structured, takes_transactions_of_any_size) {
+  struct holder {
+    field<numbers*> big;
+  };
+  for (const concurrency policy : all_policies) {
+    scratch_directory dir;
+    auto p = open_pool<holder>(dir.file("pool"), options_of(std::size_t{8} << 20, policy));
+    for (int round = 0; round < 6; ++round) {
+      ASSERT_TRUE(holds(p.update([&](holder& h) {
+        if (h.big.load() != nullptr) destroy(h.big.load());
+        h.big = make_array<numbers>(300);  // 1.2 MB, zeroed
+        for (std::size_t i = 0; i < 300; ++i) h.big.load()[i].at[i] = i + 1;
+      })));
+      EXPECT_EQ(audit(p).used_blocks, 2u);
+      if (round % 2 == 1) {
+        ASSERT_TRUE(holds(p.close()));
+        p = open_pool<holder>(dir.file("pool"), options_of(std::size_t{8} << 20, policy));
+      }
+      const auto right = p.read([](const holder& h) {
+        for (std::size_t i = 0; i < 300; ++i)
+          if (h.big.load()[i].at[i].load() != i + 1 || h.big.load()[i].at[(i + 1) % count].load() != 0) return false;
+        return true;
+      });
+      EXPECT_TRUE(right.value_or(false));
+    }
+  }
+}
+
+// Writers, readers and cleaners at once: swaps keep the sum, and no reader ever sees another.
+TEST(log_structured, cleans_beside_writers_and_readers) {
+  for (const concurrency policy : {concurrency::stm, concurrency::single_writer}) {
+    SCOPED_TRACE(name_of(policy));
+    scratch_directory dir;
+    auto o = options_of(std::size_t{1} << 20, policy);
+    o.log_size = 1024;
+    o.log_structured.clean_from = 0;
+    o.log_structured.victim_live_share = 0.9;
+    o.log_structured.cleaners = 2;
+    auto p = open_pool<numbers>(dir.file("pool"), o);
+    ASSERT_TRUE(holds(p.update([](numbers& n) {
+      for (std::size_t i = 0; i < count; ++i) n.at[i] = i;
+    })));
+    const auto sum = sum_of(p);
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> torn{0}, reads{0}, failed{0};
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < 2; ++t)
+      threads.emplace_back([&, t] {
+        base::rng random(t);
+        for (int i = 0; i < 30'000; ++i) {
+          const auto done = p.update([&](numbers& n) {
+            const std::size_t a = random.below(count), b = random.below(count);
+            const std::uint64_t x = n.at[a], y = n.at[b];
+            n.at[a] = y;
+            n.at[b] = x;
+          });
+          if (!done) ++failed;
+        }
+      });
+    threads.emplace_back([&] {
+      while (!stop) {
+        if (sum_of(p) != sum) ++torn;
+        ++reads;
+      }
+    });
+    threads[0].join();
+    threads[1].join();
+    stop = true;
+    threads.clear();
+    EXPECT_EQ(torn.load(), 0u) << "of " << reads.load();
+    EXPECT_EQ(failed.load(), 0u);
+    EXPECT_EQ(sum_of(p), sum);
+    EXPECT_GT(p.counters().cleaned_chunks, 50u);
+    ASSERT_TRUE(holds(p.close()));
+    EXPECT_EQ(sum_of(open_pool<numbers>(dir.file("pool"), o)), sum);
+  }
+}
+
+struct file_of {
+  explicit file_of(std::string p) : path(std::move(p)) {}
+  std::uint64_t word(std::uint64_t offset) const {
+    std::ifstream in(path, std::ios::binary);
+    in.seekg(static_cast<std::streamoff>(offset));
+    std::uint64_t w = 0;
+    in.read(reinterpret_cast<char*>(&w), 8);
+    return w;
+  }
+  void set(std::uint64_t offset, std::uint64_t w) const {
+    std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
+    out.seekp(static_cast<std::streamoff>(offset));
+    out.write(reinterpret_cast<const char*>(&w), 8);
+  }
+  std::string path;
+};
+
+// A clean close leaves the map. Damaged, it is not believed: the log is read instead, and nothing is lost.
+TEST(log_structured, reads_the_map_that_a_close_left_and_the_log_without_it) {
+  scratch_directory dir;
+  auto p = open_pool<numbers>(dir.file("pool"), options_of());
+  ASSERT_TRUE(holds(p.update([](numbers& n) {
+    for (std::size_t i = 0; i < count; i += 3) n.at[i] = i;
+  })));
+  const auto sum = sum_of(p);
+  ASSERT_TRUE(holds(p.close()));
+  const file_of file(dir.file("pool"));
+  const auto header = storage::pool_file::peek(file.path);
+  ASSERT_TRUE(holds(header));
+  const auto first = format::unguard(file.word(format::mapping_offset), header->id, format::mapping_offset);
+  ASSERT_TRUE(first && *first != 0) << "no mapping was left";
+  const std::uint64_t chunk = header->log_offset + (*first - 1) * header->log_size;
+  EXPECT_EQ(file.word(chunk + 8) & 0xFF, static_cast<std::uint64_t>(format::log_type::mapping));
+  {
+    auto again = open_pool<numbers>(dir.file("pool"), options_of());
+    EXPECT_EQ(sum_of(again), sum);
+    ASSERT_TRUE(holds(again.close()));
+  }
+  const auto second = format::unguard(file.word(format::mapping_offset), header->id, format::mapping_offset);
+  ASSERT_TRUE(second && *second != 0);
+  const std::uint64_t pair = header->log_offset + (*second - 1) * header->log_size + 64 + 24 + 8;
+  file.set(pair, file.word(pair) ^ 8);
+  auto last = open_pool<numbers>(dir.file("pool"), options_of());
+  EXPECT_EQ(sum_of(last), sum);
+  EXPECT_EQ(audit(last).used_blocks, 1u);
+}
+
+// Recovery by one thread and by several of a log with frees, overwrites and moved blocks.
+TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
+  scratch_directory dir;
+  {
+    auto o = options_of(std::size_t{8} << 20);
+    o.log_structured.clean_from = 0;
+    auto p = open_pool<list>(dir.file("pool"), o);
+    ASSERT_TRUE(fill_to(p, 0.5));
+    for (int i = 0; i < 3000; ++i)
+      ASSERT_TRUE(holds(p.update([&](list& l) {
+        item* const first = l.head;
+        l.head = first->next.load();
+        l.length -= 1;
+        destroy(first);
+      })));
+    std::filesystem::copy_file(dir.file("pool"), dir.file("crashed"));  // between commits: all that was acknowledged is there
+  }
+  std::vector<std::uint64_t> blocks;
+  for (const unsigned threads : {1u, 2u, 5u}) {
+    std::filesystem::copy_file(dir.file("crashed"), dir.file("copy"), std::filesystem::copy_options::overwrite_existing);
+    auto o = options_of();
+    o.log_structured.recovery_threads = threads;
+    auto p = open_pool<list>(dir.file("copy"), o);
+    blocks.push_back(audit(p).used_blocks);
+    const auto length = p.read([](const list& l) {
+      std::uint64_t n = 0;
+      for (item* i = l.head; i != nullptr; i = i->next) ++n;
+      return n == l.length.load() ? n : 0;
+    });
+    EXPECT_EQ(length.value_or(0) + 1, blocks.back());
+  }
+  EXPECT_EQ(blocks, std::vector(3, blocks.front()));
+}
+
+TEST(log_structured, refuses_shapes_that_cannot_be) {
+  scratch_directory dir;
+  auto o = options_of();
+  o.log_size = 3000;
+  EXPECT_TRUE(refused(pool<numbers>::open(dir.file("a"), o), errc::invalid_argument));
+  o.log_size = std::size_t{1} << 20;
+  EXPECT_TRUE(refused(pool<numbers>::open(dir.file("b"), o), errc::invalid_argument));
+}
+
+}  // namespace
+}  // namespace stele::testing
