@@ -229,7 +229,7 @@ result<pool_header> pool_file::peek(const std::string& path) {
   return read_header(file.fd, path);
 }
 
-result<pool_file> pool_file::open(const std::string& path, map_kind kind) {
+result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::uintptr_t address) {
   descriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) {
     if (errno == ELOOP) return fail(errc::permission, fmt::format("{} is a symbolic link; name the pool file itself", path));
@@ -245,7 +245,7 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind) {
   pool_file opened;
   opened.header_ = *header;
   opened.region_ = {nullptr, header->size, header->home_offset, file.release(), path};
-  if (auto mapped = opened.map(kind); !mapped) return std::unexpected(mapped.error());
+  if (auto mapped = opened.map(kind, address); !mapped) return std::unexpected(mapped.error());
   if (auto signed_in = opened.sign_in(); !signed_in) return std::unexpected(signed_in.error());
   return opened;
 }
@@ -296,8 +296,14 @@ result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
   return opened;
 }
 
-result<> pool_file::map(map_kind kind) {
-  void* const whole = ::mmap(nullptr, region_.size, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd, 0);
+result<> pool_file::map(map_kind kind, std::uintptr_t address) {
+  const int fixed = address != 0 ? MAP_FIXED_NOREPLACE : 0;
+  void* const whole = ::mmap(reinterpret_cast<void*>(address), region_.size, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, region_.fd, 0);
+  if (address != 0 && (whole == MAP_FAILED || reinterpret_cast<std::uintptr_t>(whole) != address)) {
+    if (whole != MAP_FAILED) ::munmap(whole, region_.size);  // a kernel before 4.17 takes the address for a hint
+    return fail(errc::unsupported, fmt::format("{} holds plain pointers, so it has to be mapped at {:#x} ({} bytes), where this process has something "
+                                               "else or no address space; open it before what lies there", region_.path, address, region_.size));
+  }
   if (whole == MAP_FAILED) return fail_path("map", region_.path);
   region_.base = static_cast<std::byte*>(whole);
   mapped_ = true;

@@ -97,7 +97,7 @@ result<pool_handle> pool_handle::open(const std::string& path, const pool_option
   media->tuning = {options.background, options.bulk, options.adaptive, media->delay.latency_ns};
   if (auto possible = check_bulk(options.bulk, *media); !possible) return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
-  auto file = storage::pool_file::open(path, map);
+  auto file = storage::pool_file::open(path, map, options.map_at);
   if (!file) return std::unexpected(file.error());
   const auto& name = file->header().layout;
   const std::string layout(name.begin(), std::find(name.begin(), name.end(), '\0'));
