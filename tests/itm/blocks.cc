@@ -400,6 +400,75 @@ std::uint64_t sum_of_ordinary(node* const* head) {
   return sum;
 }
 
+void push_counted(node** head, std::uint64_t* count) {
+  __transaction_atomic {
+    node* n = new node;
+    n->key = 1;
+    n->next = *head;
+    *head = n;
+    *count += 1;
+  }
+}
+
+bool pop_counted(node** head, std::uint64_t* count) {
+  bool any = false;
+  __transaction_atomic {
+    node* n = *head;
+    if (n != nullptr) {
+      any = true;
+      *head = n->next;
+      *count -= n->key;
+      delete n;
+    }
+  }
+  return any;
+}
+
+bool counts(node* const* head, const std::uint64_t* count) {
+  std::uint64_t sum = 0;
+  bool right = false;
+  __transaction_atomic {
+    sum = 0;
+    for (const node* n = *head; n != nullptr; n = n->next) sum += n->key;
+    right = sum == *count;
+  }
+  return right;
+}
+
+node* take(node** head) {
+  node* n;
+  __transaction_atomic {
+    n = *head;
+    if (n != nullptr) *head = n->next;
+  }
+  return n;
+}
+
+void give(node** head, node* n) {
+  __transaction_atomic {
+    n->next = *head;
+    *head = n;
+  }
+}
+
+void add_to_all(node* const* head) {
+  __transaction_atomic {
+    for (node* n = *head; n != nullptr; n = n->next) n->key += 1;
+  }
+}
+
+void push_both(root* r, std::uint64_t* pair) {
+  __transaction_atomic {
+    pair[0] += 1;
+    node* n = stele::itm::make<node>();
+    n->key = 1;
+    n->next = r->head;
+    r->head = n;
+    r->count += 1;
+    pair[1] += 1;
+  }
+}
+
 void copy_bytes(void* to, const void* from, std::size_t size) {
   __transaction_atomic { memcpy(to, from, size); }
 }
@@ -475,9 +544,12 @@ void add_then_call(std::uint64_t* counter, std::uint64_t by, void (*call)()) {
   }
 }
 
-int mode_inside() {
+int mode_inside(std::uint64_t* counter) {
   int mode;
-  __transaction_atomic { mode = _ITM_inTransaction(); }
+  __transaction_atomic {
+    *counter += 1;  // an empty block is none
+    mode = _ITM_inTransaction();
+  }
   return mode;
 }
 

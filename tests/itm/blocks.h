@@ -87,6 +87,15 @@ void pop_ordinary_and_cancel(node** head);
 void malloc_and_free(std::uint64_t* sum, std::size_t size, bool cancels);
 std::uint64_t sum_of_ordinary(node* const* head);
 
+// Lists that threads share: of `count` nodes with key 1.
+void push_counted(node** head, std::uint64_t* count);
+bool pop_counted(node** head, std::uint64_t* count);  // deletes
+bool counts(node* const* head, const std::uint64_t* count);
+node* take(node** head);
+void give(node** head, node* n);
+void add_to_all(node* const* head);
+void push_both(root* r, std::uint64_t* pair);  // adds to both words of the pair, and a node
+
 // Runs of bytes, types.
 void copy_bytes(void* to, const void* from, std::size_t size);
 void move_bytes(void* to, const void* from, std::size_t size);
@@ -100,7 +109,7 @@ std::uint64_t sum_of_uneven(const uneven* u);
 // Irrevocable.
 void add_and_print(std::uint64_t* counter, std::uint64_t by, int (*print)(const char*));
 void add_then_call(std::uint64_t* counter, std::uint64_t by, void (*call)());
-int mode_inside();           // _ITM_inTransaction in an atomic block
+int mode_inside(std::uint64_t* counter);  // _ITM_inTransaction in an atomic block
 int mode_when_irrevocable();
 std::uint64_t call_through_pointer(std::uint64_t* counter, bool other);
 

@@ -1,10 +1,14 @@
 // libstele_itm, seen from a program: blocks of compiled code on a pool, on ordinary memory, on both; one thread.
 //
-// The blocks are in blocks.cc. A test that opens a pool does so under every mechanism where that could matter.
+// The blocks are in blocks.cc. Every test runs under every mechanism, and on a pool with nothing behind its addresses: there an
+// access that is not the transaction's faults.
+#include <media/process.h>
+#include <adapters/itm/domain.h>
 #include <stele/itm.h>
-#include <tests/conformance/child.h>
+#include <sys/mman.h>
 #include <tests/conformance/pools.h>
 #include <tests/itm/blocks.h>
+#include <tx/mechanism/none.h>
 
 #include <cstring>
 #include <map>
@@ -169,7 +173,34 @@ TEST_P(itm_pool, stores_every_type) {
   EXPECT_EQ(sum_of_uneven(&r->odd), 3 * 0x0102030405060708u + 7);
 }
 
-INSTANTIATE_TEST_SUITE_P(all, itm_pool, ::testing::ValuesIn(all_mechanisms()), plain_name);
+TEST_P(itm_pool, tells_what_it_cannot_open) {
+  open();
+  EXPECT_TRUE(refused(stele::itm::open<root>(dir_.file("another"), {.create_size = 1 << 20}), errc::in_use));
+  ASSERT_TRUE(holds(stele::itm::close()));
+  EXPECT_TRUE(refused(stele::itm::open<root>(dir_.file("missing")), errc::not_found));
+  EXPECT_TRUE(refused(stele::itm::open<std::uint64_t>(dir_.file("pool")), errc::layout));
+  EXPECT_TRUE(refused(pool<field<int>>::open(dir_.file("pool"), {.layout = "mine"}), errc::layout));
+  const auto id = storage::pool_file::peek(dir_.file("pool"))->id;
+  void* const place = reinterpret_cast<void*>(stele::itm::home_address(id));
+  void* const taken = ::mmap(place, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  ASSERT_EQ(taken, place);
+  EXPECT_TRUE(refused(stele::itm::open<root>(dir_.file("pool")), errc::unsupported));
+  ::munmap(taken, 4096);
+  EXPECT_TRUE(holds(stele::itm::open<root>(dir_.file("pool"), {.mechanism = GetParam()})));
+}
+
+// Nothing is behind the pool's addresses.
+std::unique_ptr<detail::engine> make_engine(detail::pool_state& state, const detail::media_choice&) {
+  return std::make_unique<detail::none<media::process>>(state, std::make_unique<media::process::shared>());
+}
+std::vector<std::string> mechanisms_and_elsewhere() {
+  auto names = all_mechanisms();
+  detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none, make_engine, storage::map_kind::elsewhere});
+  names.emplace_back("elsewhere");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(all, itm_pool, ::testing::ValuesIn(mechanisms_and_elsewhere()), plain_name);
 
 }  // namespace
 }  // namespace stele::testing::itm

@@ -20,7 +20,7 @@ block* running() noexcept {
 extern "C" {
 
 int _ITM_versionCompatible(int version) { return version == abi::version; }
-const char* _ITM_libraryVersion() { return "Stele libstele_itm, TM ABI 0.90"; }
+const char* _ITM_libraryVersion() { return "libstele_itm, TM ABI 0.90"; }
 
 std::uint32_t _ITM_getTransactionId() { return running() != nullptr ? running()->id() : abi::no_transaction_id; }
 int _ITM_getThreadnum() { return static_cast<int>(block::of_this_thread().thread_number()); }
