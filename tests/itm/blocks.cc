@@ -457,6 +457,16 @@ void add_to_all(node* const* head) {
   }
 }
 
+bool overtake(std::uint64_t* own, const std::uint64_t* other) {
+  bool right;
+  __transaction_atomic {
+    const std::uint64_t a = *own, b = *other;
+    right = a == b + 1 || b == a + 1;
+    *own = b + 1;
+  }
+  return right;
+}
+
 void push_both(root* r, std::uint64_t* pair) {
   __transaction_atomic {
     pair[0] += 1;

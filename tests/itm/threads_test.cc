@@ -81,6 +81,36 @@ TEST_P(itm_threads, keep_a_sum_over_many_words) {
   EXPECT_EQ(wrong, 0u);
 }
 
+TEST_P(itm_threads, commit_only_what_they_read_is_current) {
+  alignas(64) std::uint64_t words[16] = {1};  // words[8] is on another line
+  std::atomic<std::uint64_t> wrong{0};
+  on_threads(2, [&](unsigned t) {
+    for (std::uint64_t i = 0; i < rounds(); ++i) wrong += !overtake(&words[8 * t], &words[8 - 8 * t]);
+  });
+  add(&root_->slots[0], 1);
+  std::uint64_t* const mixed[2] = {&root_->slots[0], &words[0]};
+  words[0] = 0;
+  on_threads(2, [&](unsigned t) {
+    for (std::uint64_t i = 0; i < rounds(); ++i) wrong += !overtake(mixed[t], mixed[1 - t]);
+  });
+  EXPECT_EQ(wrong, 0u);
+}
+
+void give_way() { std::this_thread::yield(); }
+
+TEST_P(itm_threads, may_store_plainly_when_alone) {
+  std::uint64_t ordinary = 0;
+  const std::uint64_t some = rounds() / 10;
+  on_threads(4, [&](unsigned t) {
+    for (std::uint64_t i = 0; i < some; ++i)
+      if (t % 2 == 0)
+        add_then_call(&ordinary, 1, give_way);
+      else
+        add(&ordinary, 1);
+  });
+  EXPECT_EQ(ordinary, 6 * some);
+}
+
 std::atomic<int> alone{0};
 std::atomic<int> calls{0}, together{0};
 int be_alone(const char*) {
