@@ -3,6 +3,8 @@
 
 #include <stele/itm.h>
 
+#include <sched.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -15,8 +17,17 @@ void _ITM_addUserUndoAction(void (*)(void*), void*) __attribute__((transaction_p
 
 namespace stele::testing::itm {
 
+// Gives the processor away now and then, in the middle of a block: threads meet there on one core as well.
+[[gnu::transaction_pure, gnu::noinline]] static void hesitate() {
+  static thread_local unsigned calls = 0;
+  if (++calls % 32 == 0) ::sched_yield();
+}
+
 void add(std::uint64_t* counter, std::uint64_t by) {
-  __transaction_atomic { *counter += by; }
+  __transaction_atomic {
+    *counter += by;
+    hesitate();
+  }
 }
 
 std::uint64_t get(const std::uint64_t* counter) {
@@ -28,19 +39,25 @@ std::uint64_t get(const std::uint64_t* counter) {
 void add_both(std::uint64_t* a, std::uint64_t* b, std::uint64_t by) {
   __transaction_atomic {
     *a += by;
+    hesitate();
     *b += by;
   }
 }
 
 bool equal_in_one_look(const std::uint64_t* a, const std::uint64_t* b) {
   bool equal;
-  __transaction_atomic { equal = *a == *b; }
+  __transaction_atomic {
+    const std::uint64_t first = *a;
+    hesitate();
+    equal = first == *b;
+  }
   return equal;
 }
 
 void move_between(std::uint64_t* slots, unsigned from, unsigned to) {
   __transaction_atomic {
     --slots[from];
+    hesitate();
     ++slots[to];
   }
 }
@@ -48,7 +65,11 @@ void move_between(std::uint64_t* slots, unsigned from, unsigned to) {
 std::uint64_t sum_of(const std::uint64_t* slots, unsigned count) {
   std::uint64_t sum = 0;
   __transaction_atomic {
-    for (unsigned i = 0; i < count; ++i) sum += slots[i];
+    sum = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      sum += slots[i];
+      hesitate();
+    }
   }
   return sum;
 }
@@ -429,7 +450,10 @@ bool counts(node* const* head, const std::uint64_t* count) {
   bool right = false;
   __transaction_atomic {
     sum = 0;
-    for (const node* n = *head; n != nullptr; n = n->next) sum += n->key;
+    for (const node* n = *head; n != nullptr; n = n->next) {
+      hesitate();
+      sum += n->key;
+    }
     right = sum == *count;
   }
   return right;
@@ -453,7 +477,10 @@ void give(node** head, node* n) {
 
 void add_to_all(node* const* head) {
   __transaction_atomic {
-    for (node* n = *head; n != nullptr; n = n->next) n->key += 1;
+    for (node* n = *head; n != nullptr; n = n->next) {
+      n->key += 1;
+      hesitate();
+    }
   }
 }
 
@@ -461,6 +488,7 @@ bool overtake(std::uint64_t* own, const std::uint64_t* other) {
   bool right;
   __transaction_atomic {
     const std::uint64_t a = *own, b = *other;
+    hesitate();
     right = a == b + 1 || b == a + 1;
     *own = b + 1;
   }
