@@ -484,13 +484,19 @@ void add_to_all(node* const* head) {
   }
 }
 
-bool overtake(std::uint64_t* own, const std::uint64_t* other) {
+void raise_if_alone(std::uint64_t* own, const std::uint64_t* other) {
+  __transaction_atomic {
+    const std::uint64_t others = *other;
+    hesitate();
+    if (others == 0) *own = 1;
+  }
+}
+
+bool lower(std::uint64_t* own, const std::uint64_t* other) {
   bool right;
   __transaction_atomic {
-    const std::uint64_t a = *own, b = *other;
-    hesitate();
-    right = a == b + 1 || b == a + 1;
-    *own = b + 1;
+    right = *own == 0 || *other == 0;
+    *own = 0;
   }
   return right;
 }

@@ -94,7 +94,8 @@ bool counts(node* const* head, const std::uint64_t* count);
 node* take(node** head);
 void give(node** head, node* n);
 void add_to_all(node* const* head);
-bool overtake(std::uint64_t* own, const std::uint64_t* other);  // own becomes other + 1; whether they differed by 1
+void raise_if_alone(std::uint64_t* own, const std::uint64_t* other);  // own becomes 1 unless other is
+bool lower(std::uint64_t* own, const std::uint64_t* other);           // own becomes 0; false when both were 1
 void push_both(root* r, std::uint64_t* pair);  // adds to both words of the pair, and a node
 
 // Runs of bytes, types.

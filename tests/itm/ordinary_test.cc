@@ -63,8 +63,12 @@ TEST(itm_ordinary, memory_is_taken_and_freed_with_the_block) {
   for (std::uint64_t i = 1; i <= 100; ++i) push_ordinary(&head, i), push_ordinary_and_cancel(&head, 1000);
   EXPECT_EQ(sum_of_ordinary(&head), 5050u);
   pop_ordinary_and_cancel(&head);
-  EXPECT_NE(std::make_unique<node>().get(), head) << "it has been freed";
+  node* another = nullptr;
+  push_ordinary(&another, 7);
+  EXPECT_NE(another, head) << "it has been freed";
   EXPECT_EQ(sum_of_ordinary(&head), 5050u);
+  std::uint64_t seven = 0;
+  EXPECT_TRUE(pop_ordinary(&another, &seven));
   std::uint64_t sum = 0;
   for (std::uint64_t key; pop_ordinary(&head, &key);) sum += key;
   EXPECT_EQ(sum, 5050u);

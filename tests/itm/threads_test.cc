@@ -6,6 +6,7 @@
 #include <tests/conformance/pools.h>
 #include <tests/itm/blocks.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -81,18 +82,18 @@ TEST_P(itm_threads, keep_a_sum_over_many_words) {
   EXPECT_EQ(wrong, 0u);
 }
 
-TEST_P(itm_threads, commit_only_what_they_read_is_current) {
-  alignas(64) std::uint64_t words[16] = {1};  // words[8] is on another line
+TEST_P(itm_threads, commit_only_when_what_they_read_is_current) {
+  alignas(64) std::uint64_t words[16] = {};  // words[8] is on another line
   std::atomic<std::uint64_t> wrong{0};
-  on_threads(2, [&](unsigned t) {
-    for (std::uint64_t i = 0; i < rounds(); ++i) wrong += !overtake(&words[8 * t], &words[8 - 8 * t]);
-  });
-  add(&root_->slots[0], 1);
-  std::uint64_t* const mixed[2] = {&root_->slots[0], &words[0]};
-  words[0] = 0;
-  on_threads(2, [&](unsigned t) {
-    for (std::uint64_t i = 0; i < rounds(); ++i) wrong += !overtake(mixed[t], mixed[1 - t]);
-  });
+  using two = std::array<std::uint64_t*, 2>;
+  for (const two& pair : {two{&words[0], &words[8]}, two{&words[0], &root_->slots[0]}, two{&root_->slots[8], &root_->slots[16]}}) {
+    on_threads(2, [&](unsigned t) {
+      for (std::uint64_t i = 0; i < rounds(); ++i) {
+        raise_if_alone(pair[t], pair[1 - t]);
+        wrong += !lower(pair[t], pair[1 - t]);
+      }
+    });
+  }
   EXPECT_EQ(wrong, 0u);
 }
 
