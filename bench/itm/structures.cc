@@ -189,15 +189,18 @@ SAFE void erase(path& p) {
   stele::itm::destroy(gone);
 }
 
+// A call of its own: variables of the function that the block is in are memory like any other, and are kept and locked.
+[[gnu::noinline]] SAFE void toggle_now(root* r, std::uint64_t key, std::uint64_t value) {
+  path p;
+  find_path(r, key, p);
+  if (p.found)
+    erase(p);
+  else
+    insert(p, key, value);
+}
+
 void toggle(root* r, std::uint64_t key, std::uint64_t value) {
-  __transaction_atomic {
-    path p;
-    find_path(r, key, p);
-    if (p.found)
-      erase(p);
-    else
-      insert(p, key, value);
-  }
+  __transaction_atomic { toggle_now(r, key, value); }
 }
 
 std::uint64_t find(const root* r, std::uint64_t key) {

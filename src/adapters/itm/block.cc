@@ -44,29 +44,9 @@ block::~block() {
 
 // Begin.
 
-std::uint32_t block::begin(std::uint32_t properties, const checkpoint& from) {
-  if (depth_ != 0) return begin_nested(properties, from);
-  from_ = from;
-  properties_ = properties;
-  attempts_ = 0;
-  wants_irrevocable_ = (properties & abi::does_go_irrevocable) != 0 || (properties & abi::instrumented_code) == 0;
-  wants_alone_ = wants_irrevocable_;
-  id_ = next_id();
-  return begin_outermost();
-}
-
-std::uint32_t block::begin_outermost() {
-  begin_attempt();
-  irrevocable_ = wants_irrevocable_;
-  if (irrevocable_) set_last_attempt();
-  depth_ = 1;
-  innermost_stack_ = from_.stack;
-  exceptions_.begin();
-  return code_path(properties_) | (irrevocable_ ? 0 : abi::save_live_variables);
-}
-
-// Inside the crowd, with a transaction running; alone if that is wanted.
-void block::begin_attempt() {
+// Inside the crowd, with a transaction running; alone if that is wanted. Every store here waits behind the last commit's fence, and
+// there is room for some fifty: the fewer, the sooner the block's loads begin.
+inline void block::begin_attempt() {
   for (;;) {
     if (!member_.inside.load(std::memory_order_relaxed)) everybody.enter(member_);
     if (detail::begin_transaction(current_domain(), true, durability::durable) == detail::begun::refused) [[unlikely]] {
@@ -82,8 +62,28 @@ void block::begin_attempt() {
   if (wants_alone_) transaction().revalidate();  // nothing has been read: the snapshot is that of being alone
 }
 
-std::uint32_t block::code_path(std::uint32_t properties) const noexcept {
+inline std::uint32_t block::code_path(std::uint32_t properties) const noexcept {
   return (properties & abi::instrumented_code) != 0 ? abi::run_instrumented : abi::run_uninstrumented;
+}
+
+inline std::uint32_t block::begin_outermost() {
+  begin_attempt();
+  if (wants_irrevocable_) irrevocable_ = true, set_last_attempt();
+  depth_ = 1;
+  innermost_stack_ = from_.stack;
+  exceptions_.begin();
+  return code_path(properties_) | (irrevocable_ ? 0 : abi::save_live_variables);
+}
+
+std::uint32_t block::begin(std::uint32_t properties, const checkpoint& from) {
+  if (depth_ != 0) return begin_nested(properties, from);
+  keep(from_, from);
+  properties_ = properties;
+  if (attempts_ != 0) attempts_ = 0;
+  wants_irrevocable_ = (properties & abi::does_go_irrevocable) != 0 || (properties & abi::instrumented_code) == 0;
+  wants_alone_ = wants_irrevocable_;
+  id_ = next_id();
+  return begin_outermost();
 }
 
 std::uint32_t block::begin_nested(std::uint32_t properties, const checkpoint& from) {
@@ -137,11 +137,11 @@ void block::commit_outermost() {
 void block::settle_commit(bool wrote) {
   const std::uint64_t newest = current_domain().state().clock.load(std::memory_order_acquire);
   depth_ = 0;
-  irrevocable_ = false;
-  touched_ = false;
+  if (irrevocable_) irrevocable_ = false;
+  if (touched_) touched_ = false;
   exceptions_.committed();
   step_out();
-  if (wrote || !freed_.empty()) everybody.await_older(newest);
+  if (wrote || !freed_.empty()) everybody.await_older(member_, newest);
   if (!taken_.empty()) taken_.clear();
   if (!undo_actions_.empty()) undo_actions_.clear();
   if (!freed_.empty()) run_all(freed_);

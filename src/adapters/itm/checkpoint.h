@@ -17,6 +17,14 @@ struct checkpoint {
 };
 static_assert(offsetof(checkpoint, saved) == 8 && offsetof(checkpoint, go_on) == 56 && sizeof(checkpoint) == 64);
 
+// Word by word, as it was stored a moment ago: a wider load would wait until the stores before it have left the processor.
+inline void keep(checkpoint& to, const checkpoint& from) noexcept {
+  const auto word = [](const std::uintptr_t& w) { return __atomic_load_n(&w, __ATOMIC_RELAXED); };
+  to.stack = word(from.stack);
+  for (int i = 0; i < 6; ++i) to.saved[i] = word(from.saved[i]);
+  to.go_on = word(from.go_on);
+}
+
 }  // namespace stele::itm
 
 extern "C" {

@@ -35,21 +35,19 @@ crowd::member& crowd::join() {
   return *m;
 }
 
-void crowd::enter(member& m) noexcept {
-  for (;;) {
-    m.inside.store(true, std::memory_order_relaxed);
-    detail::light_fence();
-    member* const other = alone_.load(std::memory_order_acquire);
-    if (other == nullptr) [[likely]]
-      return;
-    m.inside.store(false, std::memory_order_release);
-    alone_.wait(other, std::memory_order_acquire);
-  }
+void crowd::quit(member& m) noexcept {
+  if (m.touches) touching_.fetch_sub(1, std::memory_order_relaxed);
+  m.touches = false;
+  m.taken.store(false, std::memory_order_release);
 }
 
-void crowd::leave(member& m) noexcept {
-  m.seen.store(0, std::memory_order_release);
-  m.inside.store(false, std::memory_order_release);
+void crowd::wait_and_enter(member& m) noexcept {
+  while (member* const other = alone_.load(std::memory_order_acquire)) {
+    m.inside.store(false, std::memory_order_release);
+    alone_.wait(other, std::memory_order_acquire);
+    m.inside.store(true, std::memory_order_relaxed);
+    detail::light_fence();
+  }
 }
 
 bool crowd::become_alone(member& m) noexcept {
@@ -68,14 +66,18 @@ void crowd::end_alone() noexcept {
 
 void crowd::publish(member& m) noexcept {
   m.seen.store(1, std::memory_order_relaxed);
-  if (several())
+  if (!m.touches) [[unlikely]] {
+    m.touches = true;
+    touching_.fetch_add(1, std::memory_order_relaxed);
+    heavy_fence();  // a commit that does not see that there is one more is seen by what m reads from here on
+  }
+  if (several_.load(std::memory_order_relaxed))
     std::atomic_thread_fence(std::memory_order_seq_cst);  // before what it reads: a commit that it misses sees it
   else
     detail::light_fence();
 }
 
-void crowd::await_older(std::uint64_t commit) const noexcept {
-  if (!several()) return;
+void crowd::await_others(std::uint64_t commit) const noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // after the commit: who is not seen here sees it
   for (const member* other = first_.load(std::memory_order_acquire); other != nullptr; other = other->next) {
     for (unsigned looks = 0;; ++looks) {
@@ -89,6 +91,8 @@ void crowd::await_older(std::uint64_t commit) const noexcept {
 void crowd::forget_others(const member* left) noexcept {
   for (member* m = first_.load(std::memory_order_relaxed); m != nullptr; m = m->next) {
     if (m == left) continue;
+    if (m->touches) touching_.fetch_sub(1, std::memory_order_relaxed);
+    m->touches = false;
     m->inside.store(false, std::memory_order_relaxed);
     m->seen.store(0, std::memory_order_relaxed);
     m->taken.store(false, std::memory_order_relaxed);

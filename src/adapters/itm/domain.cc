@@ -19,10 +19,11 @@ namespace stele::itm {
 
 using base::fail;
 
+constinit std::atomic<detail::runtime*> current{nullptr};  // changes while no block runs
+
 namespace {
 
 constinit std::mutex domain_mutex;                        // of what follows
-constinit std::atomic<detail::runtime*> current{nullptr}; // changes while no block runs
 constinit std::atomic<void*> current_root{nullptr};       // null: no pool is open
 constinit detail::pool_handle* open_pool = nullptr;
 constinit detail::runtime* anonymous = nullptr;
@@ -96,19 +97,15 @@ std::uintptr_t home_address(std::uint64_t pool_id) noexcept {
   return lowest + base::mix(pool_id) % places * step;
 }
 
-detail::runtime& current_domain() {
-  detail::runtime* r = current.load(std::memory_order_acquire);
-  if (r == nullptr) [[unlikely]] {
-    const std::lock_guard hold(domain_mutex);
-    if (anonymous == nullptr) {
-      [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, after_fork);
-      anonymous = make_anonymous();
-    }
-    detail::runtime* nothing = nullptr;
-    current.compare_exchange_strong(nothing, anonymous);
-    r = current.load();
+detail::runtime& make_current() {
+  const std::lock_guard hold(domain_mutex);
+  if (anonymous == nullptr) {
+    [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, after_fork);
+    anonymous = make_anonymous();
   }
-  return *r;
+  detail::runtime* nothing = nullptr;
+  current.compare_exchange_strong(nothing, anonymous);
+  return *current.load();
 }
 
 void tell_failure(const error& why) {

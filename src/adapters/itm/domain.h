@@ -9,8 +9,14 @@
 
 namespace stele::itm {
 
-// The open pool, or the anonymous one, made when first asked for. The calling thread is inside the crowd.
-detail::runtime& current_domain();
+extern constinit std::atomic<detail::runtime*> current;  // null: the anonymous one, not made yet
+detail::runtime& make_current();
+
+// The open pool, or the anonymous one. The calling thread is inside the crowd.
+inline detail::runtime& current_domain() {
+  detail::runtime* const r = current.load(std::memory_order_acquire);
+  return r != nullptr ? *r : make_current();
+}
 
 // Where the pool of this id is always mapped: objects in it hold plain pointers. Below what Linux hands out on its own.
 std::uintptr_t home_address(std::uint64_t pool_id) noexcept;

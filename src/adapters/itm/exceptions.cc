@@ -15,20 +15,13 @@ namespace stele::itm {
 
 namespace {
 
-// The C++ ABI's count of exceptions between throw and handler follows the stack of caught ones.
-unsigned& uncaught_count() noexcept {
-  return *reinterpret_cast<unsigned*>(reinterpret_cast<std::byte*>(__cxxabiv1::__cxa_get_globals()) + sizeof(void*));
-}
-
 void* header_of(void* exception) noexcept { return static_cast<_Unwind_Exception*>(exception) - 1; }
 
 }  // namespace
 
-unsigned exceptions::uncaught_now() noexcept { return uncaught_count(); }
-
-void exceptions::begin() noexcept {
-  committed();
-  start_ = now();
+// The C++ ABI's count of exceptions between throw and handler follows the stack of caught ones.
+unsigned& exceptions::uncaught_of_this_thread() noexcept {
+  return *reinterpret_cast<unsigned*>(reinterpret_cast<std::byte*>(__cxxabiv1::__cxa_get_globals()) + sizeof(void*));
 }
 
 void exceptions::forget(void* exception) noexcept { std::erase(unthrown_, exception); }
@@ -66,7 +59,7 @@ void exceptions::revert(const mark& to) noexcept {
   if (in_flight_ != nullptr || caught_ > to.caught) __cxa_tm_cleanup(nullptr, in_flight_, caught_ - to.caught);
   in_flight_ = nullptr;
   caught_ = to.caught;
-  uncaught_count() = to.uncaught;
+  uncaught_ = to.uncaught;
 }
 
 void exceptions::raise_failure(error why) {

@@ -20,11 +20,18 @@ class exceptions {
     unsigned uncaught;
   };
 
-  void begin() noexcept;  // of an outermost block
-  mark now() const noexcept { return {unthrown_.size(), caught_, uncaught_now()}; }
+  // Of an outermost block; nothing is left of the one before.
+  void begin() noexcept {
+    if (start_.uncaught != uncaught_) start_.uncaught = uncaught_;
+  }
+  mark now() const noexcept { return {unthrown_.size(), caught_, uncaught_}; }
   void revert(const mark& to) noexcept;
   void revert_all() noexcept { revert(start_); }
-  void committed() noexcept { unthrown_.clear(), caught_ = 0, in_flight_ = nullptr; }
+  void committed() noexcept {
+    if (!unthrown_.empty()) unthrown_.clear();
+    if (caught_ != 0) caught_ = 0;
+    if (in_flight_ != nullptr) in_flight_ = nullptr;
+  }
   void leaving(void* header) noexcept { in_flight_ = header; }  // the block, which is not committed yet
 
   void* allocate(std::size_t size);
@@ -38,13 +45,14 @@ class exceptions {
   bool is_failure(const void* header) const noexcept { return header == failure_; }
 
  private:
-  static unsigned uncaught_now() noexcept;
+  static unsigned& uncaught_of_this_thread() noexcept;
   void forget(void* exception) noexcept;
 
   std::vector<void*> unthrown_;
   void* in_flight_ = nullptr;  // the header of the one thrown last, until it is caught
   void* failure_ = nullptr;    // the header of the failure thrown last
   unsigned caught_ = 0;        // handlers entered and not left
+  unsigned& uncaught_ = uncaught_of_this_thread();
   mark start_{};
 };
 
