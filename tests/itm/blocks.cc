@@ -170,7 +170,9 @@ std::uint64_t array_after_cancel(std::uint64_t* touched) {
 
 void add_and_throw(std::uint64_t* counter, std::uint64_t by) {
   __transaction_atomic {
-    *counter += by;
+    const std::uint64_t before = *counter;
+    hesitate();
+    *counter = before + by;
     if (*counter != 0) throw 42;
     *counter += 1000;
   }
@@ -185,6 +187,7 @@ int throw_and_catch_inside(std::uint64_t* counter, std::uint64_t by) {
       *counter += 1000;
     } catch (int n) {
       caught = n;
+      hesitate();
       *counter += 1;
     }
   }

@@ -6,6 +6,7 @@
 #include <adapters/itm/domain.h>
 #include <stele/itm.h>
 #include <sys/mman.h>
+#include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 #include <tests/itm/blocks.h>
 #include <tx/mechanism/none.h>
@@ -16,6 +17,8 @@
 namespace stele::detail {
 runtime* runtime_at(std::uintptr_t address);
 }
+
+extern "C" unsigned long push_in_c(const char* path);
 
 namespace stele::testing::itm {
 namespace {
@@ -128,6 +131,47 @@ TEST_P(itm_pool, says_when_it_is_full) {
   }
   EXPECT_EQ(used_bytes(), used);
   EXPECT_EQ(std::uncaught_exceptions(), 0);
+}
+
+root* full = nullptr;
+int told_full = 0;
+void make_room(const error& why) {
+  EXPECT_EQ(why.code, errc::full) << why.message;
+  if (++told_full > 3) ::_exit(9);
+  while (pop(full)) {
+  }
+  EXPECT_TRUE(push_sized(full, 100'000));  // has the pool gather its free blocks
+  pop(full);
+}
+
+// A record that outgrows its log takes chunks of the pool, and there are none.
+TEST(itm_full_pool, asks_the_handler_and_runs_the_block_again) {
+  const scratch_directory dir;
+  auto opened = stele::itm::open<root>(dir.file("pool"), {.create_size = 1 << 20, .mechanism = "redo", .media = "process", .log_size = 4096});
+  ASSERT_TRUE(holds(opened));
+  full = *opened;
+  for (const std::size_t size : {std::size_t{1000}, sizeof(node)})
+    while (push_sized(full, size)) {
+    }
+  const std::string wanted(4000, 'x');
+  child c([&](const teller&) { set_bytes(full->bytes, 'x', 4000, false); });
+  EXPECT_EQ(c.wait(), 128 + SIGABRT) << "without a handler the program ends; in a child of fork it is because the pool is the parent's";
+  const auto before = stele::itm::on_failure(make_room);
+  set_bytes(full->bytes, 'x', 4000, false);
+  stele::itm::on_failure(before);
+  EXPECT_GT(told_full, 0);
+  std::string found(4000, ' ');
+  copy_bytes(found.data(), full->bytes, found.size());
+  EXPECT_EQ(found, wanted);
+  EXPECT_TRUE(holds(stele::itm::close()));
+}
+
+TEST(itm_in_c, opens_pushes_and_cancels) {
+  const scratch_directory dir;
+  for (unsigned long times = 1; times <= 3; ++times) {
+    EXPECT_EQ(push_in_c(dir.file("pool").c_str()), times);
+  }
+  EXPECT_EQ(push_in_c("/no/such/place/pool"), 0u);
 }
 
 TEST_P(itm_pool, moves_bytes_between_and_within_memories) {

@@ -97,6 +97,29 @@ TEST_P(itm_threads, commit_only_when_what_they_read_is_current) {
   EXPECT_EQ(wrong, 0u);
 }
 
+TEST_P(itm_threads, start_over_in_the_middle_of_exceptions) {
+  std::uint64_t ordinary = 1;
+  add(&root_->count, 1);
+  std::atomic<std::uint64_t> wrong{0};
+  on_threads(4, [&](unsigned t) {
+    std::uint64_t* const counter = t % 2 == 0 ? &ordinary : &root_->count;
+    for (std::uint64_t i = 0; i < rounds() / 10; ++i) {
+      wrong += throw_and_catch_inside(counter, 1) != 17;
+      cancel_in_handler(counter);
+      try {
+        add_and_throw(counter, 1);
+        ++wrong;
+      } catch (int n) {
+        wrong += n != 42;
+      }
+      wrong += std::uncaught_exceptions() != 0 || std::current_exception() != nullptr;
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_EQ(ordinary, 1 + 2 * (rounds() / 10) * 3);
+  EXPECT_EQ(get(&root_->count), 1 + 2 * (rounds() / 10) * 3);
+}
+
 void give_way() { std::this_thread::yield(); }
 
 TEST_P(itm_threads, may_store_plainly_when_alone) {

@@ -51,7 +51,7 @@ inline void block::begin_attempt() {
     if (!member_.inside.load(std::memory_order_relaxed)) everybody.enter(member_);
     if (detail::begin_transaction(current_domain(), true, durability::durable) == detail::begun::refused) [[unlikely]] {
       step_out();
-      tell_failure(detail::last_error());
+      ask(detail::last_error());
       continue;
     }
     if (!wants_alone_ || everybody.is_alone(member_) || everybody.become_alone(member_)) [[likely]]
@@ -244,9 +244,20 @@ void block::fail(error why) {
   run_back(undo_actions_, 0);
   run_back(taken_, 0);
   step_out();
-  tell_failure(why);
+  ask(why);
   const std::uint32_t actions = begin_outermost();
   stele_itm_resume(actions | abi::restore_live_variables, &from_);
+}
+
+// The program's handler may run blocks of its own, in this very object.
+void block::ask(const error& why) {
+  const checkpoint from = from_;
+  const std::uint32_t properties = properties_, id = id_;
+  const bool alone = wants_alone_, irrevocable = wants_irrevocable_;
+  tell_failure(why);
+  from_ = from;
+  properties_ = properties, id_ = id;
+  wants_alone_ = alone, wants_irrevocable_ = irrevocable;
 }
 
 // Everything but the transaction itself, whose roll-back follows.

@@ -109,6 +109,7 @@ class block {
   void touch_now();
   void set_last_attempt() noexcept;
   [[noreturn]] void fail(error why);
+  void ask(const error& why);
   static void run_back(duties& all, std::size_t from) noexcept;
   static void run_all(duties& all) noexcept;
 
