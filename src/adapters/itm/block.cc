@@ -159,6 +159,7 @@ void block::commit_for_exception(void* exception) {
     if (depth_ == 1) {
       undo_all();
       detail::abandon_transaction();
+      exceptions_.committed();  // what goes on is not this block's any more
       step_out();
       run_back(undo_actions_, 0);
       run_back(taken_, 0);
