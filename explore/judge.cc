@@ -61,6 +61,7 @@ result<> judge::recover() {
 }
 
 bool judge::home_changed() const {
+  if (recoverer_.file.header().home == format::home_kind::log) return !view_.written.empty();  // nothing is replayed, but something was taken back
   const std::size_t home = recoverer_.file.header().home_offset / line_size;
   for (std::size_t i = 0; i < view_.written.size(); ++i)
     if (view_.written[i] >= home &&
@@ -144,9 +145,7 @@ result<> judge::audit() {
   subject_.workload().reach([&](const void* block) {
     reached_.push_back(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - core.base()));
   });
-  const auto* const home =
-      reinterpret_cast<const format::home_header*>(core.base() + core.state().file.header().home_offset);
-  reached_.push_back(home->root_offset);
+  reached_.push_back(core.root_offset());
   std::ranges::sort(used_);
   std::ranges::sort(reached_);
   if (used_ == reached_) return {};

@@ -41,7 +41,9 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   auto made = make_subject(p.workload, content);
   if (!made) return std::unexpected(made.error());
   s->workload_ = std::move(*made);
-  auto header = storage::pool_file::plan({p.pool_size, p.log_size, p.log_count, "explored"});
+  // The log size of a log-structured pool is that of its chunks: small ones, so that there are many and cleaning has work.
+  const bool chunks = (*mechanism)->home == format::home_kind::log;
+  auto header = storage::pool_file::plan({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored", (*mechanism)->home});
   if (!header) return std::unexpected(header.error());
   s->header_ = *header;
   s->header_.id = base::mix(p.seed) | 1;  // the same pool every time
@@ -51,7 +53,8 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
 }
 
 hashed_image subject::blank() const {
-  hashed_image image(header_.size, header_.log_offset, header_.home_offset);
+  const bool logs_are_void = header_.home == format::home_kind::in_place;  // after recovery; else they are all there is
+  hashed_image image(header_.size, header_.log_offset, logs_are_void ? header_.home_offset : header_.log_offset);
   storage::pool_file::lay_out(image.data(), header_);
   return image;
 }

@@ -49,6 +49,22 @@ struct adaptive_options {
   std::uint32_t threshold_ns = 0;   // static choice: vcbp on media with a write latency above this, blurred below; 0: dynamic
 };
 
+// The mechanism log_structured: Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017). The first four
+// are the optimisations of its section 3.2, to be measured one by one.
+struct log_structured_options {
+  bool two_layers = true;           // a list for each 4 KiB of home; false: one for all
+  bool group_update = true;         // stores to words side by side are one entry; false: an entry for each word
+  bool node_cache = true;
+  bool lock_free_readers = true;    // false: readers lock the list that they look in
+  bool separate_logs = true;        // updates, allocations and frees of a thread go to three logs; false: to one
+  bool fast_cleaning = true;        // a chunk without live data is freed without a look at the others
+  std::size_t cache_entries = 0;    // of each thread's node cache; 0: by pool size
+  double clean_from = 0.75;         // share of chunks in use from which on cleaning runs
+  double victim_live_share = 0.2;   // chunks with less live data are cleaned; more, when that does not do
+  unsigned cleaners = 1;            // threads, where `background` allows
+  unsigned recovery_threads = 0;    // 0: as many as the machine has cores
+};
+
 struct pool_options {
   std::size_t create_size = 0;    // bytes; 0: the pool must exist. Otherwise it is created when the path is free
   std::string layout = "";        // name of the data's layout; must match the pool's when not empty
@@ -61,6 +77,7 @@ struct pool_options {
   std::string tape = "";          // record every access to the pool's memory on this tape file; empty: do not
   bulk_persistence bulk = bulk_persistence::automatic;
   adaptive_options adaptive = {};
+  log_structured_options log_structured = {};
   bool background = true;         // let mechanisms use a thread of their own; false: their work is done in commits
 };
 
@@ -71,6 +88,10 @@ struct pool_counters {
   std::uint64_t truncations = 0, log_spills = 0;
   std::uint64_t mode_switches = 0;  // adaptive: logs that went from one form to the other
   std::string_view mode = "";       // adaptive: "blurred" or "vcbp"
+  // log_structured: chunks that cleaning freed, those among them without live data, what it moved; the map of home in memory and its
+  // lookups that the threads' caches answered, or not.
+  std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;
+  std::uint64_t map_bytes = 0, map_hits = 0, map_misses = 0;
 };
 
 struct pool_space {

@@ -92,6 +92,22 @@ enum class mutant : std::uint16_t {
   default_no_chain,       // records do not name the ordered commit before them
   default_chain_ignored,  // recovery does not look whether that commit is there
   default_no_wait,        // a durable commit returns before the ordered ones before it are durable
+  ls_no_fence,            // a commit returns before its blocks are durable
+  ls_last_line,           // the last line of a commit's last block is not streamed
+  ls_preamble_first,      // a block's first line is durable, the rest of it is stored after that
+  ls_header_unflushed,    // the header of a new chunk is not flushed
+  ls_header_late,         // blocks are written before the header of their chunk is durable
+  ls_ring_broken,         // the last block of a transaction points to itself in place of the first
+  ls_ring_ignored,        // recovery takes blocks of a transaction of which others are missing
+  ls_crc_unseeded,        // a block's CRC does not depend on the generation of its chunk
+  ls_abandoned_left,      // blocks of a transaction that did not commit stay on media
+  ls_version_ignored,     // recovery maps entries in the order of their chunks
+  ls_tombstone_ignored,   // recovery passes tombstones over
+  ls_allocation_forgotten,// recovery does not look which blocks are used
+  ls_copy_unfenced,       // a chunk is freed before what was moved out of it is durable
+  ls_stale_mapping,       // the last entry that is moved stays mapped to its old place
+  ls_tombstone_dropped,   // cleaning drops a tombstone while older versions are on media
+  ls_cleans_newest,       // cleaning takes chunks with the newest transaction of their lane
 };
 
 // By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part that several share and one must
@@ -178,6 +194,22 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::default_no_chain, "default_no_chain", "default"},
     {mutant::default_chain_ignored, "default_chain_ignored", "default"},
     {mutant::default_no_wait, "default_no_wait", "default"},
+    {mutant::ls_no_fence, "ls_no_fence", "log_structured"},
+    {mutant::ls_last_line, "ls_last_line", "log_structured"},
+    {mutant::ls_preamble_first, "ls_preamble_first", "log_structured"},
+    {mutant::ls_header_unflushed, "ls_header_unflushed", "log_structured"},
+    {mutant::ls_header_late, "ls_header_late", "log_structured"},
+    {mutant::ls_ring_broken, "ls_ring_broken", "log_structured"},
+    {mutant::ls_ring_ignored, "ls_ring_ignored", "log_structured"},
+    {mutant::ls_crc_unseeded, "ls_crc_unseeded", "log_structured"},
+    {mutant::ls_abandoned_left, "ls_abandoned_left", "log_structured"},
+    {mutant::ls_version_ignored, "ls_version_ignored", "log_structured"},
+    {mutant::ls_tombstone_ignored, "ls_tombstone_ignored", "log_structured"},
+    {mutant::ls_allocation_forgotten, "ls_allocation_forgotten", "log_structured"},
+    {mutant::ls_copy_unfenced, "ls_copy_unfenced", "log_structured"},
+    {mutant::ls_stale_mapping, "ls_stale_mapping", "log_structured"},
+    {mutant::ls_tombstone_dropped, "ls_tombstone_dropped", "log_structured"},
+    {mutant::ls_cleans_newest, "ls_cleans_newest", "log_structured"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

@@ -24,6 +24,12 @@ inline constexpr std::uint32_t pool_version = 1;
 inline constexpr std::size_t header_area = 4096;
 inline constexpr std::size_t layout_name_size = 64;
 
+// Where home is kept.
+enum class home_kind : std::uint32_t {
+  in_place = 0,
+  log = 1,  // nowhere: chunks of log fill the file (log_chunk.h), and offsets from home_offset = size on are addresses only
+};
+
 struct pool_header {
   std::array<char, 8> magic;
   std::uint32_t version;
@@ -39,7 +45,15 @@ struct pool_header {
   std::uint64_t chunks_offset;  // first chunk
   std::uint64_t chunk_count;
   std::array<char, layout_name_size> layout;  // zero-padded
-  std::array<std::byte, 96> reserved;         // zero
+  home_kind home;
+  std::uint32_t reserved_1;  // zero
+  std::uint64_t home_size;   // home_kind::log: of home, bytes; else 0
+  std::array<std::byte, 80> reserved;  // zero
+
+  // home_kind::log: how many chunks the file has, of log_size bytes each, from log_offset on. log_count is how many threads may append.
+  std::uint32_t log_chunks() const noexcept { return static_cast<std::uint32_t>((size - log_offset) / log_size); }
+  // Pool offsets are below this.
+  std::uint64_t span() const noexcept { return home == home_kind::log ? home_offset + home_size : size; }
   std::uint64_t checksum;                     // over the bytes before it, seeded with 0
 };
 static_assert(sizeof(pool_header) == 256 && std::is_trivially_copyable_v<pool_header>);
@@ -54,6 +68,7 @@ inline std::uint64_t header_checksum(const pool_header& h) noexcept {
 // Offsets of the control words.
 inline constexpr std::uint64_t session_offset = 512;    // guarded session word
 inline constexpr std::uint64_t watermark_offset = 576;  // guarded TxID: commits up to it are durable at home
+inline constexpr std::uint64_t mapping_offset = 704;    // home_kind::log: guarded number + 1 of the first chunk of the mapping that close left; 0: none
 inline constexpr std::uint64_t owner_offset = 640;      // pid of the process that has the pool open; a hint, not checked
 
 // The session word says whether the pool was closed, and how its logs are to be read.

@@ -21,6 +21,8 @@ namespace {
 constexpr std::size_t batch = 32;          // blocks moved between a thread's list and the shared one
 constexpr std::size_t cache_limit = 8192;  // blocks of a class that a thread keeps
 
+auto bits_for(std::uint32_t blocks) { return std::make_unique<std::atomic<std::uint64_t>[]>((blocks + 63) / 64); }
+
 }  // namespace
 
 heap::heap(const pool_file& file) : file_(file) {
@@ -28,9 +30,51 @@ heap::heap(const pool_file& file) : file_(file) {
     shapes_[k] = class_size(k) <= format::largest_small(chunk_size()) ? format::shape_of(chunk_size(), class_size(k)) : format::superblock_shape{};
 }
 
-result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
+std::uint64_t heap::word_at(std::uint64_t offset) const noexcept {
+  if (space_ != nullptr) return space_->word_at(offset);
   std::uint64_t word;
-  std::memcpy(&word, file_.at(descriptor_offset(chunk)), 8);
+  std::memcpy(&word, file_.at(offset), 8);
+  return word;
+}
+
+// As home has it.
+bool heap::is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block) const noexcept {
+  if (space_ == nullptr) return file_.at(chunk_offset(chunk))[block] == std::byte{format::block_used};
+  if (planted(mutant::ls_allocation_forgotten)) return false;
+  const auto size = class_size(size_class);
+  return space_->map.any_data(space_->home_of(chunk_offset(chunk) + shapes_[size_class].first + block * size), size / 8);
+}
+
+// The block's state, as the running transaction changes it. Log-structured: a bit here, of which a crash leaves nothing. False: it was so already.
+bool heap::mark(writer& w, std::uint64_t block, unsigned size_class, bool used) {
+  const std::uint64_t chunk = chunk_of(block);
+  const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
+  if (space_ != nullptr) {
+    const auto i = (inside - shapes_[size_class].first) / class_size(size_class);
+    const std::uint64_t bit = std::uint64_t{1} << i % 64;
+    auto& word = chunks_[chunk].used[i / 64];
+    return ((used ? word.fetch_or(bit) : word.fetch_and(~bit)) & bit) == (used ? 0 : bit);
+  }
+  const std::uint64_t state = state_offset(chunk, inside, size_class);
+  if (!used && w.read_private(state, 1) != format::block_used) return false;
+  if (!planted(used ? mutant::heap_untracked_take : mutant::heap_untracked_free)) w.write_private(state, used ? format::block_used : format::block_free, 1);
+  return true;
+}
+
+// The transaction is rolled back: its bits go back to what they were.
+void heap::unmark(std::uint64_t block, unsigned size_class, bool used) noexcept {
+  if (space_ == nullptr) return;
+  const std::uint64_t chunk = chunk_of(block);
+  const auto i = (static_cast<std::uint32_t>(block - chunk_offset(chunk)) - shapes_[size_class].first) / class_size(size_class);
+  auto& word = chunks_[chunk].used[i / 64];
+  if (used)
+    word.fetch_and(~(std::uint64_t{1} << i % 64));
+  else
+    word.fetch_or(std::uint64_t{1} << i % 64);
+}
+
+result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
+  const std::uint64_t word = word_at(descriptor_offset(chunk));
   const auto value = format::unguard(word, file_.header().id, descriptor_offset(chunk));
   if (!value) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} is damaged (check bits)", file_.path(), chunk));
   const auto d = chunk_descriptor::unpack(*value);
@@ -54,7 +98,8 @@ inline void heap::keep(std::vector<std::uint64_t>& list, std::uint64_t block) no
 } catch (const std::bad_alloc&) {
 }
 
-result<> heap::load() {
+result<> heap::load(const log_space* space) {
+  space_ = space;
   const std::size_t count = file_.header().chunk_count;
   chunks_ = std::vector<chunk_info>(count);
   free_chunks_.assign(count, false);
@@ -101,11 +146,9 @@ result<std::uint64_t> heap::allocate_small(cache& c, changes& t, writer& w, unsi
       if (auto made = new_superblock(c, t, w, size_class); !made) return std::unexpected(made.error());
   }
   const std::uint64_t block = list.back();
-  const std::uint64_t chunk = chunk_of(block);
   t.taken.push_back({block, size_class});
   list.pop_back();
-  if (!planted(mutant::heap_untracked_take))
-    w.write_private(state_offset(chunk, static_cast<std::uint32_t>(block - chunk_offset(chunk)), size_class), format::block_used, 1);
+  (void)mark(w, block, size_class, true);
   return block;
 }
 
@@ -127,9 +170,13 @@ void heap::list_blocks(std::uint64_t chunk) {
   auto& unlisted = unlisted_[info.size_class];
   unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
   const auto shape = shapes_[info.size_class];
-  const std::byte* states = file_.at(chunk_offset(chunk));
+  if (space_ != nullptr) info.used = bits_for(shape.capacity);
   for (std::uint32_t i = shape.capacity; i-- > 0;)
-    if (states[i] == std::byte{format::block_free} || planted(mutant::heap_stale_list)) shared_[info.size_class].push_back(chunk_offset(chunk) + shape.first + i * class_size(info.size_class));
+    if (is_used(chunk, info.size_class, i) && !planted(mutant::heap_stale_list)) {
+      if (space_ != nullptr) info.used[i / 64].fetch_or(std::uint64_t{1} << i % 64, std::memory_order_relaxed);
+    } else {
+      shared_[info.size_class].push_back(chunk_offset(chunk) + shape.first + i * class_size(info.size_class));
+    }
   info.listed.store(true, std::memory_order_release);
 }
 
@@ -150,8 +197,9 @@ result<> heap::new_superblock(cache& c, changes& t, writer& w, unsigned size_cla
   info.listed.store(true, std::memory_order_relaxed);
   info.kind.store(chunk_kind::small, std::memory_order_release);
   if (!planted(mutant::heap_no_descriptor)) write_descriptor(w, chunk, {chunk_kind::small, static_cast<std::uint8_t>(size_class), 0});
+  if (space_ != nullptr) info.used = bits_for(shape.capacity);
   w.claim(chunk_offset(chunk), shape.first);
-  for (std::uint32_t at = 0; at < shape.first && !planted(mutant::heap_stale_states); at += 8)
+  for (std::uint32_t at = 0; space_ == nullptr && at < shape.first && !planted(mutant::heap_stale_states); at += 8)
     if (w.read_private(chunk_offset(chunk) + at, 8) != 0) w.write_private(chunk_offset(chunk) + at, 0, 8);
   for (std::uint32_t i = shape.capacity; i-- > 0;) list.push_back(chunk_offset(chunk) + shape.first + i * class_size(size_class));
   return {};
@@ -189,15 +237,14 @@ result<> heap::deallocate(cache& c, changes& t, writer& w, std::uint64_t offset)
   const auto shape = shapes_[size_class];
   const auto inside = static_cast<std::uint32_t>(offset - chunk_offset(chunk)), size = static_cast<std::uint32_t>(class_size(size_class));
   if (inside < shape.first || (inside - shape.first) % size != 0 || (inside - shape.first) / size >= shape.capacity) return refuse("no object starts there");
-  const std::uint64_t state = state_offset(chunk, inside, size_class);
-  if (w.read_private(state, 1) != format::block_used) return refuse("it is free already");
   if (!info.listed.load(std::memory_order_acquire)) {
     const std::lock_guard hold(mutex_);
     list_blocks(chunk);
   }
+  if (space_ != nullptr) w.claim(offset, size);  // its words go with the commit: nobody may be reading them
+  if (!mark(w, offset, size_class, false)) return refuse("it is free already");
   answer_recall(c, t);
   if (c.free[size_class].size() > cache_limit && t.runs_taken.empty()) share(c, size_class);
-  if (!planted(mutant::heap_untracked_free)) w.write_private(state, format::block_free, 1);
   if (planted(mutant::heap_free_early))
     c.free[size_class].push_back(offset);
   else
@@ -209,6 +256,7 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
   const std::uint32_t count = chunks_[chunk].length;
   const bool again = std::any_of(t.runs_freed.begin(), t.runs_freed.end(), [&](const changes::run& r) { return r.first == chunk; });
   if (again) return fail(errc::invalid_argument, fmt::format("{}: the extent at chunk {} is free already", file_.path(), chunk));
+  if (space_ != nullptr) w.claim(chunk_offset(chunk), std::size_t{count} << file_.header().chunk_shift);
   t.runs_freed.push_back({static_cast<std::uint32_t>(chunk), count, false});
   const std::uint32_t cleared = planted(mutant::heap_short_extent) && count > 1 ? count - 1 : count;
   for (std::uint32_t i = 0; i < cleared; ++i) write_descriptor(w, chunk + i, {});
@@ -228,7 +276,11 @@ void heap::apply(cache& c, changes& t) noexcept {
 }
 
 void heap::rollback(cache& c, changes& t) noexcept {
-  for (auto b = t.taken.rbegin(); b != t.taken.rend(); ++b) keep(c.free[b->size_class], b->offset);
+  for (const auto& b : t.freed) unmark(b.offset, b.size_class, false);
+  for (auto b = t.taken.rbegin(); b != t.taken.rend(); ++b) {
+    unmark(b->offset, b->size_class, true);
+    keep(c.free[b->size_class], b->offset);
+  }
   for (const auto& r : t.runs_taken) {
     if (r.superblock && !planted(mutant::heap_abort_keeps)) {
       const std::uint64_t begin = chunk_offset(r.first), end = begin + chunk_size();
@@ -377,6 +429,16 @@ result<heap::account> heap::audit(const block_visitor& used) const {
 result<> heap::audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const {
   const std::size_t size = class_size(size_class);
   const auto shape = shapes_[size_class];
+  for (std::uint32_t i = 0; space_ != nullptr && i < shape.capacity; ++i) {
+    if (!is_used(chunk, size_class, i)) {
+      sum.free_blocks_bytes += size;
+      continue;
+    }
+    ++sum.used_blocks;
+    sum.used_bytes += size;
+    if (used) used(chunk_offset(chunk) + shape.first + i * size, size);
+  }
+  if (space_ != nullptr) return {};
   const std::byte* states = file_.at(chunk_offset(chunk));
   for (std::uint32_t i = 0; i < shape.first; ++i) {
     const auto state = static_cast<std::uint8_t>(states[i]);

@@ -12,7 +12,7 @@
 
 #include <base/mutant.h>
 #include <format/heap_layout.h>
-#include <pool/pool_file.h>
+#include <pool/log_space.h>
 #include <stele/error.h>
 
 #include <array>
@@ -79,8 +79,13 @@ class heap {
 
   explicit heap(const pool_file& file);
 
-  // Reads the chunk table. Errors: corrupt.
-  result<> load();
+  // Where a block of changes lies, and its bytes.
+  std::pair<std::uint64_t, std::size_t> range_of(const changes::block& b) const noexcept { return {b.offset, format::class_size(b.size_class)}; }
+  std::pair<std::uint64_t, std::size_t> range_of(const changes::run& r) const noexcept { return {chunk_offset(r.first), std::size_t{r.count} << file_.header().chunk_shift}; }
+
+  // Reads the chunk table. In a log-structured pool, where no block has a state of its own, a block is used exactly if something of
+  // it is in the log: `space` says so. Errors: corrupt.
+  result<> load(const log_space* space = nullptr);
 
   // Reserves a block of at least `size` bytes. Errors: full, invalid_argument. Alignment: up to 4096.
   result<std::uint64_t> allocate(cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment);
@@ -119,6 +124,7 @@ class heap {
     std::atomic<bool> listed{true};  // its free blocks are in the lists
     std::uint8_t size_class = 0;
     std::uint32_t length = 0;
+    std::unique_ptr<std::atomic<std::uint64_t>[]> used;  // log-structured: a bit for each block
   };
 
   std::size_t chunk_size() const noexcept { return std::size_t{1} << file_.header().chunk_shift; }
@@ -137,6 +143,10 @@ class heap {
   result<> new_superblock(cache& c, changes& t, writer& w, unsigned size_class);
   result<> deallocate_extent(changes& t, writer& w, std::uint64_t chunk);
   void list_blocks(std::uint64_t chunk);
+  std::uint64_t word_at(std::uint64_t offset) const noexcept;
+  bool is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block) const noexcept;
+  bool mark(writer& w, std::uint64_t block, unsigned size_class, bool used);
+  void unmark(std::uint64_t block, unsigned size_class, bool used) noexcept;
   result<std::uint32_t> take_run(std::size_t count);
   void return_run(std::uint32_t first, std::uint32_t count) noexcept;
   void answer_recall(cache& c, const changes& t);
@@ -146,6 +156,7 @@ class heap {
   std::unexpected<error> full(std::size_t size) const;
 
   const pool_file& file_;
+  const log_space* space_ = nullptr;
   std::array<format::superblock_shape, format::size_classes> shapes_;
   std::vector<chunk_info> chunks_;
   std::mutex mutex_;                    // of what follows

@@ -153,6 +153,40 @@ bool is_direct_access(const std::string& path) {
   return file.fd >= 0 && maps_directly(file.fd);
 }
 
+namespace {
+
+// Chunks of log fill the file; home is addresses: four times as many, so that the heap's own fragmentation costs none of the file.
+result<pool_header> plan_log(const shape& s, pool_header h) {
+  h.home = format::home_kind::log;
+  h.log_size = s.log_size != 0 ? s.log_size : std::clamp<std::size_t>(std::bit_floor(s.size / 64), 1024, 32768);
+  if (!std::has_single_bit(h.log_size) || h.log_size < 1024 || h.log_size > (256u << 10) || (s.size - format::header_area) / h.log_size < 8)
+    return fail(errc::invalid_argument, fmt::format("chunks of {} bytes do not suit a log-structured pool of {} bytes: a power of two from 1024 to 262144, and at least 8 of them", h.log_size, s.size));
+  h.log_count = static_cast<std::uint32_t>(s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
+  h.home_offset = h.size;
+  h.home_size = round_up(4 * h.size, std::size_t{1} << 20);
+  h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(h.home_size / 4));
+  return h;
+}
+
+// Where things are in home, from home_offset to `end`.
+void lay_out_home(pool_header& h, std::uint64_t end) {
+  const std::size_t chunk = std::size_t{1} << h.chunk_shift;
+  h.table_offset = h.home_offset + sizeof(format::home_header);
+  h.chunk_count = (end - h.table_offset) / (chunk + 8);
+  h.chunks_offset = round_up(h.table_offset + 8 * h.chunk_count, page);
+  while (h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
+}
+
+bool sane_logs(const pool_header& h) {
+  if (h.home == format::home_kind::log)
+    return std::has_single_bit(h.log_size) && h.log_size >= 1024 && h.log_size <= (256u << 10) && h.home_offset == h.size && h.size % page == 0 && h.log_chunks() >= 8 &&
+           h.home_size % page == 0 && h.home_size <= 8 * largest_pool;
+  return h.home == format::home_kind::in_place && h.home_size == 0 && h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
+         h.home_offset == h.log_offset + h.log_count * h.log_size && h.home_offset < h.size;
+}
+
+}  // namespace
+
 result<pool_header> pool_file::plan(const shape& s) {
   if (s.size < smallest_pool || s.size > largest_pool)
     return fail(errc::invalid_argument, fmt::format("a pool of {} bytes is not possible; choose from {} (32 KiB) to {} (64 TiB)", s.size, smallest_pool, largest_pool));
@@ -169,18 +203,21 @@ result<pool_header> pool_file::plan(const shape& s) {
   while (h.id == 0)
     if (::getrandom(&h.id, sizeof h.id, 0) != sizeof h.id) return fail_errno(errc::io, "cannot draw a pool id");
   h.size = s.size / page * page;
+  h.log_offset = format::header_area;
+  std::copy(s.layout.begin(), s.layout.end(), h.layout.begin());
+  if (s.home == format::home_kind::log) {
+    auto planned = plan_log(s, h);
+    if (!planned) return planned;
+    lay_out_home(*planned, planned->span());
+    planned->checksum = format::header_checksum(*planned);
+    return planned;
+  }
   h.log_count = static_cast<std::uint32_t>(s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
   h.log_size = s.log_size != 0 ? round_up(s.log_size, page) : std::clamp<std::size_t>(s.size / (8 * h.log_count) / page * page, page, 1u << 20);
   if (h.log_count * h.log_size > s.size / 2) return too_much_log(h.log_count, h.log_size);
-  h.log_offset = format::header_area;
   h.home_offset = h.log_offset + h.log_count * h.log_size;
   h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
-  const std::size_t chunk = std::size_t{1} << h.chunk_shift;
-  h.table_offset = h.home_offset + sizeof(format::home_header);
-  h.chunk_count = (h.size - h.table_offset) / (chunk + 8);
-  h.chunks_offset = round_up(h.table_offset + 8 * h.chunk_count, page);
-  while (h.chunks_offset + h.chunk_count * chunk > h.size) --h.chunk_count;
-  std::copy(s.layout.begin(), s.layout.end(), h.layout.begin());
+  lay_out_home(h, h.size);
   h.checksum = format::header_checksum(h);
   return h;
 }
@@ -202,10 +239,9 @@ result<> check_header(const pool_header& h, std::uint64_t file_size, const std::
     return fail(errc::corrupt, fmt::format("{} has {} of its {} bytes: it has been truncated; restore it from a copy", path, file_size, h.size));
   const std::uint64_t chunk = h.chunk_shift < 32 ? std::uint64_t{1} << h.chunk_shift : 0;
   const bool sane = h.header_size == sizeof h && h.id != 0 && h.size <= largest_pool && h.log_offset == format::header_area && h.log_count >= 1 &&
-                    h.log_count <= 4096 && h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
-                    h.home_offset == h.log_offset + h.log_count * h.log_size && h.home_offset < h.size && chunk >= page && chunk <= (1u << 20) &&
-                    h.table_offset == h.home_offset + sizeof(format::home_header) && h.chunk_count >= 1 && h.chunk_count <= h.size / chunk &&
-                    h.chunks_offset == round_up(h.table_offset + 8 * h.chunk_count, page) && h.chunks_offset + h.chunk_count * chunk <= h.size;
+                    h.log_count <= 4096 && h.log_size != 0 && h.size > h.log_offset && sane_logs(h) && chunk >= page && chunk <= (1u << 20) &&
+                    h.table_offset == h.home_offset + sizeof(format::home_header) && h.chunk_count >= 1 && h.chunk_count <= h.span() / chunk &&
+                    h.chunks_offset == round_up(h.table_offset + 8 * h.chunk_count, page) && h.chunks_offset + h.chunk_count * chunk <= h.span();
   if (!sane) return fail(errc::corrupt, fmt::format("the header of {} contradicts itself; restore the pool from a copy", path));
   return {};
 }
@@ -260,6 +296,12 @@ result<> pool_file::sign_in() {
   return {};
 }
 
+void pool_file::touch(std::uint64_t offset, std::size_t bytes) const noexcept {
+  if (region_.fd < 0) return;
+  const std::uint64_t from = offset / page * page, to = std::min<std::uint64_t>(round_up(offset + bytes, page), region_.size);
+  if (from < to) ::madvise(region_.base + from, to - from, MADV_POPULATE_WRITE);
+}
+
 void pool_file::unlock() noexcept {
   if (region_.fd < 0) return;
   if (owner_ == static_cast<std::uint64_t>(::getpid())) {  // a child of fork shares the lock, but it is not its to give up
@@ -284,6 +326,7 @@ result<pool_file> pool_file::open_copy(const std::string& path) {
   opened.header_ = *header;
   opened.region_ = {static_cast<std::byte*>(copy), header->size, header->home_offset, -1, path};
   opened.mapped_ = true;
+  if (auto reserved = opened.reserve_home(); !reserved) return std::unexpected(reserved.error());
   return opened;
 }
 
@@ -293,30 +336,48 @@ result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
   std::memcpy(&opened.header_, image, sizeof(pool_header));
   if (auto fine = check_header(opened.header_, size, "image"); !fine) return std::unexpected(fine.error());
   opened.region_ = {image, opened.header_.size, opened.header_.home_offset, -1, "image"};
+  if (auto reserved = opened.reserve_home(); !reserved) return std::unexpected(reserved.error());
   return opened;
 }
 
-result<> pool_file::map(map_kind kind, std::uintptr_t address) {
-  const int fixed = address != 0 ? MAP_FIXED_NOREPLACE : 0;
-  void* const whole = ::mmap(reinterpret_cast<void*>(address), region_.size, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, region_.fd, 0);
-  if (address != 0 && (whole == MAP_FAILED || reinterpret_cast<std::uintptr_t>(whole) != address)) {
-    if (whole != MAP_FAILED) ::munmap(whole, region_.size);  // a kernel before 4.17 takes the address for a hint
+// Maps memory at `address`, or anywhere when that is 0; what lies there already is never replaced.
+result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t size, int protection, int flags, int fd) const {
+  void* const memory = ::mmap(reinterpret_cast<void*>(address), size, protection, flags | (address != 0 ? MAP_FIXED_NOREPLACE : 0), fd, 0);
+  if (address != 0 && reinterpret_cast<std::uintptr_t>(memory) != address) {
+    if (memory != MAP_FAILED) ::munmap(memory, size);  // a kernel before 4.17 takes the address for a hint
     return fail(errc::unsupported, fmt::format("{} holds plain pointers, so it has to be mapped at {:#x} ({} bytes), where this process has something "
-                                               "else or no address space; open it before what lies there", region_.path, address, region_.size));
+                                               "else or no address space; open it before what lies there", region_.path, address, size));
   }
-  if (whole == MAP_FAILED) return fail_path("map", region_.path);
-  region_.base = static_cast<std::byte*>(whole);
+  if (memory == MAP_FAILED) return fail_path("map", region_.path);
+  return static_cast<std::byte*>(memory);
+}
+
+// Addresses that nothing is behind: an access that did not ask where its word is kept faults.
+result<> pool_file::reserve_home(std::uintptr_t address) {
+  if (header_.home != format::home_kind::log) return {};
+  const auto addresses = map_memory(address != 0 ? address + header_.home_offset : 0, header_.home_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (!addresses) return std::unexpected(addresses.error());
+  home_addresses_ = *addresses;
+  return {};
+}
+
+result<> pool_file::map(map_kind kind, std::uintptr_t address) {
+  const bool in_place = header_.home == format::home_kind::in_place;
+  const auto whole = map_memory(in_place ? address : 0, region_.size, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd);
+  if (!whole) return std::unexpected(whole.error());
+  region_.base = *whole;
   mapped_ = true;
   direct_access_ = maps_directly(region_.fd);
+  if (auto reserved = reserve_home(address); !reserved) return reserved;
   const std::size_t home = header_.home_offset;
   if (kind == map_kind::log_apart) {
-    if (::mmap(whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return fail_path("map", region_.path);
+    if (::mmap(*whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return fail_path("map", region_.path);
     for (std::size_t at = 0; at < home;) {
       const ssize_t got = ::pread(region_.fd, region_.base + at, home - at, static_cast<off_t>(at));
       if (got <= 0) return fail_path("read", region_.path);
       at += static_cast<std::size_t>(got);
     }
-  } else if (kind == map_kind::elsewhere) {
+  } else if (kind == map_kind::elsewhere && header_.home == format::home_kind::in_place) {
     void* const home_at = ::mmap(nullptr, region_.size - home, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd, static_cast<off_t>(home));
     if (home_at == MAP_FAILED || ::mmap(region_.base + home, region_.size - home, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
       return fail_path("map", region_.path);
@@ -333,6 +394,7 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
     header_ = other.header_;
     region_ = std::exchange(other.region_, {});
     home_delta_ = std::exchange(other.home_delta_, 0);
+    home_addresses_ = std::exchange(other.home_addresses_, nullptr);
     mapped_ = std::exchange(other.mapped_, false);
     direct_access_ = other.direct_access_;
     owner_ = std::exchange(other.owner_, 0);
@@ -350,6 +412,7 @@ void pool_file::release() noexcept {
     ::munmap(region_.base, region_.size);
   }
   mapped_ = false;
+  if (home_addresses_ != nullptr) ::munmap(std::exchange(home_addresses_, nullptr), header_.home_size);
 }
 
 }  // namespace stele::storage

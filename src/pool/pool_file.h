@@ -20,6 +20,7 @@ struct shape {
   std::size_t log_size = 0;   // 0: by size
   std::size_t log_count = 0;  // 0: by size
   std::string layout;
+  format::home_kind home = format::home_kind::in_place;
 };
 
 enum class map_kind : std::uint8_t {
@@ -58,6 +59,8 @@ class pool_file {
 
   const format::pool_header& header() const noexcept { return header_; }
   std::byte* base() const noexcept { return region_.base; }
+  // What an address in the pool counts from. home_kind::log: its home is reserved addresses with nothing behind them.
+  std::byte* address() const noexcept { return home_addresses_ != nullptr ? home_addresses_ - header_.home_offset : region_.base; }
   // Where the byte at a pool offset is kept (elsewhere: not where its address is).
   std::byte* at(std::uint64_t offset) const noexcept {
     return region_.base + offset + (offset >= header_.home_offset ? home_delta_ : 0);
@@ -65,6 +68,8 @@ class pool_file {
   std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
   const media::region& region() const noexcept { return region_; }
   const std::string& path() const noexcept { return region_.path; }
+  // Has the pages of a range at hand, so that the first store to each does not stop. A hint.
+  void touch(std::uint64_t offset, std::size_t bytes) const noexcept;
   // Gives the file up to others; the mapping stays until the end.
   void unlock() noexcept;
   // A shared mapping of memory that survives power loss without a sync (MAP_SYNC holds)?
@@ -73,12 +78,15 @@ class pool_file {
  private:
   pool_file() = default;
   result<> map(map_kind kind, std::uintptr_t address);
+  result<std::byte*> map_memory(std::uintptr_t address, std::size_t size, int protection, int flags, int fd) const;
+  result<> reserve_home(std::uintptr_t address = 0);
   result<> sign_in();
   void release() noexcept;
 
   format::pool_header header_{};
   media::region region_;
   std::ptrdiff_t home_delta_ = 0;
+  std::byte* home_addresses_ = nullptr;
   bool mapped_ = false;
   bool direct_access_ = false;
   std::uint64_t owner_ = 0, former_owner_ = 0;  // pids: the owner word while the file is held, and before

@@ -8,6 +8,7 @@
 #include <format/pool_layout.h>
 #include <media/media.h>
 #include <pool/heap.h>
+#include <pool/log_space.h>
 #include <pool/pool_file.h>
 #include <stele/error.h>
 #include <stele/pool.h>
@@ -27,6 +28,7 @@ struct engine_totals {
   media::counters media;
   std::uint64_t truncations = 0, log_spills = 0, mode_switches = 0;
   std::string_view mode = "";  // adaptive: what it runs as now
+  std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;  // log_structured
 };
 
 // How an engine does its work, where there is a choice.
@@ -34,12 +36,14 @@ struct engine_tuning {
   bool background = true;  // it may use a thread of its own
   bulk_persistence bulk = bulk_persistence::automatic;
   adaptive_options adaptive = {};
+  log_structured_options log_structured = {};
   std::uint32_t media_latency_ns = 0;  // added to each line written
 };
 
 // What every engine of a pool works on.
 struct pool_state {
   storage::pool_file file;
+  std::unique_ptr<storage::log_space> space;  // of a log-structured pool, from recovery on
   storage::heap heap;
   alignas(64) std::atomic<std::uint64_t> clock{0};  // TxID of the newest commit; counts up by one a commit, so on a line of its own
   alignas(64) std::atomic<bool> poisoned{false};    // an I/O error at commit: nothing is acknowledged any more

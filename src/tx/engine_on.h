@@ -5,7 +5,7 @@
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
-#include <tx/engine.h>
+#include <tx/media_engine.h>
 #include <tx/log/blocks.h>
 #include <tx/log/line_set.h>
 #include <tx/log/notes.h>
@@ -18,43 +18,24 @@
 
 namespace stele::detail {
 
-// Which log format a session's logs have; part of the session word on media.
-enum class log_kind : std::uint8_t { none = 0, torn_bit = 1, ordered_writes = 2, by_head = 3 };  // by_head: rings of lines or of blocks
-
 template <class Media>
-class engine_on : public engine {
+class engine_on : public media_engine<Media> {
  public:
-  engine_on(pool_state& state, std::unique_ptr<typename Media::shared> shared, log_kind kind)
-      : state_(state), kind_(kind), shared_(std::move(shared)), control_(*shared_, media_count(state)) {
-    for (unsigned i = 0; i < state.file.header().log_count; ++i) lanes_.emplace_back(*shared_, i, state.file);
-  }
+  using media_engine<Media>::state_;
+  using media_engine<Media>::control_;
+  using media_engine<Media>::settled;
+  using media_engine<Media>::read_word;
+  using media_engine<Media>::write_word;
 
-  result<> start(std::uint8_t logs_were) override {
-    const auto mark = read_word(format::watermark_offset);
-    if (!mark) return std::unexpected(mark.error());
-    state_.clock.store(std::max(state_.clock.load(), *mark));
-    if (auto taken = take_over(static_cast<log_kind>(logs_were)); !taken) return taken;
-    write_word(format::session_offset, format::session{.open = true, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());
-    control_.fence();  // the session is marked open before its first commit
-    return check_medium();
+  engine_on(pool_state& state, std::unique_ptr<typename Media::shared> shared, log_kind kind) : media_engine<Media>(state, std::move(shared), kind) {
+    for (unsigned i = 0; i < state.file.header().log_count; ++i) lanes_.emplace_back(*this->shared_, i, state.file);
   }
 
   result<> recover() override { return {}; }
   result<> prepare(transaction&) override { return {}; }
-  result<> sync() override { return check_medium(); }
-
-  // Home is durable already (mechanisms that write home late do that first).
-  result<> close() override {
-    write_word(format::watermark_offset, state_.clock.load());
-    control_.fence();  // TxIDs go on from here; before the session is marked closed
-    write_word(format::session_offset, format::session{.open = false, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());
-    control_.fence();
-    return check_medium();
-  }
 
   engine_totals totals() const noexcept override {
-    engine_totals t;
-    t.media += control_.count;
+    engine_totals t = media_engine<Media>::totals();
     for (const lane& l : lanes_) {
       t.media += l.media.count;
       t.log_spills += l.spill_count;
@@ -104,40 +85,11 @@ class engine_on : public engine {
     const storage::pool_file& file_;
   };
 
-  // Makes the logs, empty but of this kind, ready for this mechanism's records.
-  virtual result<> take_over(log_kind) { return {}; }
-
-  static unsigned media_count(const pool_state& s) { return s.file.header().log_count; }
-
-  result<> check_medium() {
-    bool failed = control_.failed();
-    for (lane& l : lanes_) failed = failed || l.media.failed();
-    if (!failed) return {};
-    state_.poisoned.store(true);
-    return base::fail(errc::io, fmt::format("{}: writing to the device failed; reopen the pool: recovery decides from what reached it", state_.file.path()));
+  bool any_failed() noexcept override {
+    return std::ranges::any_of(lanes_, [](const lane& l) { return l.media.failed(); });
   }
+  bool settled(lane& l) { return settled(l.media); }
 
-  // A fence that a commit depends on. False: poisoned.
-  bool settled(lane& l) {
-    l.media.fence();
-    if (!l.media.failed()) [[likely]]
-      return true;
-    state_.poisoned.store(true);
-    return false;
-  }
-
-  result<std::uint64_t> read_word(std::uint64_t offset) const {
-    std::uint64_t word;
-    std::memcpy(&word, state_.file.base() + offset, 8);
-    const auto value = format::unguard(word, state_.file.header().id, offset);
-    if (!value) return base::fail(errc::corrupt, fmt::format("{}: the control word at offset {} is damaged (check bits); restore the pool from a copy", state_.file.path(), offset));
-    return *value;
-  }
-  void write_word(std::uint64_t offset, std::uint64_t value) {
-    const std::uint64_t word = format::guard(value, state_.file.header().id, offset);
-    control_.store(state_.file.base() + offset, &word, 8);
-    control_.flush(state_.file.base() + offset, 8);
-  }
   // Head words of lanes whose owners may be running: through the control medium.
   void write_head(lane& l, std::uint64_t position, std::uint64_t flags = 0) {
     l.log.start(position);
@@ -337,10 +289,6 @@ class engine_on : public engine {
     return lines_for_words(front + words + words / line_writer<Media>::unbroken);  // a run may be broken each so many words
   }
 
-  pool_state& state_;
-  const log_kind kind_;
-  std::unique_ptr<typename Media::shared> shared_;
-  Media control_;  // for what no lane's owner does: control words, truncation, recovery
   std::deque<lane> lanes_;
   std::uint64_t truncations_ = 0;
 };

@@ -45,6 +45,7 @@ std::string name_of_logs(std::uint8_t kind) {
     case log_kind::torn_bit: return "torn-bit ring";
     case log_kind::ordered_writes: return "ordered writes (base)";
     case log_kind::by_head: return "blocks or lines, as each log's head says";
+    case log_kind::chunks: return "chunks (log_structured)";
   }
   return fmt::format("kind {}", kind);
 }
@@ -74,12 +75,17 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
 
 result<> check_root(const pool_state& state, check_report& report) {
   const auto& h = state.file.header();
-  format::home_header home;
-  std::memcpy(&home, state.file.at(h.home_offset), sizeof home);
+  format::home_header home{};
+  if (state.space != nullptr) {
+    home.root_offset = state.space->word_at(h.home_offset);
+    home.root_size = state.space->word_at(h.home_offset + 8);
+  } else {
+    std::memcpy(&home, state.file.at(h.home_offset), sizeof home);
+  }
   report.root_offset = home.root_offset;
   report.root_size = home.root_size;
   const bool none = home.root_offset == 0 && home.root_size == 0;
-  const bool inside = home.root_offset >= h.chunks_offset && home.root_offset < h.size && home.root_size <= h.size - home.root_offset;
+  const bool inside = home.root_offset >= h.chunks_offset && home.root_offset < h.span() && home.root_size <= h.span() - home.root_offset;
   if (!none && !inside) return fail(errc::corrupt, fmt::format("{}: the root (offset {}, {} bytes) is outside the heap", state.file.path(), home.root_offset, home.root_size));
   return {};
 }
@@ -120,7 +126,7 @@ result<check_report> check_pool(const std::string& path) {
   report.recovered = session.open;
   report.newest_commit = state.clock.load();
   if (auto root = check_root(state, report); !root) return std::unexpected(root.error());
-  if (auto loaded = state.heap.load(); !loaded) return std::unexpected(loaded.error());
+  if (auto loaded = state.heap.load(state.space.get()); !loaded) return std::unexpected(loaded.error());
   auto heap = state.heap.audit();
   if (!heap) return std::unexpected(heap.error());
   report.heap = *heap;

@@ -57,21 +57,26 @@ media::tape_shape tape_shape_of(const storage::pool_file& file) {
 }
 
 result<> recover_if_open(pool_state& state, const media_choice& media) {
-  const auto session = read_session(state.file);
+  auto session = read_session(state.file);
   if (!session) return std::unexpected(session.error());
-  if (!session->open) return {};
+  if (!session->open && state.file.header().home == format::home_kind::in_place) return {};
+  if (state.file.header().home == format::home_kind::log) session->log_kind = static_cast<std::uint8_t>(log_kind::chunks);  // also of a fresh pool
   const mechanism_entry* recoverer = recoverer_of(static_cast<log_kind>(session->log_kind));
   if (recoverer == nullptr && session->log_kind != 0)
     return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does not know (log kind {}); use the matching release", state.file.path(), session->log_kind));
   if (recoverer == nullptr) return {};
   media_choice quiet = media;
-  quiet.tuning.background = false;
+  quiet.tuning.background = quiet.tuning.background && recoverer->home == format::home_kind::log;  // it reads in parallel
   return recoverer->make(state, quiet)->recover();
 }
 
 result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, const media_choice& media, const mechanism_entry& mechanism, const pool_options& options) {
+  if (mechanism.home != state->file.header().home)
+    return fail(errc::invalid_argument, fmt::format("{} is a pool {}; the mechanism '{}' works on the other kind: open it with {}", state->file.path(),
+                                                    mechanism.home == format::home_kind::log ? "with its home in place" : "without a home, all log", mechanism.name,
+                                                    mechanism.home == format::home_kind::log ? "'default'" : "'log_structured'"));
   if (auto recovered = recover_if_open(*state, media); !recovered) return std::unexpected(recovered.error());
-  if (auto loaded = state->heap.load(); !loaded) return std::unexpected(loaded.error());
+  if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
   const auto session = read_session(state->file);
   std::unique_ptr<engine> e = mechanism.make(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
@@ -85,20 +90,21 @@ pool_handle& pool_handle::operator=(pool_handle&&) noexcept = default;
 pool_handle::~pool_handle() = default;
 
 result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options, std::size_t root_size) {
-  const auto mechanism = find_mechanism(options.mechanism);
+  auto mechanism = find_mechanism(options.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
   if (auto valid = choose_media(options, path); !valid) return std::unexpected(valid.error());  // before anything is made
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
-    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout});
+    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout, (*mechanism)->home});
     if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
   }
   auto media = choose_media(options, path);
   if (!media) return std::unexpected(media.error());
-  media->tuning = {options.background, options.bulk, options.adaptive, media->delay.latency_ns};
+  media->tuning = {options.background, options.bulk, options.adaptive, options.log_structured, media->delay.latency_ns};
   if (auto possible = check_bulk(options.bulk, *media); !possible) return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
   auto file = storage::pool_file::open(path, map, options.map_at);
   if (!file) return std::unexpected(file.error());
+  if (options.mechanism.empty() && file->header().home == format::home_kind::log) mechanism = find_mechanism("log_structured");
   const auto& name = file->header().layout;
   const std::string layout(name.begin(), std::find(name.begin(), name.end(), '\0'));
   if (!options.layout.empty() && layout != options.layout)

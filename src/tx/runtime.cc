@@ -2,10 +2,8 @@
 #include <base/check.h>
 #include <base/rng.h>
 #include <fmt/format.h>
-#include <linux/membarrier.h>
 #include <media/cpu.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <tx/runtime.h>
 #include <unistd.h>
 
@@ -17,8 +15,6 @@ namespace stele::detail {
 
 using base::fail;
 
-const bool has_membarrier = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-
 namespace {
 
 // Runtimes that are open in this process, for threads that end and stores that go astray.
@@ -28,12 +24,6 @@ std::map<std::uint64_t, runtime*>& open_runtimes() {
   return all;
 }
 std::atomic<std::uint64_t> next_id{1};
-
-// A fence in every thread of the process, so that theirs may be left out (light_fence).
-void heavy_fence() noexcept {
-  if (has_membarrier) ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-}
 
 constexpr unsigned long_streak = 512;  // updates by one thread before it is worth two system calls to free it of locks
 
@@ -72,8 +62,8 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const
       options_(options),
       mechanism_name_(std::move(mechanism)),
       durability_(std::move(durability)),
-      home_delta_(state_->file.home_delta()),
-      in_place_(options.policy != concurrency::stm && engine_->stores_in_place() && home_delta_ == 0),
+      home_is_apart_(state_->file.home_delta() != 0 || state_->space != nullptr),
+      in_place_(options.policy != concurrency::stm && engine_->stores_in_place() && !home_is_apart()),
       may_execute_in_log_(engine_->may_execute_in_log()),
       defers_ordered_(engine_->defers_ordered()),
       places_(state_->file.header().log_count),
@@ -113,7 +103,7 @@ result<visitor*> runtime::enter_anew() {
   visitor& v = *last_visit.who;
   for (;;) {
     v.inside.store(true, std::memory_order_relaxed);
-    light_fence();
+    base::light_fence();
     if (v.tx == nullptr || places_[v.tx->log()].owner.load(std::memory_order_acquire) != &v) [[unlikely]] {
       v.inside.store(false, std::memory_order_release);
       auto tx = take_log(v);
@@ -134,7 +124,7 @@ void runtime::end_bias(const visitor& v) {
   const visitor* const other = biased_.load(std::memory_order_relaxed);
   if (other == nullptr || other == &v) return;
   biased_.store(&nobody_, std::memory_order_relaxed);
-  heavy_fence();
+  base::heavy_fence();
   while (other->inside.load(std::memory_order_acquire)) ::sched_yield();
   biased_.store(nullptr, std::memory_order_release);
 }
@@ -144,7 +134,7 @@ void runtime::offer_bias(visitor& v) noexcept {
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
   if (!hold.owns_lock()) return;
   biased_.store(&v, std::memory_order_relaxed);
-  heavy_fence();  // whoever begins from here on sees the bias; whoever is inside already is seen here
+  base::heavy_fence();  // whoever begins from here on sees the bias; whoever is inside already is seen here
   const std::lock_guard hold_visitors(visitors_mutex_);
   const bool others = std::any_of(visitors_.begin(), visitors_.end(), [&](const auto& o) { return o.get() != &v && o->inside.load(std::memory_order_acquire); });
   if (others) biased_.store(nullptr, std::memory_order_relaxed);
@@ -159,7 +149,7 @@ result<transaction*> runtime::take_log(visitor& v) {
       if (p.owner.load(std::memory_order_relaxed) == nullptr) return settle(v, p);
     for (place& p : places_) {
       visitor* const owner = p.owner.exchange(&v, std::memory_order_relaxed);
-      heavy_fence();  // from here on the owner sees, at its next begin, that the log is gone
+      base::heavy_fence();  // from here on the owner sees, at its next begin, that the log is gone
       if (!owner->inside.load(std::memory_order_acquire)) return settle(v, p);
       p.owner.store(owner, std::memory_order_release);
     }
@@ -201,7 +191,7 @@ void pool_state::await_announced(unsigned except) const noexcept {
 // A commit that announced itself before it could see the flag may have drawn its TxID without asking: it is waited for.
 void runtime::first_order(unsigned log) {
   state_->orders.store(true, std::memory_order_seq_cst);
-  heavy_fence();
+  base::heavy_fence();
   state_->await_announced(log);
 }
 
@@ -224,7 +214,7 @@ void runtime::retire_idle(const visitor& v) noexcept {
       continue;
     }
     p.owner.store(nullptr, std::memory_order_relaxed);
-    heavy_fence();  // as in take_log
+    base::heavy_fence();  // as in take_log
     if (owner == nullptr || !owner->inside.load(std::memory_order_acquire)) {
       engine_->settle();  // it may have committed since
       if (!state_->poisoned.load()) p.tx->retire();
@@ -240,7 +230,7 @@ void runtime::recall_idle(const visitor& v) noexcept {
     visitor* const owner = p.owner.load(std::memory_order_relaxed);
     if (owner == nullptr || owner == &v) continue;
     p.owner.store(nullptr, std::memory_order_relaxed);
-    heavy_fence();  // as in take_log
+    base::heavy_fence();  // as in take_log
     if (owner->inside.load(std::memory_order_acquire))
       p.owner.store(owner, std::memory_order_release);
     else if (p.tx)
@@ -322,6 +312,17 @@ pool_counters runtime::counters() const noexcept {
   c.log_spills = t.log_spills;
   c.mode_switches = t.mode_switches;
   c.mode = t.mode;
+  c.cleaned_chunks = t.cleaned_chunks;
+  c.fast_cleaned_chunks = t.fast_cleaned_chunks;
+  c.moved_bytes = t.moved_bytes;
+  if (state_->space == nullptr) return c;
+  c.map_bytes = state_->space->map.bytes();
+  for (const place& p : places_) {
+    if (p.tx == nullptr) continue;
+    c.map_bytes += p.tx->places().bytes();
+    c.map_hits += p.tx->places().hits;
+    c.map_misses += p.tx->places().misses;
+  }
   return c;
 }
 
@@ -337,9 +338,24 @@ pool_space runtime::space() const {
   s.used_bytes = sum->used_bytes;
   s.free_bytes = sum->free_chunks * chunk + sum->free_blocks_bytes;
   s.largest_free = sum->longest_free_run * chunk;
+  if (state_->space != nullptr) {  // the file holds what is in use, wherever its addresses are
+    const auto& log = *state_->space;
+    s.log_bytes = h.log_offset;
+    s.used_bytes = log.ledger.live_in_all() * 8;
+    const std::uint64_t in_use = (log.chunk_count() - log.free_chunks()) * std::uint64_t{log.chunk_words()} * 8;
+    s.free_bytes = h.size - h.log_offset - s.used_bytes;
+    s.largest_free = log.free_chunks() * std::uint64_t{log.chunk_words()} * 8;
+    s.fragmentation = in_use == 0 ? 0 : 1 - static_cast<double>(s.used_bytes) / static_cast<double>(in_use);
+    return s;
+  }
   const double taken = static_cast<double>(sum->used_chunks * chunk);
   s.fragmentation = taken == 0 ? 0 : 1 - static_cast<double>(sum->used_bytes) / taken;
   return s;
+}
+
+std::uint64_t runtime::root_offset() const noexcept {
+  const std::uint64_t at = state_->file.header().home_offset;
+  return state_->space != nullptr ? state_->space->word_at(at) : reinterpret_cast<const format::home_header*>(state_->file.at(at))->root_offset;
 }
 
 // The pool that holds an address, for stores outside a transaction.

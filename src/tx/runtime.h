@@ -5,6 +5,7 @@
 // next begin. That check costs no locked instruction: the taker pays with membarrier(2).
 #pragma once
 
+#include <base/epochs.h>
 #include <media/tape.h>
 #include <stele/pool.h>
 #include <tx/engine.h>
@@ -31,14 +32,6 @@ struct visit {
 };
 extern constinit thread_local visit last_visit;  // of this thread
 
-extern const bool has_membarrier;
-inline void light_fence() noexcept {
-  if (has_membarrier) [[likely]]
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
 class runtime {
  public:
   runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string mechanism, std::string durability);
@@ -52,9 +45,10 @@ class runtime {
   bool in_place() const noexcept { return in_place_; }
   bool may_execute_in_log() const noexcept { return may_execute_in_log_; }
   bool defers_ordered() const noexcept { return defers_ordered_; }
-  std::byte* base() const noexcept { return state_->file.base(); }
-  std::size_t size() const noexcept { return state_->file.header().size; }
-  std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
+  std::byte* base() const noexcept { return state_->file.address(); }
+  std::size_t size() const noexcept { return state_->file.header().span(); }
+  // Home is not where its addresses are: every load asks the transaction.
+  bool home_is_apart() const noexcept { return home_is_apart_; }
   line_lock* locks() const noexcept { return locks_.get(); }
   std::uint64_t lock_mask() const noexcept { return lock_mask_; }
   const std::string& durability_in_force() const noexcept { return durability_; }
@@ -88,6 +82,7 @@ class runtime {
 
   result<> close();
   result<void*> root(std::size_t size);
+  std::uint64_t root_offset() const noexcept;  // as home has it; while no transaction runs
   // The tape is finished when the pool has been closed.
   void keep(std::unique_ptr<media::tape_writer> tape);
   pool_counters counters() const noexcept;
@@ -116,7 +111,7 @@ class runtime {
   pool_options options_;
   std::string mechanism_name_;
   std::string durability_;
-  std::ptrdiff_t home_delta_;
+  bool home_is_apart_;
   bool in_place_;
   bool may_execute_in_log_;
   bool defers_ordered_;
@@ -148,7 +143,7 @@ inline visitor* runtime::enter() noexcept {
     return nullptr;
   visitor& v = *last_visit.who;
   v.inside.store(true, std::memory_order_relaxed);
-  light_fence();
+  base::light_fence();
   const bool owns = v.tx != nullptr && places_[v.tx->log()].owner.load(std::memory_order_acquire) == &v;
   const visitor* const other = biased_.load(std::memory_order_acquire);
   if (owns && (other == nullptr || other == &v)) [[likely]]

@@ -9,8 +9,15 @@
 
 namespace stele::detail {
 
+// Of the cache of places: a word in sixteen of the file, four million at most.
+static std::size_t cache_entries(const storage::log_space& space) {
+  if (!space.options.node_cache) return 0;
+  const std::size_t wanted = space.options.cache_entries;
+  return wanted != 0 ? wanted : std::clamp<std::size_t>(space.file().header().size / 128, 64, std::size_t{1} << 22);
+}
+
 transaction::transaction(runtime& r, unsigned log)
-    : runtime_(r), log_(log), home_(r.base() + r.home_delta()), all_locks_(r.locks()), lock_mask_(r.lock_mask()), stm_(r.policy() == concurrency::stm) {}
+    : runtime_(r), log_(log), home_(r.base() + r.state().file.home_delta()), all_locks_(r.locks()), lock_mask_(r.lock_mask()), stm_(r.policy() == concurrency::stm), space_(r.state().space.get()), places_(space_ != nullptr ? cache_entries(*space_) : 0) {}
 
 void transaction::more_kept() {
   const std::size_t used = static_cast<std::size_t>(this_access.kept - kept_.data());
@@ -62,6 +69,20 @@ void transaction::store_in_log(written_line& line, std::uint64_t offset, std::ui
   const std::uint64_t merged = (kept & ~counting) | (bits & counting);
   line.words[word] = reinterpret_cast<std::uint64_t>(runtime_.mechanism().store_in_log(*this, at, line.offset + 8 * word, merged, old | mask));
   line.mask |= std::uint64_t{mask} << (8 * word);
+}
+
+// Bytes of one line of a log-structured pool: a look at the map for each run of words that are kept together.
+void transaction::copy_kept(std::uint64_t offset, std::byte* to, std::size_t size) noexcept {
+  const auto* const log = reinterpret_cast<const std::uint64_t*>(space_->file().base());
+  for (std::uint64_t home = space_->home_of(offset), skip = offset & 7; size != 0; skip = 0) {
+    const storage::home_map::found f = space_->map.find(home, places_);
+    for (std::uint64_t i = 0; i < f.run && size != 0; ++i, ++home, skip = 0) {
+      const std::uint64_t word = storage::is_data(f.at) ? __atomic_load_n(log + f.at + i, __ATOMIC_ACQUIRE) : 0;
+      const std::size_t take = std::min<std::size_t>(8 - skip, size);
+      std::memcpy(to, reinterpret_cast<const std::byte*>(&word) + skip, take);
+      to += take, size -= take;
+    }
+  }
 }
 
 std::uint64_t transaction::stm_load_again(std::uint64_t offset) {
@@ -134,6 +155,7 @@ std::size_t transaction::reclaim() { return heap().reclaim(cache, changes_, *thi
 std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
   if (stores_ == stores_go::nowhere) throw failure({errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
   auto block = heap().allocate(cache, changes_, *this, size, alignment);
+  if (block && space_ != nullptr) store_word(*block, 0);  // a block is used if something of it is in the log
   if (block) return *block;
   if (block.error().code == errc::full && !reclaimed) {
     wants_reclaim = true;

@@ -41,6 +41,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   write_set& writes() noexcept { return writes_; }
   std::span<const written_line> lines() const noexcept { return writes_.lines(); }
   bool ordered() const noexcept { return ordered_; }
+  const storage::heap::changes& allocations() const noexcept { return changes_; }
+  storage::home_map::cache& places() noexcept { return places_; }
   // Its stores are in its log: words of the write set are places of blocks there.
   bool in_log() const noexcept { return stores_ == stores_go::to_log; }
   std::uint64_t value(const written_line& line, unsigned word) const noexcept {
@@ -53,7 +55,6 @@ class alignas(64) transaction final : public storage::heap::writer {
   template <class Engine>
   attempt commit_by(Engine& e);
   void rollback() noexcept;
-  void end() noexcept;
 
   // Called by the mechanism when the log is durable and home is to change: keeps readers out until the end.
   void begin_home();
@@ -113,7 +114,9 @@ class alignas(64) transaction final : public storage::heap::writer {
 
   storage::heap& heap() noexcept;
   line_lock& lock_of(std::uint64_t line) const noexcept { return all_locks_[(line / line_size) & lock_mask_]; }
-  std::uint64_t home_word(std::uint64_t offset) const noexcept;
+  std::uint64_t home_word(std::uint64_t offset) noexcept;
+  std::uint64_t kept_word(std::uint64_t offset) noexcept;
+  void copy_kept(std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
   void copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) noexcept;
   template <class Read>
   void read_consistently(std::uint64_t offset, Read&& read);
@@ -150,6 +153,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   line_lock* const all_locks_; // stm's, one for each line modulo their number
   const std::uint64_t lock_mask_;
   const bool stm_;
+  storage::log_space* const space_;     // of a log-structured pool
+  storage::home_map::cache places_;
   enum class stores_go : std::uint8_t {
     nowhere,       // it only reads
     to_write_set,

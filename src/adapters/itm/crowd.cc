@@ -1,24 +1,10 @@
 // Being alone, and waiting for older blocks; see crowd.h.
 #include <adapters/itm/crowd.h>
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <tx/runtime.h>
-#include <unistd.h>
 
 namespace stele::itm {
 
 constinit crowd everybody;
-
-namespace {
-
-// A fence in every thread of the process: theirs is detail::light_fence.
-void heavy_fence() noexcept {
-  if (detail::has_membarrier) ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
-}  // namespace
 
 crowd::member& crowd::join() {
   for (member* m = first_.load(std::memory_order_acquire); m != nullptr; m = m->next) {
@@ -31,7 +17,7 @@ crowd::member& crowd::join() {
   while (!first_.compare_exchange_weak(m->next, m, std::memory_order_release)) {
   }
   if (m->next != nullptr) several_.store(true, std::memory_order_relaxed);
-  heavy_fence();  // a running block's publish comes before this, or it sees that there are several
+  base::heavy_fence();  // a running block's publish comes before this, or it sees that there are several
   return *m;
 }
 
@@ -46,14 +32,14 @@ void crowd::wait_and_enter(member& m) noexcept {
     m.inside.store(false, std::memory_order_release);
     alone_.wait(other, std::memory_order_acquire);
     m.inside.store(true, std::memory_order_relaxed);
-    detail::light_fence();
+    base::light_fence();
   }
 }
 
 bool crowd::become_alone(member& m) noexcept {
   member* nobody = nullptr;
   if (!alone_.compare_exchange_strong(nobody, &m, std::memory_order_acq_rel)) return false;
-  heavy_fence();  // whoever enters from here on sees that; whoever is inside already is seen here
+  base::heavy_fence();  // whoever enters from here on sees that; whoever is inside already is seen here
   for (const member* other = first_.load(std::memory_order_acquire); other != nullptr; other = other->next)
     while (other != &m && other->inside.load(std::memory_order_acquire)) ::sched_yield();
   return true;
@@ -69,12 +55,12 @@ void crowd::publish(member& m) noexcept {
   if (!m.touches) [[unlikely]] {
     m.touches = true;
     touching_.fetch_add(1, std::memory_order_relaxed);
-    heavy_fence();  // a commit that does not see that there is one more is seen by what m reads from here on
+    base::heavy_fence();  // a commit that does not see that there is one more is seen by what m reads from here on
   }
   if (several_.load(std::memory_order_relaxed))
     std::atomic_thread_fence(std::memory_order_seq_cst);  // before what it reads: a commit that it misses sees it
   else
-    detail::light_fence();
+    base::light_fence();
 }
 
 void crowd::await_others(std::uint64_t commit) const noexcept {

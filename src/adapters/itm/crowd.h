@@ -10,7 +10,7 @@
 // a fence only when another thread is one that touches ordinary memory; becoming such a thread costs a membarrier, once.
 #pragma once
 
-#include <tx/runtime.h>
+#include <base/epochs.h>
 
 #include <atomic>
 #include <cstdint>
@@ -35,7 +35,7 @@ class crowd {
   // Waits while somebody is alone.
   void enter(member& m) noexcept {
     m.inside.store(true, std::memory_order_relaxed);
-    detail::light_fence();
+    base::light_fence();
     if (alone_.load(std::memory_order_acquire) != nullptr) [[unlikely]]
       wait_and_enter(m);
   }
@@ -52,7 +52,7 @@ class crowd {
   // Before the first touch; afterwards m makes sure that what it has read is current, and says what it has seen.
   void publish(member& m) noexcept;
   void await_older(const member& m, std::uint64_t commit) const noexcept {
-    detail::light_fence();
+    base::light_fence();
     if (touching_.load(std::memory_order_relaxed) != unsigned{m.touches}) [[unlikely]]
       await_others(commit);
   }

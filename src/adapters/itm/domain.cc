@@ -82,7 +82,9 @@ result<> refuse_in_block(const char* what) {
 // Creates the pool if that is asked for, and finds the address that its id stands for.
 result<std::uintptr_t> address_of(const std::string& path, const pool_options& options) {
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
-    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout});
+    const auto mechanism = detail::find_mechanism(options.mechanism);
+    if (!mechanism) return std::unexpected(mechanism.error());
+    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout, (*mechanism)->home});
     if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
   }
   const auto header = storage::pool_file::peek(path);

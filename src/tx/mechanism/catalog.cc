@@ -12,6 +12,7 @@
 #include <tx/mechanism/base.h>
 #include <tx/mechanism/blurred.h>
 #include <tx/mechanism/fused.h>
+#include <tx/mechanism/log_structured.h>
 #include <tx/mechanism/none.h>
 #include <tx/mechanism/redo.h>
 #include <tx/mechanism/redo_async.h>
@@ -59,6 +60,7 @@ std::vector<mechanism_entry>& table() {
       {"blurred", "execution in log and volatile checkpoint", log_kind::by_head, build_on<blurred>, storage::map_kind::shared},
       {"adaptive", "blurred or vcbp, whichever is better on this medium and workload", log_kind::by_head, build_on<adaptive>, storage::map_kind::shared},
       {"undo", "torn-bit undo log, home written back in the commit", log_kind::torn_bit, build_on<undo>, storage::map_kind::shared},
+      {"log_structured", "the log is the only home: one fence a commit, cleaning in the background", log_kind::chunks, build_on<log_structured>, storage::map_kind::shared, format::home_kind::log},
   };
   return all;
 }

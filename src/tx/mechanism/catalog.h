@@ -35,6 +35,7 @@ struct mechanism_entry {
   log_kind logs = log_kind::none;
   std::function<std::unique_ptr<engine>(pool_state&, const media_choice&)> make;
   storage::map_kind map = storage::map_kind::shared;  // on media in memory
+  format::home_kind home = format::home_kind::in_place;  // of the pools that it works on
 };
 
 const std::vector<mechanism_entry>& mechanisms();

@@ -20,7 +20,7 @@ class fused final : public bulk_engine<Media> {
  public:
   using typename engine_on<Media>::lane;
 
-  fused(pool_state& state, std::unique_ptr<typename Media::shared> shared) : bulk_engine<Media>(state, std::move(shared)), settler_(*this->shared_, this->media_count(state)), groups_(this->lanes_.size()) {
+  fused(pool_state& state, std::unique_ptr<typename Media::shared> shared) : bulk_engine<Media>(state, std::move(shared)), settler_(*this->shared_, state.file.header().log_count), groups_(this->lanes_.size()) {
     for (lane& l : this->lanes_) l.notes.size_for(l.log.lines());
   }
   ~fused() override { this->stop(); }

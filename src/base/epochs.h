@@ -1,0 +1,58 @@
+// When may memory that readers find without locks be used again? When every reader that may still know it has moved on.
+//
+// Epoch-based reclamation after Fraser, "Practical Lock-Freedom" (2004), section 5.2.3. A reader pins the present epoch while
+// it reads and lets go afterwards; who takes something out of sight asks for a new epoch and may use it again once nobody is
+// pinned at an older one. Pinning costs two plain stores: the one who waits pays with membarrier(2) (heavy_fence).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace stele::base {
+
+extern const bool has_membarrier;
+
+// A pair: where one thread passes light_fence() and another heavy_fence(), their memory accesses are ordered as by two full fences.
+inline void light_fence() noexcept {
+  if (has_membarrier) [[likely]]
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+void heavy_fence() noexcept;
+
+class epochs {
+ public:
+  explicit epochs(unsigned readers) : pins_(std::make_unique<pin_slot[]>(readers)), readers_(readers) {}
+
+  void pin(unsigned reader) noexcept {
+    pins_[reader].epoch.store(now_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    light_fence();
+  }
+  void unpin(unsigned reader) noexcept { pins_[reader].epoch.store(free, std::memory_order_release); }
+  bool is_pinned(unsigned reader) const noexcept { return pins_[reader].epoch.load(std::memory_order_relaxed) != free; }
+
+  std::uint64_t now() const noexcept { return now_.load(std::memory_order_relaxed); }
+  // What was out of sight before this call may be used again when oldest() is above what it returns.
+  std::uint64_t advance() noexcept { return now_.fetch_add(1, std::memory_order_acq_rel); }
+  // The oldest epoch that anybody is pinned at; the present one when nobody is.
+  std::uint64_t oldest() const noexcept {
+    heavy_fence();
+    std::uint64_t least = now_.load(std::memory_order_acquire);
+    for (unsigned i = 0; i < readers_; ++i) least = std::min(least, pins_[i].epoch.load(std::memory_order_acquire));
+    return least;
+  }
+
+ private:
+  static constexpr std::uint64_t free = ~std::uint64_t{0};
+  struct alignas(64) pin_slot {
+    std::atomic<std::uint64_t> epoch{free};
+  };
+  std::unique_ptr<pin_slot[]> pins_;
+  unsigned readers_;
+  alignas(64) std::atomic<std::uint64_t> now_{1};
+};
+
+}  // namespace stele::base

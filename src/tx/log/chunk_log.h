@@ -1,0 +1,224 @@
+// The ends of one lane's logs in a log-structured pool: entries are staged, laid out in blocks, written, and then their places are known.
+//
+// stage -> lay_out (takes chunks; may fail, nothing has changed) -> write (cannot fail) -> fence, by the caller -> settle.
+// An entry that does not fit the rest of a chunk is split; the blocks of one transaction form a ring of peer pointers.
+// Source: Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), section 4.2.
+#pragma once
+
+#include <base/mutant.h>
+#include <format/log_chunk.h>
+#include <pool/log_space.h>
+
+#include <array>
+#include <vector>
+
+namespace stele::detail {
+
+template <class Media>
+class chunk_log {
+ public:
+  using log_space = storage::log_space;
+  // What is at home, and where its data is until it is laid out.
+  struct entry {
+    std::uint64_t home;           // words from home's start
+    std::uint32_t words;
+    std::uint32_t from;           // in payload
+    std::uint8_t log = 0;
+    bool tombstone = false;
+    std::uint64_t version = 0;    // moved entries: of the block they come from
+    storage::place was = 0;       // moved entries: where they come from
+    storage::place at = 0;        // when laid out
+  };
+
+  chunk_log(log_space& space, std::uint32_t lane, std::span<const format::log_type> logs) : space_(space), lane_(lane) {
+    for (const format::log_type type : logs) ends_.push_back({.type = type});
+  }
+
+  std::vector<std::uint64_t> payload;
+  std::vector<entry> staged;
+
+  void clear() {
+    payload.clear();
+    staged.clear();
+  }
+  bool empty() const noexcept { return staged.empty(); }
+  // What was staged, split as it was laid out, with its places.
+  std::span<const entry> pieces() const noexcept { return pieces_; }
+  bool takes_chunks() const noexcept { return !taken_.empty(); }
+
+  // Finds a place for everything staged. False: that would leave fewer than `kept` chunks free; nothing is taken then.
+  bool lay_out(std::uint32_t kept) {
+    pieces_.clear();
+    blocks_.clear();
+    taken_.clear();
+    for (std::uint8_t log = 0; log < ends_.size(); ++log) {
+      ends_[log].next_chunk = ends_[log].chunk;
+      ends_[log].next_used = ends_[log].used;
+      if (lay_out_log(log, kept)) continue;
+      drop();
+      return false;
+    }
+    return true;
+  }
+  void drop() {
+    for (const taken_chunk& t : taken_) space_.give_back(t.chunk);
+    taken_.clear();
+  }
+
+  // Writes what was laid out; durable after the medium's next fence. Version 0: each block has the highest of its entries.
+  void write(Media& media, std::uint64_t version) {
+    for (const taken_chunk& t : taken_) open_chunk(media, t);
+    if (!taken_.empty() && !base::planted<Media>(base::mutant::ls_header_late)) media.fence();  // headers before blocks: else a block that a crash left could come true under the next header of its chunk
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const block& next = blocks_[version != 0 ? (i + 1) % blocks_.size() : i];
+      write_block(media, blocks_[i], version, space_.offset_of(next.chunk) + 8 * next.at, i + 1 == blocks_.size());
+    }
+  }
+
+  // The map has what was written: chunks that are full may be cleaned.
+  void settle() noexcept {
+    for (end& e : ends_) {
+      if (e.chunk != e.next_chunk && e.chunk != log_space::none) space_[e.chunk].use.store(storage::chunk_use::closed, std::memory_order_release);
+      e.chunk = e.next_chunk;
+      e.used = e.next_used;
+    }
+    for (const taken_chunk& t : taken_)
+      if (ends_[t.log].chunk != t.chunk) space_[t.chunk].use.store(storage::chunk_use::closed, std::memory_order_release);
+    taken_.clear();
+  }
+  // Begins new chunks with the next entries: the present ones may be cleaned.
+  void leave_chunks() noexcept {
+    for (end& e : ends_) {
+      if (e.chunk != log_space::none) space_[e.chunk].use.store(storage::chunk_use::closed, std::memory_order_release);
+      e.chunk = e.next_chunk = log_space::none;
+    }
+  }
+  bool has_chunks() const noexcept {
+    return std::ranges::any_of(ends_, [](const end& e) { return e.chunk != log_space::none; });
+  }
+  // Words that still fit the chunk of a log with one kind of entries.
+  std::uint32_t room() const noexcept { return ends_[0].chunk == log_space::none ? 0 : space_.chunk_words() - ends_[0].used; }
+
+ private:
+  struct end {
+    format::log_type type;
+    std::uint32_t chunk = log_space::none, used = 0;
+    std::uint32_t next_chunk = log_space::none, next_used = 0;
+  };
+  struct block {
+    std::uint32_t chunk, at, words;
+    std::uint32_t first, entries;  // of pieces_
+  };
+  struct taken_chunk {
+    std::uint32_t chunk, previous;
+    std::uint8_t log;
+  };
+
+  bool lay_out_log(std::uint8_t log, std::uint32_t kept) {
+    end& e = ends_[log];
+    block* open = nullptr;
+    auto close = [&] {
+      e.next_used = open->at + format::block_room(open->words);
+      open = nullptr;
+    };
+    for (const entry& s : staged) {
+      if (s.log != log) continue;
+      const std::uint32_t least = s.tombstone ? 1 : 2;
+      for (std::uint32_t done = 0; done < s.words;) {
+        if (open == nullptr) {
+          if ((e.next_chunk == log_space::none || space_.chunk_words() - e.next_used < format::preamble_words + least) && !next_chunk(log, kept)) return false;
+          open = &blocks_.emplace_back(block{e.next_chunk, e.next_used, format::preamble_words, static_cast<std::uint32_t>(pieces_.size()), 0});
+        }
+        const std::uint32_t room = space_.chunk_words() - open->at - open->words;
+        if (room < least || open->entries == format::most_entries) {
+          close();
+          continue;
+        }
+        const std::uint32_t take = s.tombstone ? s.words : std::min(s.words - done, room - 1);
+        entry& piece = pieces_.emplace_back(s);
+        piece.home += done, piece.from += done, piece.words = take, piece.was = storage::advanced(s.was, done);
+        piece.at = space_.place_of(open->chunk, open->at + open->words + (s.tombstone ? 0 : 1)) | (s.tombstone ? storage::tombstone_place : 0);
+        open->words += 1 + (s.tombstone ? 0 : take);
+        ++open->entries;
+        done += take;
+      }
+    }
+    if (open != nullptr) close();
+    return true;
+  }
+
+  bool next_chunk(std::uint8_t log, std::uint32_t kept) {
+    const auto c = space_.take(kept);
+    if (!c) return false;
+    taken_.push_back({*c, ends_[log].next_chunk, log});
+    ends_[log].next_chunk = *c;
+    ends_[log].next_used = format::chunk_header_words;
+    return true;
+  }
+
+  // Header and links.
+  void open_chunk(Media& media, const taken_chunk& t) {
+    const auto& file = space_.file();
+    auto& chunk = space_[t.chunk];
+    const std::uint64_t offset = space_.offset_of(t.chunk), id = file.header().id;
+    chunk.type = ends_[t.log].type;
+    chunk.lane = lane_;
+    chunk.previous = t.previous;
+    chunk.next = log_space::none;
+    chunk.newest.store(0, std::memory_order_relaxed);
+    format::chunk_header h{.generation = ++chunk.generation, .owner = format::chunk_header::owner_of(chunk.type, lane_), .checksum = 0, .previous = 0, .next = 0, .reserved = {}};
+    h.checksum = format::chunk_checksum(h, id, offset);
+    h.previous = format::guard(t.previous == log_space::none ? 0 : t.previous + 1, id, offset + offsetof(format::chunk_header, previous));
+    media.store(file.base() + offset, &h, sizeof h);
+    if (!base::planted<Media>(base::mutant::ls_header_unflushed)) media.flush(file.base() + offset, sizeof h);
+    if (t.previous == log_space::none) return;
+    const std::lock_guard hold(space_.links);
+    space_[t.previous].next = t.chunk;
+    const std::uint64_t link = space_.offset_of(t.previous) + offsetof(format::chunk_header, next);
+    const std::uint64_t word = format::guard(t.chunk + 1, id, link);
+    media.store(file.base() + link, &word, 8);
+    media.flush(file.base() + link, 8);
+  }
+
+  void write_block(Media& media, const block& b, std::uint64_t version, std::uint64_t peer, bool last) {
+    using base::mutant;
+    using base::planted;
+    buffer_.clear();
+    buffer_.resize(format::preamble_words);
+    std::uint64_t highest = version;
+    for (std::uint32_t i = b.first; i < b.first + b.entries; ++i) {
+      const entry& e = pieces_[i];
+      buffer_.push_back(format::entry_head{space_.offset_of_home(e.home), e.tombstone, e.words}.pack());
+      if (!e.tombstone) buffer_.insert(buffer_.end(), payload.begin() + e.from, payload.begin() + e.from + e.words);
+      highest = std::max(highest, e.version);
+    }
+    const std::uint64_t offset = space_.offset_of(b.chunk) + 8 * b.at;
+    if (last && planted<Media>(mutant::ls_ring_broken)) peer = offset;
+    buffer_[0] = highest;
+    buffer_[1] = format::block_preamble::ring_of(peer, b.entries);
+    buffer_[2] = std::uint64_t{b.words} << 32;
+    const std::uint64_t generation = planted<Media>(mutant::ls_crc_unseeded) ? 0 : space_[b.chunk].generation;
+    buffer_[2] |= format::block_crc(format::block_seed(space_.file().header().id, offset, generation), buffer_);
+    buffer_.resize(format::block_room(b.words));
+    std::byte* const to = space_.file().base() + offset;
+    if (planted<Media>(mutant::ls_preamble_first)) {
+      media.stream(to, buffer_.data(), 64);
+      media.fence();
+      media.store(to + 64, buffer_.data() + 8, buffer_.size() * 8 - 64);
+    } else {
+      media.stream(to, buffer_.data(), buffer_.size() * 8 - (last && planted<Media>(mutant::ls_last_line) ? 64 : 0));
+    }
+    auto& newest = space_[b.chunk].newest;
+    newest.store(std::max(newest.load(std::memory_order_relaxed), highest), std::memory_order_release);
+  }
+
+  log_space& space_;
+  std::uint32_t lane_;
+  std::vector<end> ends_;
+  std::vector<entry> pieces_;
+  std::vector<block> blocks_;
+  std::vector<taken_chunk> taken_;
+  std::vector<std::uint64_t> buffer_;
+};
+
+}  // namespace stele::detail

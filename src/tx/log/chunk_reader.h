@@ -1,0 +1,80 @@
+// Reading the chunks of a log-structured pool: headers, blocks, entries. What media say is not trusted: a block is one exactly if its CRC
+// says so, and lies within its chunk with all its entries.
+#pragma once
+
+#include <base/mutant.h>
+#include <format/log_chunk.h>
+#include <pool/pool_file.h>
+
+#include <optional>
+#include <span>
+
+namespace stele::detail {
+
+struct chunk_block {
+  std::uint64_t offset;                   // in the pool
+  std::span<const std::uint64_t> words;   // preamble and entries
+  const format::block_preamble& preamble() const noexcept { return *reinterpret_cast<const format::block_preamble*>(words.data()); }
+
+  // entry(head, number of its first data word in the pool; of a tombstone: of the entry's own word)
+  template <class Entry>
+  void for_each(Entry&& entry) const {
+    for (std::size_t at = format::preamble_words; at < words.size();) {
+      const auto head = format::entry_head::unpack(words[at]);
+      entry(head, offset / 8 + at + (head.tombstone ? 0 : 1));
+      at += 1 + head.data_words();
+    }
+  }
+};
+
+class chunk_reader {
+ public:
+  // `offset`: of the chunk; `words`: its size.
+  chunk_reader(const storage::pool_file& file, std::uint64_t offset, std::uint32_t words)
+      : file_(file), offset_(offset), words_(reinterpret_cast<const std::uint64_t*>(file.base() + offset), words) {}
+
+  const format::chunk_header& header() const noexcept { return *reinterpret_cast<const format::chunk_header*>(words_.data()); }
+  bool in_use() const noexcept { return header().checksum == format::chunk_checksum(header(), file_.header().id, offset_); }
+  // The neighbour that a guarded word of the header names; none when it is damaged or 0.
+  std::optional<std::uint32_t> neighbour(std::size_t at_byte) const noexcept {
+    const auto value = format::unguard(words_[at_byte / 8], file_.header().id, offset_ + at_byte);
+    if (!value || *value == 0) return std::nullopt;
+    return static_cast<std::uint32_t>(*value - 1);
+  }
+
+  // Blocks in order; nothing at the first place where none is. Of a chunk in use.
+  std::optional<chunk_block> next() noexcept {
+    auto block = next_as_is();
+    return block && whole(*block) ? block : std::nullopt;
+  }
+  // Without a look at its entries: of a mapping, whose content is none.
+  std::optional<chunk_block> next_as_is() noexcept {
+    const std::uint32_t at = next_;
+    if (at + format::preamble_words > words_.size()) return std::nullopt;
+    const auto& front = *reinterpret_cast<const format::block_preamble*>(&words_[at]);
+    if (front.version == 0 || front.words() < format::preamble_words || front.words() > words_.size() - at) return std::nullopt;
+    const chunk_block block{offset_ + 8 * at, words_.subspan(at, front.words())};
+    const std::uint64_t generation = base::planted(base::mutant::ls_crc_unseeded) ? 0 : header().generation;
+    const std::uint32_t seed = format::block_seed(file_.header().id, block.offset, generation);
+    if (front.crc() != format::block_crc(seed, block.words)) return std::nullopt;
+    next_ = at + format::block_room(front.words());
+    return block;
+  }
+  // Words that blocks take so far, with the header.
+  std::uint32_t read_through() const noexcept { return next_; }
+
+ private:
+  static bool whole(const chunk_block& b) noexcept {
+    std::size_t at = format::preamble_words;
+    std::uint32_t entries = 0;
+    for (; at < b.words.size(); ++entries) at += 1 + format::entry_head::unpack(b.words[at]).data_words();
+    return at == b.words.size() && entries == b.preamble().entries();
+  }
+
+  const storage::pool_file& file_;
+  std::uint64_t offset_;
+  std::span<const std::uint64_t> words_;
+  std::uint32_t next_ = format::chunk_header_words;
+};
+
+}  // namespace stele::detail

@@ -1,0 +1,234 @@
+// Cleaning of a log-structured pool: what is live in sparse chunks moves to a new one, and they are free.
+//
+// docs/protocol/log_structured.md, C1 to C6. Source: Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017),
+// sections 3.4 and 4.4. Ours: entries of several transactions are moved as one block, whose version is the highest of theirs; a tombstone
+// goes when no older version of its region is left on media; liveness is whether the map points here, not a version.
+#pragma once
+
+#include <tx/log/chunk_log.h>
+#include <tx/log/chunk_reader.h>
+
+#include <algorithm>
+
+namespace stele::detail {
+
+struct cleaning_totals {
+  std::atomic<std::uint64_t> chunks{0}, fast_chunks{0}, moved_bytes{0};
+};
+
+// One cleaner; one thread at a time. `reader`: its number among those who pin epochs.
+template <class Media>
+class cleaner {
+ public:
+  using log_space = storage::log_space;
+
+  cleaner(log_space& space, typename Media::shared& shared, unsigned reader, std::uint32_t lane)
+      : media(shared, reader), space_(space), reader_(reader), log_(space, lane, moved_) {}
+
+  // Empties chunks that `may_go` allows, the sparsest first, none with more live data than `most_live` (a share). Returns how
+  // many words that gained; 0: there was nothing worth it. Throws std::bad_alloc, with nothing lost.
+  template <class MayGo>
+  std::uint64_t step(double most_live, cleaning_totals& totals, MayGo&& may_go) try {
+    choose(most_live, may_go);  // C1
+    if (victims_.empty()) return 0;
+    log_.clear();
+    dropped_.clear();
+    fast_ = 0;
+    std::uint64_t live = 0;
+    for (const std::uint32_t c : victims_) live += collect_live(c);  // C2
+    if (!move_live()) return give_up();                               // C3, C4
+    free_victims(totals);                                             // C5, C6
+    totals.moved_bytes.fetch_add(live * 8, std::memory_order_relaxed);
+    const std::uint64_t freed = victims_.size() * std::uint64_t{space_.chunk_words()};
+    return freed > live ? freed - live : 0;
+  } catch (...) {
+    (void)give_up();
+    throw;
+  }
+
+  // Fast cleaning (section 3.4): frees chunks without live data among the next `looks` in the file. How many words that gained.
+  template <class MayGo>
+  std::uint64_t sweep(std::uint32_t looks, cleaning_totals& totals, MayGo&& may_go) {
+    victims_.clear();
+    log_.clear();
+    for (std::uint32_t i = 0; i < std::min(looks, space_.chunk_count()); ++i, hand_ = (hand_ + 1) % space_.chunk_count()) {
+      auto& chunk = space_[hand_];
+      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_use::closed || space_.ledger.live(hand_) != 0 || !may_go(chunk)) continue;
+      storage::chunk_use closed = storage::chunk_use::closed;
+      if (chunk.use.compare_exchange_strong(closed, storage::chunk_use::cleaning)) victims_.push_back(hand_);
+    }
+    if (victims_.empty()) return 0;
+    fast_ = victims_.size();
+    free_victims(totals);
+    return victims_.size() * std::uint64_t{space_.chunk_words()};
+  }
+
+  Media media;
+
+ private:
+  static constexpr format::log_type moved_[] = {format::log_type::moved};
+  static constexpr std::size_t most_victims = 64;
+
+  template <class MayGo>
+  void choose(double most_live, MayGo&& may_go) {
+    victims_.clear();
+    const std::uint32_t payload = space_.chunk_words() - format::chunk_header_words;
+    const auto limit = static_cast<std::uint32_t>(most_live * payload);
+    candidates_.clear();
+    for (std::uint32_t c = 0; c < space_.chunk_count(); ++c) {
+      const auto& chunk = space_[c];
+      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_use::closed || !may_go(chunk)) continue;
+      if (const std::uint32_t live = space_.ledger.live(c); live <= limit) candidates_.push_back({live, c});
+    }
+    const std::size_t count = std::min(candidates_.size(), most_victims);
+    std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end());
+    // What is moved must fit the chunks that are free now; a quarter more for the heads of entries.
+    std::uint64_t room = log_.room() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto [live, c] = candidates_[i];
+      const std::uint64_t needs = std::min<std::uint64_t>(payload, live + live / 4 + 16);
+      if (live != 0 && needs > room) break;
+      storage::chunk_use closed = storage::chunk_use::closed;
+      if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_use::cleaning)) continue;
+      victims_.push_back(c);
+      if (live != 0) room -= needs;
+    }
+  }
+
+  // Stages what of a chunk is live, and remembers what is not.
+  std::uint64_t collect_live(std::uint32_t c) {
+    if (space_.options.fast_cleaning && space_.ledger.live(c) == 0) {
+      ++fast_;
+      return 0;
+    }
+    std::uint64_t live = 0;
+    space_.epochs.pin(reader_);
+    chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
+    while (const auto block = reader.next()) {
+      const std::uint64_t version = block->preamble().version;
+      block->for_each([&](const format::entry_head& e, std::uint64_t at) { live += stage(e, e.tombstone ? at | storage::tombstone_place : at, version); });
+    }
+    space_.epochs.unpin(reader_);
+    return live;
+  }
+
+  std::uint64_t stage(const format::entry_head& e, storage::place at, std::uint64_t version) {
+    using base::mutant;
+    using base::planted;
+    pieces_.clear();
+    space_.map.still_there({space_.home_of(e.offset), e.words, at}, pieces_);
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(space_.file().base());
+    std::uint64_t live = 0;
+    for (const storage::home_map::piece& p : pieces_) {
+      if (e.tombstone && (space_.ledger.stale(p.home) == 0 || planted<Media>(mutant::ls_tombstone_dropped))) {
+        dropped_.push_back(p);
+        continue;
+      }
+      const auto from = static_cast<std::uint32_t>(log_.payload.size());
+      if (!e.tombstone) log_.payload.insert(log_.payload.end(), words + p.at, words + p.at + p.words);
+      log_.staged.push_back({.home = p.home, .words = p.words, .from = from, .log = 0, .tombstone = e.tombstone, .version = version, .was = p.at});
+      live += 1 + (e.tombstone ? 0 : p.words);
+    }
+    return live;
+  }
+
+  // Copies are durable before the map points to them, and before what they are copies of is free.
+  bool move_live() {
+    using base::mutant;
+    using base::planted;
+    if (!log_.empty()) {
+      if (!log_.lay_out(0)) return false;
+      if (!space_.map.reserve(nodes_, log_.pieces().size())) {
+        log_.drop();
+        return false;
+      }
+      log_.write(media, 0);
+      if (!planted<Media>(mutant::ls_copy_unfenced)) media.fence();  // C3
+      if (media.failed()) return false;
+      space_.epochs.pin(reader_);
+      const auto pieces = log_.pieces();
+      for (std::size_t i = 0; i < pieces.size(); ++i) {  // C4
+        if (i + 1 == pieces.size() && planted<Media>(mutant::ls_stale_mapping)) continue;
+        remap(pieces[i]);
+      }
+      space_.epochs.unpin(reader_);
+      log_.settle();
+    }
+    for (const auto& p : dropped_) space_.map.forget(nodes_, p);
+    return true;
+  }
+
+  void remap(const typename chunk_log<Media>::entry& e) {
+    const std::uint32_t weight = e.tombstone ? 1 : e.words;
+    space_.ledger.used(e.at, weight);
+    const std::uint32_t moved = space_.map.move(nodes_, {e.home, e.words, e.was}, e.at);
+    if (moved > weight) space_.ledger.used(e.at, moved - weight);
+    if (moved < weight) space_.ledger.unused(e.at, weight - moved);
+    if (!e.tombstone && moved < weight) space_.ledger.became_stale(e.home, weight - moved);  // overwritten meanwhile: the copy is of no use
+  }
+
+  void free_victims(cleaning_totals& totals) {
+    for (const std::uint32_t c : victims_) {
+      const std::uint64_t zero = 0, at = space_.offset_of(c) + offsetof(format::chunk_header, checksum);
+      media.store(space_.file().base() + at, &zero, 8);
+      media.flush(space_.file().base() + at, 8);
+      unlink(c);
+    }
+    media.fence();  // C5: what was in them is gone before a tombstone goes that hid it
+    for (const std::uint32_t c : victims_) {
+      chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
+      while (const auto block = reader.next())
+        block->for_each([&](const format::entry_head& e, std::uint64_t) { count_out(e); });
+      space_.emptied(c);  // C6
+    }
+    totals.chunks.fetch_add(victims_.size(), std::memory_order_relaxed);
+    totals.fast_chunks.fetch_add(fast_, std::memory_order_relaxed);
+  }
+
+  void count_out(const format::entry_head& e) {
+    if (e.tombstone) return;
+    const std::uint64_t home = space_.home_of(e.offset);
+    for (std::uint32_t done = 0; done < e.words;) {
+      const std::uint32_t take = std::min<std::uint32_t>(e.words - done, format::region_words - (home + done) % format::region_words);
+      space_.ledger.left_media(home + done, take);
+      done += take;
+    }
+  }
+
+  // Neighbours in the log of a chunk that goes are linked to each other.
+  void unlink(std::uint32_t c) {
+    const std::lock_guard hold(space_.links);
+    const auto& chunk = space_[c];
+    if (chunk.previous != log_space::none) {
+      space_[chunk.previous].next = chunk.next;
+      write_link(chunk.previous, offsetof(format::chunk_header, next), chunk.next);
+    }
+    if (chunk.next != log_space::none) {
+      space_[chunk.next].previous = chunk.previous;
+      write_link(chunk.next, offsetof(format::chunk_header, previous), chunk.previous);
+    }
+  }
+  void write_link(std::uint32_t c, std::size_t at, std::uint32_t to) {
+    const std::uint64_t offset = space_.offset_of(c) + at;
+    const std::uint64_t word = format::guard(to == log_space::none ? 0 : to + 1, space_.file().header().id, offset);
+    media.store(space_.file().base() + offset, &word, 8);
+    media.flush(space_.file().base() + offset, 8);
+  }
+
+  std::uint64_t give_up() {
+    for (const std::uint32_t c : victims_) space_[c].use.store(storage::chunk_use::closed, std::memory_order_release);
+    return 0;
+  }
+
+  log_space& space_;
+  unsigned reader_;
+  chunk_log<Media> log_;
+  storage::home_map::writer nodes_;
+  std::vector<std::uint32_t> victims_;
+  std::uint64_t fast_ = 0;  // of the victims: had no live data
+  std::uint32_t hand_ = 0;  // of sweep: the chunk to look at next
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> candidates_;  // live words, chunk
+  std::vector<storage::home_map::piece> pieces_, dropped_;
+};
+
+}  // namespace stele::detail

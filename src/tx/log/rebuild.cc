@@ -1,0 +1,307 @@
+// Scan, shuffle, sort, insert.
+#include <base/check.h>
+#include <base/mutant.h>
+#include <fmt/format.h>
+#include <tx/log/chunk_reader.h>
+#include <tx/log/rebuild.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <thread>
+
+namespace stele::detail {
+
+using base::mutant;
+using base::planted;
+using format::log_type;
+using format::region_words;
+using storage::home_map;
+using storage::log_space;
+
+namespace {
+
+// One entry's part in one region.
+struct found_entry {
+  std::uint64_t home;
+  std::uint64_t version;
+  storage::place at;
+  std::uint32_t words;
+};
+
+struct lane_end {
+  std::uint64_t version = 0;
+  std::map<std::uint64_t, std::uint64_t> blocks;  // of that version: offset, peer
+};
+
+// What one thread found.
+struct scan_result {
+  std::vector<std::vector<found_entry>> parts;
+  std::map<std::uint32_t, lane_end> ends;
+  std::uint64_t newest = 0, bytes = 0;
+  std::string problem;
+};
+
+template <class Work>
+void in_parallel(unsigned threads, Work&& work) {
+  if (threads <= 1) return work(0u);
+  std::vector<std::jthread> workers;
+  for (unsigned t = 0; t < threads; ++t) workers.emplace_back([&work, t] { work(t); });
+}
+
+class rebuilder {
+ public:
+  rebuilder(log_space& space, std::uint64_t settled, unsigned threads)
+      : space_(space), settled_(settled), threads_(threads), regions_(space.file().header().home_size / 8 / region_words + 1), parts_(std::clamp<std::uint64_t>(space.file().header().size >> 20, 1, 1024)) {}
+
+  result<rebuilt> run() {
+    std::vector<scan_result> found(threads_);
+    in_parallel(threads_, [&](unsigned t) {
+      found[t].parts.resize(parts_);
+      for (std::uint32_t c = t; c < space_.chunk_count(); c += threads_) scan(c, found[t]);
+    });
+    rebuilt r;
+    for (const scan_result& f : found) {
+      if (!f.problem.empty()) return base::fail(errc::corrupt, f.problem);
+      r.newest = std::max(r.newest, f.newest);
+      r.bytes += f.bytes;
+    }
+    for (std::uint32_t c = 0; c < space_.chunk_count(); ++c) link(c);
+    std::set<std::uint64_t> dropped;
+    for (const auto& [lane, end] : ends_of(found)) {
+      if (whole(end)) continue;
+      dropped.insert(end.version);
+      for (const auto& [offset, peer] : end.blocks) r.abandoned.push_back(offset);
+    }
+    in_parallel(threads_, [&](unsigned t) {
+      home_map::writer w;
+      for (std::uint64_t part = t; part < parts_; part += threads_) insert(w, found, part, dropped);
+    });
+    return r;
+  }
+
+ private:
+  // Equal parts of the regions, of which only the lower ones may be in use.
+  std::uint64_t part_of(std::uint64_t home) const noexcept { return base::mix(home / region_words) % parts_; }
+
+  void scan(std::uint32_t c, scan_result& into) {
+    auto& chunk = space_[c];
+    chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
+    chunk.generation = reader.header().generation;
+    const log_type type = reader.header().type();
+    if (!reader.in_use() || type == log_type::none || type >= log_type::mapping) return;
+    into.bytes += std::uint64_t{space_.chunk_words()} * 8;
+    bool any = false;
+    while (const auto block = reader.next()) {
+      any = true;
+      const std::uint64_t version = block->preamble().version;
+      into.newest = std::max(into.newest, version);
+      chunk.newest.store(std::max(chunk.newest.load(std::memory_order_relaxed), version), std::memory_order_relaxed);
+      if (type != log_type::moved && version > settled_) note_end(into.ends[reader.header().lane()], *block);
+      deal_out(*block, into);
+    }
+    if (!any) return;
+    chunk.type = type;
+    chunk.lane = reader.header().lane();
+    chunk.use.store(storage::chunk_use::closed, std::memory_order_relaxed);
+  }
+
+  static void note_end(lane_end& end, const chunk_block& b) {
+    const auto& front = b.preamble();
+    if (front.version < end.version) return;
+    if (front.version > end.version) end.blocks.clear();
+    end.version = front.version;
+    end.blocks[b.offset] = front.peer();
+  }
+
+  void deal_out(const chunk_block& b, scan_result& into) {
+    const auto& h = space_.file().header();
+    b.for_each([&](const format::entry_head& e, std::uint64_t at) {
+      if (e.offset < h.home_offset || e.offset % 8 != 0 || e.words == 0 || e.words * 8 > h.span() - e.offset) {
+        into.problem = fmt::format("{}: the block at offset {} names home offset {}, which is not there; restore the pool from a copy", space_.file().path(), b.offset, e.offset);
+        return;
+      }
+      const std::uint64_t home = space_.home_of(e.offset);
+      for (std::uint32_t done = 0; done < e.words;) {
+        const std::uint32_t take = std::min<std::uint32_t>(e.words - done, region_words - (home + done) % region_words);
+        const storage::place at_part = e.tombstone ? at | storage::tombstone_place : at + done;
+        into.parts[part_of(home + done)].push_back({home + done, b.preamble().version, at_part, take});
+        done += take;
+      }
+    });
+  }
+
+  // Neighbours in a log, where both say so.
+  void link(std::uint32_t c) {
+    auto& chunk = space_[c];
+    if (chunk.use.load(std::memory_order_relaxed) != storage::chunk_use::closed) return;
+    const chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
+    const auto previous = reader.neighbour(offsetof(format::chunk_header, previous));
+    if (!previous || *previous >= space_.chunk_count() || *previous == c) return;
+    auto& before = space_[*previous];
+    if (before.use.load(std::memory_order_relaxed) != storage::chunk_use::closed || before.lane != chunk.lane || before.type != chunk.type || before.next != log_space::none) return;
+    chunk.previous = *previous;
+    before.next = c;
+  }
+
+  static std::map<std::uint32_t, lane_end> ends_of(std::vector<scan_result>& found) {
+    std::map<std::uint32_t, lane_end> all;
+    for (scan_result& f : found)
+      for (auto& [lane, end] : f.ends) {
+        lane_end& e = all[lane];
+        if (end.version > e.version)
+          e = std::move(end);
+        else if (end.version == e.version)
+          e.blocks.merge(end.blocks);
+      }
+    return all;
+  }
+
+  // The newest transaction of a lane has committed if its blocks close the ring; every older one has.
+  static bool whole(const lane_end& end) {
+    if (end.version == 0 || planted(mutant::ls_ring_ignored)) return true;
+    std::size_t seen = 0;
+    auto at = end.blocks.begin();
+    const std::uint64_t first = at->first;
+    do {
+      ++seen;
+      at = end.blocks.find(at->second);
+    } while (at != end.blocks.end() && at->first != first && seen <= end.blocks.size());
+    return at != end.blocks.end() && seen == end.blocks.size();
+  }
+
+  void insert(home_map::writer& w, std::vector<scan_result>& found, std::uint64_t part, const std::set<std::uint64_t>& dropped) {
+    std::vector<found_entry> all;
+    for (scan_result& f : found) {
+      for (const found_entry& e : f.parts[part])
+        if (dropped.empty() || !dropped.contains(e.version)) all.push_back(e);
+      std::vector<found_entry>().swap(f.parts[part]);
+    }
+    // By region; in it the newest first. Of one transaction a tombstone counts more: what it allocated and freed again.
+    auto before = [](const found_entry& a, const found_entry& b) {
+      if (a.home / region_words != b.home / region_words) return a.home < b.home;
+      if (a.version != b.version) return a.version > b.version;
+      return a.at > b.at;
+    };
+    if (planted(mutant::ls_version_ignored))
+      std::ranges::stable_sort(all, {}, [](const found_entry& e) { return e.home / region_words; });
+    else
+      std::ranges::sort(all, before);
+    for (auto begin = all.begin(); begin != all.end();) {
+      const std::uint64_t region = begin->home / region_words;
+      const auto end = std::find_if(begin, all.end(), [&](const found_entry& e) { return e.home / region_words != region; });
+      insert_region(w, region, std::span(begin, end));
+      begin = end;
+    }
+  }
+
+  void insert_region(home_map::writer& w, std::uint64_t region, std::span<const found_entry> newest_first) {
+    std::array<storage::place, region_words> places{};
+    std::uint64_t on_media = 0, live = 0;
+    for (const found_entry& e : newest_first) {
+      if (storage::is_data(e.at)) on_media += e.words;
+      if (!storage::is_data(e.at) && planted(mutant::ls_tombstone_ignored)) continue;
+      for (std::uint32_t i = 0; i < e.words; ++i)
+        if (auto& p = places[e.home % region_words + i]; p == 0) p = storage::advanced(e.at, i);
+    }
+    for (std::uint32_t from = 0, to; from < region_words; from = to) {
+      for (to = from + 1; to < region_words && places[to] == storage::advanced(places[from], to - from);) ++to;
+      if (places[from] == 0) continue;
+      const bool data = storage::is_data(places[from]);
+      base::check(space_.map.reserve(w, 1), "the map has no room for what is in the log");
+      space_.ledger.used(places[from], data ? to - from : 1);
+      space_.map.map(w, {region * region_words + from, to - from, places[from]});
+      if (data) live += to - from;
+    }
+    space_.ledger.became_stale(region * region_words, static_cast<std::uint32_t>(on_media - live));
+  }
+
+  log_space& space_;
+  const std::uint64_t settled_;
+  const unsigned threads_;
+  const std::uint64_t regions_, parts_;
+};
+
+}  // namespace
+
+result<rebuilt> rebuild(log_space& space, std::uint64_t settled, unsigned threads) {
+  auto r = rebuilder(space, settled, threads).run();
+  if (r) space.drop_used();
+  return r;
+}
+
+std::vector<std::uint64_t> mapping_of(const log_space& space) {
+  std::vector<std::uint64_t> pairs;
+  space.map.for_each([&](const home_map::piece& p) {
+    if (p.words == 0) return;
+    pairs.push_back(format::entry_head{space.offset_of_home(p.home), !storage::is_data(p.at), p.words}.pack());
+    pairs.push_back(p.at & ~storage::tombstone_place);
+  });
+  const std::uint64_t home_words = space.file().header().home_size / 8;
+  for (std::uint64_t home = 0; home < home_words; home += region_words)
+    if (const std::uint32_t stale = space.ledger.stale(home); stale != 0) {
+      pairs.push_back(format::entry_head{space.offset_of_home(home), false, 0}.pack());
+      pairs.push_back(stale);
+    }
+  return pairs;
+}
+
+namespace {
+
+// A chunk of the mapping, checked; nothing when it is not of it.
+std::optional<chunk_block> mapping_block(log_space& space, std::uint32_t c, std::uint64_t version) {
+  chunk_reader reader(space.file(), space.offset_of(c), space.chunk_words());
+  if (!reader.in_use() || reader.header().type() != log_type::mapping) return std::nullopt;
+  auto block = reader.next_as_is();
+  if (!block || block->preamble().version != version) return std::nullopt;
+  return block;
+}
+
+bool take_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::uint64_t second) {
+  const auto e = format::entry_head::unpack(first);
+  const auto& h = space.file().header();
+  if (e.offset < h.home_offset || e.offset % 8 != 0 || e.words * 8 > h.span() - e.offset) return false;
+  const std::uint64_t home = space.home_of(e.offset);
+  if (e.words == 0) {
+    space.ledger.became_stale(home, static_cast<std::uint32_t>(second));
+    return true;
+  }
+  const std::uint64_t data_words = e.tombstone ? 1 : e.words;
+  if (second < h.log_offset / 8 || second > h.size / 8 - data_words || home % region_words + e.words > region_words || !space.map.reserve(w, 1)) return false;
+  const storage::place at = e.tombstone ? second | storage::tombstone_place : second;
+  space.ledger.used(at, static_cast<std::uint32_t>(data_words));
+  space.map.map(w, {home, e.words, at});
+  return true;
+}
+
+}  // namespace
+
+result<bool> load_mapping(log_space& space, std::uint32_t first, std::uint64_t version) {
+  for (std::uint32_t c = 0; c < space.chunk_count(); ++c) {
+    const chunk_reader reader(space.file(), space.offset_of(c), space.chunk_words());
+    auto& chunk = space[c];
+    chunk.generation = reader.header().generation;
+    if (!reader.in_use() || reader.header().type() >= log_type::mapping) continue;
+    chunk.type = reader.header().type();
+    chunk.lane = reader.header().lane();
+    chunk.newest.store(version, std::memory_order_relaxed);
+    chunk.use.store(storage::chunk_use::closed, std::memory_order_relaxed);
+  }
+  home_map::writer w;
+  std::uint32_t read = 0;
+  for (std::uint32_t c = first; c < space.chunk_count(); ++read) {
+    const auto block = mapping_block(space, c, version);
+    if (!block || read > space.chunk_count()) return false;
+    const auto pairs = block->words.subspan(format::preamble_words);
+    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2)
+      if (!take_pair(space, w, pairs[i], pairs[i + 1])) return false;
+    if (block->preamble().peer() == 0) {
+      space.drop_used();
+      return true;
+    }
+    c = static_cast<std::uint32_t>((block->preamble().peer() - space.file().header().log_offset) / 8 / space.chunk_words());
+  }
+  return false;
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,29 @@
+// Making the volatile side of a log-structured pool from its chunks: map, chunk states, account of live and stale words.
+//
+// Reads only. In two phases, each in parallel, after Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017),
+// section 4.5: chunks are scanned and their entries dealt out by home address; then, for each part of home, the newest entry of each
+// word is mapped. docs/protocol/log_structured.md, R1 to R4.
+#pragma once
+
+#include <pool/log_space.h>
+
+#include <vector>
+
+namespace stele::detail {
+
+struct rebuilt {
+  std::uint64_t newest = 0;              // version
+  std::vector<std::uint64_t> abandoned;  // blocks of transactions that did not commit: offsets, to be erased
+  std::uint64_t bytes = 0;               // of chunks that were read
+};
+
+// Into a space that is as constructed. Transactions up to `settled` are known to have committed. Errors: corrupt.
+result<rebuilt> rebuild(storage::log_space& space, std::uint64_t settled, unsigned threads);
+
+// The map that a clean close left, from chunk `first` on: pairs of words, see docs/format/log-structured.md. Its chunks are free
+// again. False: it is not whole; the space is to be constructed anew, and rebuilt. Errors: corrupt.
+result<bool> load_mapping(storage::log_space& space, std::uint32_t first, std::uint64_t version);
+// What load_mapping is to read.
+std::vector<std::uint64_t> mapping_of(const storage::log_space& space);
+
+}  // namespace stele::detail

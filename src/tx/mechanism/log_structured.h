@@ -1,0 +1,376 @@
+// log_structured: the log is the only home. A commit appends blocks and points the map at them; nothing is copied anywhere.
+// Page: docs/protocol/log_structured.md. Source: Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017).
+#pragma once
+
+#include <media/cpu.h>
+#include <tx/log/cleaner.h>
+#include <tx/log/rebuild.h>
+#include <tx/media_engine.h>
+#include <tx/transaction.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <thread>
+
+namespace stele::detail {
+
+template <class Media>
+class log_structured final : public media_engine<Media> {
+ public:
+  using media_engine<Media>::state_;
+  using media_engine<Media>::control_;
+  using log_space = storage::log_space;
+  using entry = typename chunk_log<Media>::entry;
+
+  log_structured(pool_state& state, std::unique_ptr<typename Media::shared> shared) : media_engine<Media>(state, std::move(shared), log_kind::chunks) {}
+  ~log_structured() override { stop_cleaners(); }
+
+  void set_up(const engine_tuning& tuning) override { tuning_ = tuning; }
+
+  // The room for t's entries is taken, cleaning for it if need be.
+  result<> prepare(transaction& t) override {
+    lane& l = lanes_[t.log()];
+    gather(l, t);
+    const auto& changes = t.allocations();
+    const bool only_frees = changes.taken.empty() && changes.runs_taken.empty() && !(changes.freed.empty() && changes.runs_freed.empty());
+    const std::uint32_t kept = only_frees ? kept_for_cleaning : kept_for_freeing;
+    for (unsigned failures = 0; !l.log.lay_out(kept);) {
+      if (!make_room(t.log(), kept, failures)) return full("in the log");
+    }
+    if (!space().map.reserve(l.nodes, l.log.pieces().size())) {
+      l.log.drop();
+      return full("for the map of home");
+    }
+    if (l.log.takes_chunks()) [[unlikely]]
+      clean_a_little(t.log());
+    return {};
+  }
+
+  // docs/protocol/log_structured.md, 1 to 4.
+  bool commit(transaction& t, std::uint64_t txid) override {
+    lane& l = lanes_[t.log()];
+    l.log.write(l.media, txid);                                                                          // 1
+    if (!base::planted<Media>(base::mutant::ls_no_fence) && !this->settled(l.media)) return false;  // 2: the blocks are durable before anybody sees them
+    t.begin_home();
+    for (const entry& e : l.log.pieces()) {                                                               // 3
+      space().ledger.used(e.at, e.tombstone ? 1 : e.words);
+      space().map.map(l.nodes, {e.home, e.words, e.at}, &t.places());
+    }
+    l.newest.store(txid, std::memory_order_release);
+    l.log.settle();                                                                                       // 4
+    return true;
+  }
+
+  // docs/protocol/log_structured.md, R1 to R5. Writes only the ends of what did not commit.
+  result<> recover() override {
+    const auto mark = this->read_word(format::watermark_offset);
+    if (!mark) return std::unexpected(mark.error());
+    if (auto loaded = load(*mark); !loaded || *loaded) return loaded ? result<>{} : std::unexpected(loaded.error());
+    make_space();
+    const unsigned wanted = tuning_.log_structured.recovery_threads;
+    const unsigned threads = !tuning_.background || Media::explores ? 1 : wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
+    auto found = rebuild(space(), *mark, threads);  // R1 to R4
+    if (!found) return std::unexpected(found.error());
+    for (const std::uint64_t block : found->abandoned) {
+      std::byte* const at = state_.file.base() + block;
+      const std::uint64_t none = 0;
+      control_.store(at, base::planted<Media>(base::mutant::ls_abandoned_left) ? static_cast<const void*>(at) : &none, 8);
+      control_.flush(at, 8);
+    }
+    if (!found->abandoned.empty()) control_.fence();  // R5: they are no blocks any more before their TxIDs may mean something else
+    state_.clock.store(std::max(found->newest, *mark));
+    return control_.failed() ? base::fail(errc::io, state_.file.path() + ": recovery could not write to the device; open the pool again") : result<>{};
+  }
+
+  result<> close() override {
+    stop_cleaners();
+    if (auto fine = this->check_medium(); !fine) return fine;
+    this->write_word(format::mapping_offset, save_mapping());
+    control_.fence();  // the mapping is whole before the session says that it counts
+    return media_engine<Media>::close();
+  }
+
+  engine_totals totals() const noexcept override {
+    engine_totals t = media_engine<Media>::totals();
+    for (const lane& l : lanes_) t.media += l.media.count;
+    for (const auto& c : cleaners_) t.media += c.media.count;
+    t.cleaned_chunks = cleaned_.chunks.load(std::memory_order_relaxed);
+    t.fast_cleaned_chunks = cleaned_.fast_chunks.load(std::memory_order_relaxed);
+    t.moved_bytes = cleaned_.moved_bytes.load(std::memory_order_relaxed);
+    return t;
+  }
+  void note(unsigned log, media::mark m, std::uint64_t argument) override { lanes_[log].media.note(m, argument); }
+
+ private:
+  static constexpr std::uint32_t kept_for_cleaning = 2, kept_for_freeing = 3;  // chunks
+  static constexpr std::uint32_t sweep_looks = 32;                              // chunks, for each that a lane begins
+  static constexpr format::log_type separate_[] = {format::log_type::update, format::log_type::allocation, format::log_type::deallocation};
+  static constexpr format::log_type together_[] = {format::log_type::update};
+  static std::span<const format::log_type> logs_of(const log_structured_options& o) noexcept {
+    if (o.separate_logs) return separate_;
+    return together_;
+  }
+  enum : std::uint8_t { updates, allocations, frees };
+
+  struct alignas(64) lane {
+    lane(typename Media::shared& shared, unsigned n, log_space& space)
+        : media(shared, n), log(space, n, logs_of(space.options)) {}
+    Media media;
+    chunk_log<Media> log;
+    storage::home_map::writer nodes;
+    std::vector<const written_line*> order;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;  // blocks that the transaction allocated: home words from, to
+    std::atomic<std::uint64_t> newest{0};                        // version that is durable
+  };
+
+  log_space& space() const noexcept { return *state_.space; }
+  unsigned lane_count() const noexcept { return state_.file.header().log_count; }
+
+  void make_space() {
+    state_.space = std::make_unique<log_space>(state_.file, tuning_.log_structured, lane_count() + std::max(1u, tuning_.log_structured.cleaners));
+  }
+
+  // What a clean close left, if it did.
+  result<bool> load(std::uint64_t mark) {
+    const auto session = this->read_word(format::session_offset);
+    if (!session) return std::unexpected(session.error());
+    const auto first = this->read_word(format::mapping_offset);
+    if (!first) return std::unexpected(first.error());
+    if (format::session::unpack(*session).open || *first == 0) return false;
+    make_space();
+    state_.clock.store(mark);
+    return load_mapping(space(), static_cast<std::uint32_t>(*first - 1), mark);
+  }
+
+  // Everything up to here has committed: chunks of earlier sessions may be cleaned, their rings need no second look.
+  result<> take_over(log_kind) override {
+    settled_ = state_.clock.load();
+    this->write_word(format::watermark_offset, settled_);
+    control_.fence();  // before the first commit of the session, and before a chunk of an earlier one goes
+    for (unsigned i = 0; i < lane_count(); ++i) lanes_.emplace_back(*this->shared_, i, space());
+    const unsigned count = std::max(1u, tuning_.log_structured.cleaners);
+    for (unsigned i = 0; i < count; ++i) cleaners_.emplace_back(space(), *this->shared_, lane_count() + i, lane_count() + i);
+    if (!tuning_.background || Media::explores) return {};
+    for (auto& c : cleaners_) threads_.emplace_back([this, &c](std::stop_token stop) { clean_in_background(stop, c); });
+    return {};
+  }
+  bool any_failed() noexcept override {
+    return std::ranges::any_of(lanes_, [](const lane& l) { return l.media.failed(); });
+  }
+
+  result<> full(const char* where) const {
+    return base::fail(errc::full, fmt::format("{}: no room {} for this transaction; destroy something, or create a larger pool and copy this one", state_.file.path(), where));
+  }
+
+  // Stages t's stores in order of home, then what it freed. Group update: words side by side are one entry.
+  void gather(lane& l, transaction& t) {
+    l.log.clear();
+    l.order.clear();
+    bool sorted = true;
+    for (const written_line& line : t.lines()) {
+      sorted = sorted && (l.order.empty() || l.order.back()->offset < line.offset);
+      l.order.push_back(&line);
+    }
+    if (!sorted) std::ranges::sort(l.order, {}, &written_line::offset);
+    note_taken(l, t);
+    for (const written_line* line : l.order) stage_line(l, t, *line);
+    const auto& changes = t.allocations();
+    for (const auto& b : changes.freed) stage_free(l, state_.heap.range_of(b), true);
+    for (const auto& r : changes.runs_freed)
+      if (!r.superblock) stage_free(l, state_.heap.range_of(r), !changes.runs_taken.empty());
+  }
+
+  void note_taken(lane& l, const transaction& t) {
+    l.taken.clear();
+    if (!space().options.separate_logs) return;
+    auto add = [&](std::pair<std::uint64_t, std::size_t> range) { l.taken.push_back({space().home_of(range.first), space().home_of(range.first + range.second)}); };
+    for (const auto& b : t.allocations().taken) add(state_.heap.range_of(b));
+    for (const auto& r : t.allocations().runs_taken)
+      if (!r.superblock) add(state_.heap.range_of(r));
+    std::ranges::sort(l.taken);
+  }
+  std::uint8_t log_of(const lane& l, std::uint64_t home) const noexcept {
+    if (l.taken.empty()) return updates;
+    const auto after = std::ranges::upper_bound(l.taken, home, {}, &std::pair<std::uint64_t, std::uint64_t>::first);
+    return after != l.taken.begin() && home < std::prev(after)->second ? allocations : updates;
+  }
+
+  void stage_line(lane& l, transaction& t, const written_line& line) {
+    const std::uint64_t first = space().home_of(line.offset);
+    for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
+      const auto w = static_cast<unsigned>(std::countr_zero(left));
+      const std::uint8_t mask = line.word_mask(w);
+      std::uint64_t word = line.words[w];
+      if (mask != 0xFF) [[unlikely]]  // an entry has whole words; the line is this transaction's, so the rest of it stays as it is
+        word = (word & spread(mask)) | (space().word(space().map.find(first + w, t.places()).at) & ~spread(mask));
+      if (!l.log.staged.empty()) {
+        entry& before = l.log.staged.back();
+        if (before.home + before.words == first + w && before.words < format::longest_entry && space().options.group_update && (first + w) % format::region_words != 0) {
+          ++before.words;
+          l.log.payload.push_back(word);
+          continue;
+        }
+      }
+      l.log.staged.push_back({.home = first + w, .words = 1, .from = static_cast<std::uint32_t>(l.log.payload.size()), .log = log_of(l, first + w)});
+      l.log.payload.push_back(word);
+    }
+  }
+
+  // Tombstones, each in one region. Of a large block: where something is.
+  void stage_free(lane& l, std::pair<std::uint64_t, std::size_t> range, bool everywhere) {
+    const std::uint8_t log = space().options.separate_logs ? frees : updates;
+    std::uint64_t home = space().home_of(range.first);
+    for (const std::uint64_t end = home + range.second / 8; home < end;) {
+      const std::uint64_t stop = std::min(end, (home / format::region_words + 1) * format::region_words);
+      if (everywhere || space().map.any_data(home, stop - home))
+        l.log.staged.push_back({.home = home, .words = static_cast<std::uint32_t>(stop - home), .from = 0, .log = log, .tombstone = true});
+      home = stop;
+    }
+  }
+
+  // Its transactions are no more the newest of their lanes, and all that could come before them has reached the map: see
+  // docs/protocol/log_structured.md, "Which chunks may go".
+  auto may_go() const noexcept {
+    return [this, through = state_.completed()](const log_space::chunk& c) {
+      const std::uint64_t newest = c.newest.load(std::memory_order_acquire);
+      if (base::planted<Media>(base::mutant::ls_cleans_newest)) return true;
+      if (newest > through) return false;
+      return c.type == format::log_type::moved || newest <= settled_ || newest < lanes_[c.lane].newest.load(std::memory_order_acquire);
+    };
+  }
+
+  std::uint64_t clean(cleaner<Media>& c, double most_live) {
+    try {
+      const std::uint64_t gained = c.step(most_live, cleaned_, may_go());
+      if (c.media.failed()) state_.poisoned.store(true);
+      return gained;
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+  }
+  double wanted_share() const noexcept {
+    const auto few = std::max<std::uint32_t>(2 * kept_for_freeing, space().chunk_count() / 32);
+    return space().free_chunks() < few ? 0.98 : tuning_.log_structured.victim_live_share;
+  }
+
+  // A thread between its body and its commit knows no place in the log: cleaning need not wait for it.
+  template <class Work>
+  auto away(unsigned log, Work&& work) {
+    space().epochs.unpin(log);
+    const auto done = work();
+    space().epochs.pin(log);
+    return done;
+  }
+
+  // False: there is no room, and none to be made.
+  bool make_room(unsigned log, std::uint32_t kept, unsigned& failures) {
+    return away(log, [&] {
+      if (state_.poisoned.load(std::memory_order_relaxed)) return false;
+      const std::uint32_t had = space().free_chunks();
+      std::uint64_t gained = 0;
+      {
+        const std::lock_guard hold(inline_cleaning_);
+        if (space().collect() && space().free_chunks() > std::max(had, kept)) return true;
+        gained = clean(cleaners_.front(), 0.98);
+        if (!space().collect() && gained != 0) return true;
+      }
+      if (gained != 0 && gained >= space().chunk_words() / 64) return ++failures < 4096;
+      if (space().free_chunks() > kept && failures < 2000) {  // they wait for readers, or another thread's cleaning
+        ++failures;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return true;
+      }
+      return false;
+    });
+  }
+
+  // A lane has begun a chunk: cleaning keeps up, in its own threads or here. Chunks without live data go at any time, so that the log
+  // stays where it is warm; others when the pool fills.
+  void clean_a_little(unsigned log) {
+    if (!threads_.empty()) {
+      if (chunks_begun_.fetch_add(1, std::memory_order_relaxed) % 16 == 15 || is_filling()) wake_.notify_one();
+      return;
+    }
+    (void)away(log, [&] {
+      const std::lock_guard hold(inline_cleaning_);
+      return clean_once(cleaners_.front(), sweep_looks);
+    });
+  }
+  bool is_filling() const noexcept { return space().utilisation() >= tuning_.log_structured.clean_from; }
+
+  std::uint64_t clean_once(cleaner<Media>& c, std::uint32_t looks) {
+    std::uint64_t gained = 0;
+    if (tuning_.log_structured.fast_cleaning) gained = c.sweep(looks, cleaned_, may_go());
+    if (is_filling()) gained += clean(c, wanted_share());
+    (void)space().collect();
+    return gained;
+  }
+
+  void clean_in_background(const std::stop_token& stop, cleaner<Media>& c) {
+    while (!stop.stop_requested()) {
+      std::uint64_t gained = 0;
+      {
+        std::unique_lock hold(inline_cleaning_, std::defer_lock);
+        if (&c == &cleaners_.front()) hold.lock();
+        gained = clean_once(c, space().chunk_count());
+      }
+      if (gained != 0 && is_filling()) continue;
+      std::unique_lock hold(wake_mutex_);
+      wake_.wait_for(hold, stop, std::chrono::milliseconds(100), [] { return false; });
+    }
+  }
+  void stop_cleaners() noexcept {
+    for (auto& t : threads_) t.request_stop();
+    wake_.notify_all();
+    threads_.clear();
+  }
+
+  // Into free chunks, if there are enough. The first of them, counted from 1; 0: there is no mapping.
+  std::uint64_t save_mapping() {
+    const std::vector<std::uint64_t> pairs = mapping_of(space());
+    const std::uint32_t each = (space().chunk_words() - format::chunk_header_words - format::preamble_words) / 2 * 2;
+    std::vector<std::uint32_t> chunks;
+    (void)space().collect();
+    for (std::uint64_t done = 0; done < pairs.size() || chunks.empty(); done += each) {
+      const auto c = space().take(0);
+      if (!c) return 0;
+      chunks.push_back(*c);
+    }
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const std::uint64_t peer = i + 1 < chunks.size() ? space().offset_of(chunks[i + 1]) : 0;
+      const std::size_t from = std::min<std::size_t>(i * each, pairs.size());
+      write_mapping(chunks[i], peer, std::span(pairs).subspan(from, std::min<std::size_t>(each, pairs.size() - from)));
+    }
+    control_.fence();  // the chunks are whole before the control word names them
+    return chunks.front() + 1;
+  }
+
+  void write_mapping(std::uint32_t c, std::uint64_t peer, std::span<const std::uint64_t> pairs) {
+    const std::uint64_t offset = space().offset_of(c), id = state_.file.header().id;
+    std::vector<std::uint64_t> words(format::chunk_header_words + format::preamble_words);
+    words.insert(words.end(), pairs.begin(), pairs.end());
+    format::chunk_header h{.generation = ++space()[c].generation, .owner = format::chunk_header::owner_of(format::log_type::mapping, 0), .checksum = 0, .previous = 0, .next = 0, .reserved = {}};
+    h.checksum = format::chunk_checksum(h, id, offset);
+    std::memcpy(words.data(), &h, sizeof h);
+    const std::span block = std::span(words).subspan(format::chunk_header_words);
+    block[0] = state_.clock.load();
+    block[1] = format::block_preamble::ring_of(peer, 0);
+    block[2] = std::uint64_t{block.size()} << 32;
+    block[2] |= format::block_crc(format::block_seed(id, offset + sizeof h, h.generation), block);
+    words.resize(format::block_room(static_cast<std::uint32_t>(words.size())));
+    control_.stream(state_.file.base() + offset, words.data(), words.size() * 8);
+  }
+
+  engine_tuning tuning_;
+  std::uint64_t settled_ = 0;  // versions up to it were there when the session began
+  std::deque<lane> lanes_;
+  std::deque<cleaner<Media>> cleaners_;
+  cleaning_totals cleaned_;
+  std::atomic<std::uint32_t> chunks_begun_{0};
+  std::mutex inline_cleaning_, wake_mutex_;  // the first: of cleaners_.front()
+  std::condition_variable_any wake_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace stele::detail
