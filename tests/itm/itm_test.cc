@@ -226,8 +226,9 @@ TEST_P(itm_pool, tells_what_it_cannot_open) {
   EXPECT_TRUE(refused(stele::itm::open<root>(dir_.file("missing")), errc::not_found));
   EXPECT_TRUE(refused(stele::itm::open<std::uint64_t>(dir_.file("pool")), errc::layout));
   EXPECT_TRUE(refused(pool<field<int>>::open(dir_.file("pool"), {.layout = "mine"}), errc::layout));
-  const auto id = storage::pool_file::peek(dir_.file("pool"))->id;
-  void* const place = reinterpret_cast<void*>(stele::itm::home_address(id));
+  const auto header = storage::pool_file::peek(dir_.file("pool"));
+  ASSERT_TRUE(holds(header));
+  void* const place = reinterpret_cast<void*>(stele::itm::home_address(header->id) + header->home_offset);
   void* const taken = ::mmap(place, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   ASSERT_EQ(taken, place);
   EXPECT_TRUE(refused(stele::itm::open<root>(dir_.file("pool")), errc::unsupported));
