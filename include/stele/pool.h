@@ -58,6 +58,7 @@ struct pool_options {
   concurrency policy = concurrency::stm;
   std::size_t log_size = 0;       // bytes of each thread's log; 0: by pool size. Only when creating
   std::size_t log_count = 0;      // logs, so threads that commit at once; 0: by pool size. Only when creating
+  std::uintptr_t map_at = 0;      // address to map the pool at, for objects with plain pointers in it; 0: any
   std::string tape = "";          // record every access to the pool's memory on this tape file; empty: do not
   bulk_persistence bulk = bulk_persistence::automatic;
   adaptive_options adaptive = {};

@@ -265,7 +265,7 @@ result<pool_header> pool_file::peek(const std::string& path) {
   return read_header(file.fd, path);
 }
 
-result<pool_file> pool_file::open(const std::string& path, map_kind kind) {
+result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::uintptr_t address) {
   descriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) {
     if (errno == ELOOP) return fail(errc::permission, fmt::format("{} is a symbolic link; name the pool file itself", path));
@@ -281,7 +281,7 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind) {
   pool_file opened;
   opened.header_ = *header;
   opened.region_ = {nullptr, header->size, header->home_offset, file.release(), path};
-  if (auto mapped = opened.map(kind); !mapped) return std::unexpected(mapped.error());
+  if (auto mapped = opened.map(kind, address); !mapped) return std::unexpected(mapped.error());
   if (auto signed_in = opened.sign_in(); !signed_in) return std::unexpected(signed_in.error());
   return opened;
 }
@@ -340,25 +340,38 @@ result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
   return opened;
 }
 
+// Maps memory at `address`, or anywhere when that is 0; what lies there already is never replaced.
+result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t size, int protection, int flags, int fd) const {
+  void* const memory = ::mmap(reinterpret_cast<void*>(address), size, protection, flags | (address != 0 ? MAP_FIXED_NOREPLACE : 0), fd, 0);
+  if (address != 0 && reinterpret_cast<std::uintptr_t>(memory) != address) {
+    if (memory != MAP_FAILED) ::munmap(memory, size);  // a kernel before 4.17 takes the address for a hint
+    return fail(errc::unsupported, fmt::format("{} holds plain pointers, so it has to be mapped at {:#x} ({} bytes), where this process has something "
+                                               "else or no address space; open it before what lies there", region_.path, address, size));
+  }
+  if (memory == MAP_FAILED) return fail_path("map", region_.path);
+  return static_cast<std::byte*>(memory);
+}
+
 // Addresses that nothing is behind: an access that did not ask where its word is kept faults.
-result<> pool_file::reserve_home() {
+result<> pool_file::reserve_home(std::uintptr_t address) {
   if (header_.home != format::home_kind::log) return {};
-  void* const addresses = ::mmap(nullptr, header_.home_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (addresses == MAP_FAILED) return fail_path("reserve addresses for", region_.path);
-  home_addresses_ = static_cast<std::byte*>(addresses);
+  const auto addresses = map_memory(address != 0 ? address + header_.home_offset : 0, header_.home_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (!addresses) return std::unexpected(addresses.error());
+  home_addresses_ = *addresses;
   return {};
 }
 
-result<> pool_file::map(map_kind kind) {
-  void* const whole = ::mmap(nullptr, region_.size, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd, 0);
-  if (whole == MAP_FAILED) return fail_path("map", region_.path);
-  region_.base = static_cast<std::byte*>(whole);
+result<> pool_file::map(map_kind kind, std::uintptr_t address) {
+  const bool in_place = header_.home == format::home_kind::in_place;
+  const auto whole = map_memory(in_place ? address : 0, region_.size, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd);
+  if (!whole) return std::unexpected(whole.error());
+  region_.base = *whole;
   mapped_ = true;
   direct_access_ = maps_directly(region_.fd);
-  if (auto reserved = reserve_home(); !reserved) return reserved;
+  if (auto reserved = reserve_home(address); !reserved) return reserved;
   const std::size_t home = header_.home_offset;
   if (kind == map_kind::log_apart) {
-    if (::mmap(whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return fail_path("map", region_.path);
+    if (::mmap(*whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return fail_path("map", region_.path);
     for (std::size_t at = 0; at < home;) {
       const ssize_t got = ::pread(region_.fd, region_.base + at, home - at, static_cast<off_t>(at));
       if (got <= 0) return fail_path("read", region_.path);

@@ -40,8 +40,9 @@ class pool_file {
   // Errors: exists, not_found, permission, full, io, invalid_argument.
   static result<> create(const std::string& path, const shape& s);
 
-  // Locks, checks and maps. Errors: not_found, permission, in_use, not_a_pool, version, corrupt, io.
-  static result<pool_file> open(const std::string& path, map_kind kind);
+  // Locks, checks and maps, at `address` when it is not 0. Errors: not_found, permission, in_use, not_a_pool, version, corrupt,
+  // io; unsupported when the address cannot be had.
+  static result<pool_file> open(const std::string& path, map_kind kind, std::uintptr_t address = 0);
 
   // A private copy in memory: changes to it never reach the file. Takes no lock. Errors: as open.
   static result<pool_file> open_copy(const std::string& path);
@@ -76,8 +77,9 @@ class pool_file {
 
  private:
   pool_file() = default;
-  result<> map(map_kind kind);
-  result<> reserve_home();
+  result<> map(map_kind kind, std::uintptr_t address);
+  result<std::byte*> map_memory(std::uintptr_t address, std::size_t size, int protection, int flags, int fd) const;
+  result<> reserve_home(std::uintptr_t address = 0);
   result<> sign_in();
   void release() noexcept;
 

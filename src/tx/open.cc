@@ -102,7 +102,7 @@ result<pool_handle> pool_handle::open(const std::string& path, const pool_option
   media->tuning = {options.background, options.bulk, options.adaptive, options.log_structured, media->delay.latency_ns};
   if (auto possible = check_bulk(options.bulk, *media); !possible) return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
-  auto file = storage::pool_file::open(path, map);
+  auto file = storage::pool_file::open(path, map, options.map_at);
   if (!file) return std::unexpected(file.error());
   if (options.mechanism.empty() && file->header().home == format::home_kind::log) mechanism = find_mechanism("log_structured");
   const auto& name = file->header().layout;

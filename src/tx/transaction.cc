@@ -260,6 +260,8 @@ attempt engine::run_commit(transaction& t) { return t.commit_by(*this); }
 
 void transaction::rollback() noexcept {
   if (stores_ == stores_go::home) undo_in_place();
+  if (!outside_.empty()) [[unlikely]]
+    roll_back_outside();
   if (in_log()) runtime_.mechanism().abort(*this);
   heap().rollback(cache, changes_);
   for (const read_entry& l : locks_) l.lock->store(l.seen, std::memory_order_release);

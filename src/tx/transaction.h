@@ -13,6 +13,7 @@
 #include <format/log_block.h>
 #include <pool/heap.h>
 #include <stele/pool.h>
+#include <tx/outside.h>
 #include <tx/write_set.h>
 
 #include <atomic>
@@ -90,6 +91,13 @@ class alignas(64) transaction final : public storage::heap::writer {
   void deallocate(std::uint64_t offset);
   void more_kept();
 
+  // Ordinary memory in the transaction; see outside.h.
+  void load_outside(std::uintptr_t address, void* to, std::size_t size);
+  void lock_outside(std::uintptr_t address, std::size_t size);
+  outside_memory& outside() noexcept { return outside_; }
+  // Moves the snapshot to now, or restarts; returns the snapshot.
+  std::uint64_t revalidate();
+
   // Frees empty superblocks as part of this transaction, as many as fit a log; how many chunks.
   std::size_t reclaim();
 
@@ -130,6 +138,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_word_anywhere(std::uint64_t offset, std::uint64_t bits);
   void store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   attempt commit_nothing() noexcept;
+  attempt commit_outside() noexcept;
+  void roll_back_outside() noexcept;
   attempt commit_in_place() noexcept;
   attempt roll_back_for(error why);
   attempt fail_unkept() const;
@@ -162,6 +172,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   write_set writes_;
   std::vector<read_entry> reads_;
   std::vector<read_entry> locks_;
+  outside_memory outside_;
   bool any_read_ = false;
   storage::heap::changes changes_;
   write_set pending_;

@@ -266,6 +266,8 @@ inline void transaction::clear() noexcept {
   writes_.clear();
   if (!reads_.empty()) reads_.clear();
   if (!locks_.empty()) locks_.clear();
+  if (!outside_.empty()) [[unlikely]]
+    outside_.clear();
   if (gate_held_) {
     runtime_.open_gate();
     gate_held_ = false;
@@ -274,7 +276,7 @@ inline void transaction::clear() noexcept {
 
 inline attempt transaction::commit() {
   if (stores_ == stores_go::home && this_access.kept != kept_.data()) return commit_in_place();
-  if (writes_.empty()) return commit_nothing();
+  if (writes_.empty()) return outside_.locked ? commit_outside() : commit_nothing();
   return runtime_.mechanism().run_commit(*this);
 }
 

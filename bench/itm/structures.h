@@ -1,0 +1,35 @@
+// The workloads sps and rbtree as a program with atomic blocks has them: plain structs, plain pointers, one block an operation.
+//
+// The tree is rb_map's algorithm to the step (include/stele/rb_map.h), so that only the way to memory differs: a link is a
+// pointer whose lowest bit is its node's colour. structures.cc is compiled with -fgnu-tm.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stele::bench::itm {
+
+struct node {
+  std::uint64_t key;
+  std::uintptr_t child[2];  // links: a node's address, plus 1 when it is red; 0: none
+  std::uint64_t value;
+};
+
+struct root {
+  std::uint64_t* words;  // sps
+  std::uint64_t size;
+  std::uintptr_t tree;  // rbtree: a link
+};
+
+void make_words(root* r, std::uint64_t size);
+void fill_words(root* r, std::uint64_t from, std::uint64_t to, std::uint64_t (*word)(const void*, std::uint64_t), const void* context);
+void swap_words(root* r, std::uint64_t a, std::uint64_t b);
+std::uint64_t word_at(const root* r, std::uint64_t i);
+
+// Erases the key if it is there, else inserts it.
+void toggle(root* r, std::uint64_t key, std::uint64_t value);
+std::uint64_t find(const root* r, std::uint64_t key);  // its value, or 0
+// Nodes in the tree; ~0 when order, colours or black heights are wrong.
+std::uint64_t count_nodes(const root* r);
+
+}  // namespace stele::bench::itm

@@ -1,0 +1,149 @@
+// The atomic block that a thread runs: begin, commit, cancel and starting over, on top of a Stele transaction.
+//
+// Blocks nest. One that holds a __transaction_cancel has a level of its own: what it changed can be undone alone, by stores that
+// bring back what was there (pool) and by the words kept (ordinary memory). Others are part of the block around them.
+//
+// Invariants: from begin to its end the outermost block has a Stele transaction running and is inside the crowd. Before a block
+// goes back to its begin, everything it changed is as it was, and its locks are given back. What must not happen twice (freeing
+// memory, the program's commit actions) happens after the commit, outside the crowd, when no older block can be in touch with it.
+#pragma once
+
+#include <adapters/itm/checkpoint.h>
+#include <adapters/itm/crowd.h>
+#include <adapters/itm/domain.h>
+#include <adapters/itm/exceptions.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace stele::itm {
+
+class block {
+ public:
+  using action = void (*)(void*);
+
+  static block& of_this_thread();
+  // Null when this thread has never run one.
+  static block* known() noexcept { return current_; }
+
+  static const crowd::member* member_of_this_thread() noexcept { return current_ != nullptr ? &current_->member_ : nullptr; }
+
+  bool running() const noexcept { return depth_ != 0; }
+  bool irrevocable() const noexcept { return irrevocable_; }
+  std::uint32_t id() const noexcept { return id_; }
+  unsigned thread_number() const noexcept { return member_.number; }
+
+  std::uint32_t begin(std::uint32_t properties, const checkpoint& from);
+  void commit();
+  void commit_for_exception(void* exception);
+  [[noreturn]] void abort(std::uint32_t reason);
+  void go_irrevocable();
+
+  // An access that met a conflict or an error ends here; the block starts over, or its error is told.
+  [[noreturn]] void start_over();
+  void keep_error(error why) { error_ = std::move(why); }
+
+  // Memory of the pool.
+  void keep_pool(std::uintptr_t address, std::size_t size) {
+    if (!levels_.empty()) [[unlikely]]
+      keep_pool_now(address, size);
+  }
+  void* allocate(std::size_t size, std::size_t alignment);  // zeroed; throws failure, or restart
+  void deallocate(void* object);
+
+  // Ordinary memory. On the stack of calls that the block made itself nothing is kept.
+  bool own_frame(std::uintptr_t address) const noexcept {
+    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    return address - here < innermost_stack_ - here;
+  }
+  bool own_stack(std::uintptr_t address) const noexcept {
+    const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+    return address - here < from_.stack - here;
+  }
+  void touch_outside() {
+    if (!touched_) [[unlikely]]
+      touch_now();
+  }
+  void took(void* memory, action give_back) { taken_.push_back({memory, give_back}); }
+  void free_later(void* memory, action give_back) { freed_.push_back({memory, give_back}); }
+
+  void on_commit(action run, void* argument) { commit_actions_.push_back({argument, run}); }
+  void on_undo(action run, void* argument) { undo_actions_.push_back({argument, run}); }
+  exceptions& thrown() noexcept { return exceptions_; }
+  detail::transaction& transaction() noexcept { return *detail::this_access.running; }
+
+  block();
+  ~block();
+  block(const block&) = delete;
+  block& operator=(const block&) = delete;
+
+ private:
+  struct duty {
+    void* argument;
+    action run;
+  };
+  using duties = std::vector<duty>;
+  // What there was when a block with a level of its own began.
+  struct level {
+    checkpoint from;
+    unsigned depth;
+    std::size_t outside, pool, pool_taken, pool_freed, taken, freed, commit_actions, undo_actions;
+    exceptions::mark thrown;
+  };
+
+  std::uint32_t begin_outermost();
+  void begin_attempt();
+  bool try_alone();
+  std::uint32_t code_path(std::uint32_t properties) const noexcept;
+  std::uint32_t begin_nested(std::uint32_t properties, const checkpoint& from);
+  void commit_nested();
+  void cancel_level();
+  void commit_outermost();
+  void settle_commit(bool wrote);
+  void undo_all() noexcept;
+  void step_out() noexcept;
+  void keep_pool_now(std::uintptr_t address, std::size_t size);
+  void free_pool_now();
+  void touch_now();
+  void set_last_attempt() noexcept;
+  [[noreturn]] void fail(error why);
+  void ask(const error& why);
+  static void run_back(duties& all, std::size_t from) noexcept;
+  static void run_all(duties& all) noexcept;
+
+  static constinit thread_local block* current_;
+
+  crowd::member& member_;
+  unsigned depth_ = 0;
+  std::uint32_t id_ = 0;
+  std::uint32_t properties_ = 0;
+  unsigned attempts_ = 0;
+  bool irrevocable_ = false;  // cannot be rolled back; alone then
+  bool wants_alone_ = false;  // the next attempt is to run alone
+  bool wants_irrevocable_ = false;
+  bool touched_ = false;      // ordinary memory of others
+  checkpoint from_{};
+  std::uintptr_t innermost_stack_ = 0;
+  std::vector<level> levels_;
+  std::vector<detail::old_word> pool_kept_;
+  std::vector<void*> pool_taken_, pool_freed_;  // those of levels
+  duties taken_, freed_, commit_actions_, undo_actions_;
+  exceptions exceptions_;
+  std::optional<error> error_;
+};
+
+// Runs `act`, which may meet a conflict or an error; then the block starts over and this does not return.
+template <class Act>
+[[gnu::always_inline]] inline auto guarded(Act&& act) {
+  try {
+    return act();
+  } catch (const detail::restart&) {
+  } catch (const failure& f) {
+    block::known()->keep_error(f.why());
+  }
+  block::known()->start_over();
+}
+
+}  // namespace stele::itm

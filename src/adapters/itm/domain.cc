@@ -1,0 +1,198 @@
+// Opening and closing the pool that blocks work on, and the anonymous one without it; see domain.h.
+#include <adapters/itm/block.h>
+#include <adapters/itm/domain.h>
+#include <base/rng.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <stele/itm.h>
+#include <sys/mman.h>
+#include <tx/open.h>
+#include <unistd.h>
+
+#include <base/check.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+namespace stele::itm {
+
+using base::fail;
+
+constinit std::atomic<detail::runtime*> current{nullptr};  // changes while no block runs
+
+namespace {
+
+constinit std::mutex domain_mutex;                        // of what follows
+constinit std::atomic<void*> current_root{nullptr};       // null: no pool is open
+constinit detail::pool_handle* open_pool = nullptr;
+constinit detail::runtime* anonymous = nullptr;
+constinit std::atomic<failure_handler> handler{nullptr};
+
+// Memory with the shape of a pool: 4 MiB for as many locks as lines, little of it ever touched.
+detail::runtime* make_anonymous() {
+  constexpr std::size_t size = 4u << 20, logs = 256;
+  auto header = storage::pool_file::plan({size, 4096, logs, ""});
+  base::check(header.has_value(), "no random number for the locks of atomic blocks");
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  base::check(memory != MAP_FAILED, "no memory for the locks of atomic blocks");
+  storage::pool_file::lay_out(static_cast<std::byte*>(memory), *header);
+  auto image = storage::pool_file::adopt(static_cast<std::byte*>(memory), size);
+  base::check(image.has_value(), "the anonymous pool of atomic blocks is not one");
+  pool_options options;
+  options.background = false;
+  const detail::media_choice media{.what = detail::media_choice::kind::process};
+  auto made = detail::open_on(std::make_unique<detail::pool_state>(std::move(*image)), media, **detail::find_mechanism("none"), options);
+  base::check(made.has_value(), "the anonymous pool of atomic blocks does not open");
+  return made->release();
+}
+
+void after_fork() noexcept {
+  everybody.forget_others(block::member_of_this_thread());
+  anonymous = nullptr;  // its locks may be of threads that are not here
+  if (open_pool == nullptr) current.store(nullptr);
+}
+
+void close_at_exit() { (void)close(); }
+
+// Outside the crowd no block of this thread runs; alone, none of any.
+class quiet {
+ public:
+  quiet() : member_(everybody.join()) {
+    do everybody.enter(member_);
+    while (!everybody.become_alone(member_) && (everybody.leave(member_), true));
+  }
+  ~quiet() {
+    everybody.end_alone();
+    everybody.leave(member_);
+    everybody.quit(member_);
+  }
+  quiet(const quiet&) = delete;
+  quiet& operator=(const quiet&) = delete;
+
+ private:
+  crowd::member& member_;
+};
+
+result<> refuse_in_block(const char* what) {
+  if (block::known() == nullptr || !block::known()->running()) return {};
+  return fail(errc::invalid_argument, fmt::format("{} inside an atomic block; do it outside", what));
+}
+
+// Creates the pool if that is asked for, and finds the address that its id stands for.
+result<std::uintptr_t> address_of(const std::string& path, const pool_options& options) {
+  if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
+    const auto mechanism = detail::find_mechanism(options.mechanism);
+    if (!mechanism) return std::unexpected(mechanism.error());
+    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout, (*mechanism)->home});
+    if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
+  }
+  const auto header = storage::pool_file::peek(path);
+  if (!header) return std::unexpected(header.error());
+  return home_address(header->id);
+}
+
+}  // namespace
+
+std::uintptr_t home_address(std::uint64_t pool_id) noexcept {
+  constexpr std::uintptr_t lowest = std::uintptr_t{1} << 44, step = std::uintptr_t{1} << 30, places = 1u << 15;  // 16 TiB to 48 TiB
+  return lowest + base::mix(pool_id) % places * step;
+}
+
+detail::runtime& make_current() {
+  const std::lock_guard hold(domain_mutex);
+  if (anonymous == nullptr) {
+    [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, after_fork);
+    anonymous = make_anonymous();
+  }
+  detail::runtime* nothing = nullptr;
+  current.compare_exchange_strong(nothing, anonymous);
+  return *current.load();
+}
+
+void tell_failure(const error& why) {
+  if (const failure_handler told = handler.load()) return told(why);
+  std::fprintf(stderr, "stele: an atomic block cannot go on: %s\n", why.message.c_str());
+  std::abort();
+}
+
+failure_handler on_failure(failure_handler next) noexcept { return handler.exchange(next); }
+
+result<void*> open_root(const std::string& path, pool_options options, std::size_t root_size) {
+  if (auto fine = refuse_in_block("open"); !fine) return std::unexpected(fine.error());
+  if (options.policy != concurrency::stm) return fail(errc::invalid_argument, "atomic blocks are kept apart by the policy stm; leave the policy out");
+  if (is_open()) return fail(errc::in_use, fmt::format("cannot open {}: atomic blocks work on one pool, and one is open; close it first", path));
+  options.layout = options.layout.empty() ? "itm" : "itm " + options.layout;
+  const auto address = address_of(path, options);
+  if (!address) return std::unexpected(address.error());
+  options.map_at = *address;
+  auto opened = detail::pool_handle::open(path, options, root_size);
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  [[maybe_unused]] static const int once = std::atexit(close_at_exit);  // after what the pool needs at its end was made
+  const quiet now;
+  const std::lock_guard hold(domain_mutex);
+  open_pool = new detail::pool_handle(std::move(*opened));
+  current.store(&open_pool->core(), std::memory_order_release);
+  current_root.store(open_pool->root(), std::memory_order_release);
+  return open_pool->root();
+}
+
+result<> close() {
+  if (auto fine = refuse_in_block("close"); !fine) return fine;
+  const quiet now;
+  const std::lock_guard hold(domain_mutex);
+  if (open_pool == nullptr) return {};
+  current_root.store(nullptr, std::memory_order_release);
+  current.store(anonymous, std::memory_order_release);
+  auto closed = detail::close_pool(open_pool->core());
+  delete std::exchange(open_pool, nullptr);
+  return closed;
+}
+
+bool is_open() noexcept { return current_root.load(std::memory_order_acquire) != nullptr; }
+
+std::string mechanism() {
+  const std::lock_guard hold(domain_mutex);
+  return open_pool != nullptr ? detail::mechanism_of(open_pool->core()) : "";
+}
+
+std::string durability_in_force() {
+  const std::lock_guard hold(domain_mutex);
+  return open_pool != nullptr ? detail::durability_of(open_pool->core()) : "none";
+}
+
+pool_counters counters() {
+  const std::lock_guard hold(domain_mutex);
+  return open_pool != nullptr ? detail::counters_of(open_pool->core()) : pool_counters{};
+}
+
+}  // namespace stele::itm
+
+namespace {
+
+thread_local std::string this_error;
+
+}  // namespace
+
+extern "C" {
+
+void* stele_itm_open(const char* path, size_t create_size, size_t root_size) noexcept {
+  stele::pool_options options;
+  options.create_size = create_size;
+  auto root = stele::itm::open_root(path, options, root_size);
+  if (root) return *root;
+  this_error = root.error().message;
+  return nullptr;
+}
+
+int stele_itm_close() noexcept {
+  const auto closed = stele::itm::close();
+  if (closed) return 0;
+  this_error = closed.error().message;
+  return -1;
+}
+
+const char* stele_itm_error() noexcept { return this_error.c_str(); }
+void* stele_itm_root() noexcept { return stele::itm::current_root.load(std::memory_order_relaxed); }
+
+}

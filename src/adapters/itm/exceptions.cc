@@ -1,0 +1,83 @@
+// The _ITM_cxa_ functions, and taking back what the C++ runtime knows of an attempt's exceptions; see exceptions.h.
+#include <adapters/itm/block.h>
+#include <cxxabi.h>
+#include <unwind.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <typeinfo>
+
+// libstdc++'s, for this very purpose: frees an exception in flight, and ends `caught` handlers without running destructors.
+extern "C" void __cxa_tm_cleanup(void* unthrown, void* in_flight, unsigned int caught) noexcept;
+
+namespace stele::itm {
+
+namespace {
+
+void* header_of(void* exception) noexcept { return static_cast<_Unwind_Exception*>(exception) - 1; }
+
+}  // namespace
+
+// The C++ ABI's count of exceptions between throw and handler follows the stack of caught ones.
+unsigned& exceptions::uncaught_of_this_thread() noexcept {
+  return *reinterpret_cast<unsigned*>(reinterpret_cast<std::byte*>(__cxxabiv1::__cxa_get_globals()) + sizeof(void*));
+}
+
+void exceptions::forget(void* exception) noexcept { std::erase(unthrown_, exception); }
+
+void* exceptions::allocate(std::size_t size) {
+  void* const exception = __cxxabiv1::__cxa_allocate_exception(size);
+  unthrown_.push_back(exception);
+  return exception;
+}
+
+void exceptions::free(void* exception) noexcept {
+  forget(exception);
+  __cxxabiv1::__cxa_free_exception(exception);
+}
+
+void exceptions::raise(void* exception, void* type, void (*destroy)(void*)) {
+  forget(exception);
+  in_flight_ = header_of(exception);
+  __cxxabiv1::__cxa_throw(exception, static_cast<std::type_info*>(type), destroy);
+}
+
+void* exceptions::begin_catch(void* header) noexcept {
+  ++caught_;
+  in_flight_ = nullptr;
+  return __cxxabiv1::__cxa_begin_catch(header);
+}
+
+void exceptions::end_catch() {
+  --caught_;
+  __cxxabiv1::__cxa_end_catch();
+}
+
+void exceptions::revert(const mark& to) noexcept {
+  for (; unthrown_.size() > to.unthrown; unthrown_.pop_back()) __cxxabiv1::__cxa_free_exception(unthrown_.back());
+  if (in_flight_ != nullptr || caught_ > to.caught) __cxa_tm_cleanup(nullptr, in_flight_, caught_ - to.caught);
+  in_flight_ = nullptr;
+  caught_ = to.caught;
+  uncaught_ = to.uncaught;
+}
+
+void exceptions::raise_failure(error why) {
+  void* const memory = __cxxabiv1::__cxa_allocate_exception(sizeof(failure));
+  failure_ = in_flight_ = header_of(::new (memory) failure(std::move(why)));
+  __cxxabiv1::__cxa_throw(memory, const_cast<std::type_info*>(&typeid(failure)), [](void* f) { static_cast<failure*>(f)->~failure(); });
+}
+
+}  // namespace stele::itm
+
+using stele::itm::block;
+
+extern "C" {
+
+void* _ITM_cxa_allocate_exception(std::size_t size) { return block::known()->thrown().allocate(size); }
+void _ITM_cxa_free_exception(void* exception) { block::known()->thrown().free(exception); }
+void _ITM_cxa_throw(void* exception, void* type, void (*destroy)(void*)) { block::known()->thrown().raise(exception, type, destroy); }
+void* _ITM_cxa_begin_catch(void* header) { return block::known()->thrown().begin_catch(header); }
+void _ITM_cxa_end_catch() { block::known()->thrown().end_catch(); }
+
+}

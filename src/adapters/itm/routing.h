@@ -1,0 +1,58 @@
+// Where one load or store of a block goes: to the pool's transaction, to ordinary memory under its locks, or straight on.
+//
+// Pool memory is reached through Stele's own routing alone (stele/access.h), whatever the mechanism has behind its addresses.
+// Ordinary memory is stored to at once, after its line has been locked and the old bytes kept. Frames of calls that the block
+// made itself go with the block and are accessed as they are. These functions may throw restart or failure: see guarded().
+#pragma once
+
+#include <adapters/itm/block.h>
+
+#include <cstring>
+
+namespace stele::itm {
+
+inline bool in_pool(std::uintptr_t address) noexcept { return address - detail::this_access.home < detail::this_access.size; }
+
+void load_from_outside(block& b, std::uintptr_t address, void* to, std::size_t size);
+void store_to_outside(block& b, std::uintptr_t address, const void* from, std::size_t size);
+void load_bytes(const void* from, void* to, std::size_t size);
+void store_bytes(void* to, const void* from, std::size_t size);
+// What the compiler knows to be the thread's own: kept for roll-back, not locked.
+void keep_private(const void* at, std::size_t size);
+
+template <class T>
+[[gnu::always_inline]] inline T load_value(const T* from) {
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  if constexpr (detail::within_word<T>)
+    if (in_pool(address) && address % sizeof(T) == 0) [[likely]]
+      return detail::load(from);
+  T value;
+  load_bytes(from, &value, sizeof(T));
+  return value;
+}
+
+template <class T>
+[[gnu::always_inline]] inline void store_value(T* to, T value) {
+  const auto address = reinterpret_cast<std::uintptr_t>(to);
+  if constexpr (detail::within_word<T>)
+    if (in_pool(address) && address % sizeof(T) == 0) [[likely]] {
+      block::known()->keep_pool(address, sizeof(T));
+      return detail::store(to, value);
+    }
+  store_bytes(to, &value, sizeof(T));
+}
+
+// A load before a store to the same place takes the lock at once.
+template <class T>
+inline T load_value_for_write(const T* from) {
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  block& b = *block::known();
+  if (in_pool(address) || b.own_stack(address)) return load_value(from);
+  b.touch_outside();
+  b.transaction().lock_outside(address, sizeof(T));
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
+
+}  // namespace stele::itm
