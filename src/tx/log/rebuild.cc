@@ -42,6 +42,10 @@ struct scan_result {
   std::string problem;
 };
 
+bool in_home(const format::pool_header& h, const format::entry_head& e) noexcept {
+  return e.offset >= h.home_offset && e.offset < h.span() && e.offset % 8 == 0 && std::uint64_t{e.words} * 8 <= h.span() - e.offset;
+}
+
 template <class Work>
 void in_parallel(unsigned threads, Work&& work) {
   if (threads <= 1) return work(0u);
@@ -117,7 +121,7 @@ class rebuilder {
   void deal_out(const chunk_block& b, scan_result& into) {
     const auto& h = space_.file().header();
     b.for_each([&](const format::entry_head& e, std::uint64_t at) {
-      if (e.offset < h.home_offset || e.offset % 8 != 0 || e.words == 0 || e.words * 8 > h.span() - e.offset) {
+      if (!in_home(h, e) || e.words == 0) {
         into.problem = fmt::format("{}: the block at offset {} names home offset {}, which is not there; restore the pool from a copy", space_.file().path(), b.offset, e.offset);
         return;
       }
@@ -260,7 +264,7 @@ std::optional<chunk_block> mapping_block(log_space& space, std::uint32_t c, std:
 bool take_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::uint64_t second) {
   const auto e = format::entry_head::unpack(first);
   const auto& h = space.file().header();
-  if (e.offset < h.home_offset || e.offset % 8 != 0 || e.words * 8 > h.span() - e.offset) return false;
+  if (!in_home(h, e)) return false;
   const std::uint64_t home = space.home_of(e.offset);
   if (e.words == 0) {
     space.ledger.became_stale(home, static_cast<std::uint32_t>(second));
