@@ -62,8 +62,8 @@ std::string of_each(const panel& p, const char* a, const char* b) {
 }
 
 result<chart> all_systems(const marks_options& o, std::size_t keys) {
-  sweep_options with = sweep_options_of(o);
-  std::vector<entry> entries = lsnvmm::stages();
+  const sweep_options with = sweep_options_of(o);
+  std::vector<entry> entries = lsnvmm::stages(with);
   for (const char* name : {"redo", "undo"}) entries.push_back(lsnvmm::in_place(name, name));
   std::vector<std::string> xs;
   for (const pattern& p : patterns) xs.emplace_back(p.name);
@@ -106,7 +106,7 @@ result<> over_logging(const marks_options& o, std::vector<figure>& figures) {
 
 result<> readers_without_locks(const marks_options& o, std::vector<figure>& figures) {
   const sweep_options with = sweep_options_of(o);
-  auto last_two = lsnvmm::stages();
+  auto last_two = lsnvmm::stages(with);
   last_two.erase(last_two.begin(), last_two.end() - 2);
   static constexpr pattern updates[] = {patterns[2], patterns[4], patterns[6]};
   const sweep s{lsnvmm::task_on(with, updates[0], with.keys),

@@ -37,20 +37,20 @@ measure hit_ratio() {
 }
 
 result<> optimisations(const sweep_options& o, chart& c) {
-  if (auto done = run(on_patterns(o, stages(), {transactions_per_s("throughput")}), o, c); !done) return done;
+  if (auto done = run(on_patterns(o, stages(o), {transactions_per_s("throughput")}), o, c); !done) return done;
   c.panels.insert(c.panels.begin(), relative_to(c.panels.front(), "base", "normalised"));
   return {};
 }
 
 result<> hit_ratios(const sweep_options& o, chart& c) {
-  auto with_cache = stages();
+  auto with_cache = stages(o);
   std::erase_if(with_cache, [](const entry& e) { return e.name != "2L-GU-C" && e.name != "all"; });
   return run(on_patterns(o, with_cache, {hit_ratio()}), o, c);
 }
 
 result<> readers_without_locks(const sweep_options& o, chart& c) {
   static constexpr unsigned counts[] = {1, 2, 4};
-  auto last_two = stages();
+  auto last_two = stages(o);
   last_two.erase(last_two.begin(), last_two.end() - 2);
   for (const pattern& p : patterns) {
     if (p.choice != workloads::key_choice::zipf || p.workload == std::string_view("kv")) continue;
@@ -65,19 +65,19 @@ result<> readers_without_locks(const sweep_options& o, chart& c) {
   return {};
 }
 
-std::vector<entry> systems() {
-  entry busy = all_optimisations("busy", "log_structured, cleaning (LSC)");
+std::vector<entry> systems(const sweep_options& o) {
+  entry busy = all_optimisations(o, "busy", "log_structured, cleaning (LSC)");
   busy.own = [own = busy.own](task& t) {
     own(t);
     t.log_structured.clean_from = 0;
     t.log_structured.victim_live_share = 0.5;
   };
-  return {all_optimisations("all", "log_structured (LS)"), busy, in_place("redo", "Mnm"), in_place("undo", "MU")};
+  return {all_optimisations(o, "all", "log_structured (LS)"), busy, in_place("redo", "Mnm"), in_place("undo", "MU")};
 }
 
 result<> against_logging(const sweep_options& o, chart& c) {
   for (const auto& [threads, name] : {std::pair{1u, "one thread"}, std::pair{4u, "four threads"}}) {
-    sweep s = on_patterns(o, systems(), {transactions_per_s(name)});
+    sweep s = on_patterns(o, systems(o), {transactions_per_s(name)});
     s.what.threads = threads;
     if (auto done = run(s, o, c); !done) return done;
     c.panels.push_back(relative_to(c.panels.back(), "redo", fmt::format("{}, normalised", name)));
@@ -86,7 +86,7 @@ result<> against_logging(const sweep_options& o, chart& c) {
 }
 
 result<> written(const sweep_options& o, chart& c) {
-  auto without_cleaning = systems();
+  auto without_cleaning = systems(o);
   without_cleaning.erase(without_cleaning.begin() + 1);
   const std::vector<measure> measures = {
       {"write traffic", "bytes a transaction, 64 for each line flushed or streamed",

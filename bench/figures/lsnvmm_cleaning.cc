@@ -101,7 +101,7 @@ result<> measure_fast_cleaning(const sweep_options& o, chart& into) {
 
 result<> measure_utilisation_at(const sweep_options& o, std::size_t value_size, std::span<const unsigned> percents,
                                 chart& into) {
-  const std::size_t keys = std::max<std::size_t>(1024, o.keys * value_bytes / value_size);
+  const std::size_t keys = std::max<std::size_t>(8192, o.keys * value_bytes / value_size);
   task t = task_on(o, {"bptree", "bptree", workloads::key_choice::uniform}, keys);
   t.parameters.value_size = value_size;
   o.progress(fmt::format("{} B: what the tree takes", value_size));
@@ -113,7 +113,7 @@ result<> measure_utilisation_at(const sweep_options& o, std::size_t value_size, 
     shares.push_back(percent / 100.0);
     xs.push_back(fmt::format("{}", percent));
   }
-  entry none = all_optimisations("no cleaning", "no cleaning needed");
+  entry none = all_optimisations(o, "no cleaning", "no cleaning needed");
   const std::string size = fmt::format("{} B", value_size);
   const sweep s{t,
                 "utilisation, %",

@@ -25,13 +25,18 @@ void set_pattern(task& t, const pattern& p) {
   t.parameters.choice = p.choice;
 }
 
-entry all_optimisations(std::string name, std::string label) {
+entry all_optimisations(const sweep_options& o, std::string name, std::string label) {
+  constexpr double written_bytes_per_s = 4e8;  // at most, by all threads
+  const double written = written_bytes_per_s * o.seconds * (o.runs + 1);
   entry e{std::move(name), std::move(label), mechanism, chunk_bytes};
-  e.own = [](task& t) { t.pool_size_bytes = 3 * pool_size_of(t) + (std::size_t{1} << 30); };
+  e.own = [written](task& t) {
+    const std::size_t content = t.parameters.keys * (t.parameters.value_size + 96);
+    t.pool_size_bytes = 3 * content + (std::size_t{64} << 20) + static_cast<std::size_t>(written);
+  };
   return e;
 }
 
-std::vector<entry> stages() {
+std::vector<entry> stages(const sweep_options& o) {
   struct stage {
     const char* name;
     bool two_layers, group_update, node_cache, lock_free_readers;
@@ -43,7 +48,7 @@ std::vector<entry> stages() {
                                   {"all", true, true, true, true}};
   std::vector<entry> entries;
   for (const stage& s : all) {
-    entry e = all_optimisations(s.name, s.name);
+    entry e = all_optimisations(o, s.name, s.name);
     e.own = [s, own = e.own](task& t) {
       own(t);
       t.log_structured.two_layers = s.two_layers;

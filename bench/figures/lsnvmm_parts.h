@@ -33,9 +33,10 @@ task task_on(const sweep_options& o, const pattern& p, std::size_t keys);
 void set_pattern(task& t, const pattern& p);
 
 // log_structured with its map as it is after each optimisation of section 3.2: "base", "2L", "2L-GU", "2L-GU-C", "all".
-// Pools have room for what is written beside the content, so that cleaning does not begin to move anything.
-std::vector<entry> stages();
-entry all_optimisations(std::string name, std::string label);
+// Pools have three times the room of the content, and room for all that is written, so that cleaning does not begin to move
+// anything.
+std::vector<entry> stages(const sweep_options& o);
+entry all_optimisations(const sweep_options& o, std::string name, std::string label);
 entry in_place(const std::string& mechanism, const std::string& text);  // redo, undo
 
 // Events a transaction, by the sums over all runs.

@@ -13,6 +13,7 @@ namespace stele::bench::lsnvmm {
 namespace {
 
 constexpr std::size_t operations_a_transaction = 64;
+constexpr std::size_t spare_chunks = 32;  // that no small pool goes without
 
 struct nothing {
   field<std::uint64_t> word;
@@ -124,7 +125,7 @@ result<footprint_of_map> map_of_kv(const sweep_options& o, std::size_t value_siz
   t.log_size_bytes = chunk_bytes;
   const auto room = pool_for_share(t, 0.7, 0);
   if (!room) return std::unexpected(room.error());
-  t.pool_size_bytes = *room;
+  t.pool_size_bytes = *room + spare_chunks * chunk_bytes;
   const auto p = filled_pool::make(t, stele_options(t, mechanism));
   if (!p) return std::unexpected(p.error());
   return footprint_of_map{(*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes()};

@@ -31,7 +31,7 @@ sweep_options tiny() {
 
 class every_lsnvmm_figure : public testing::TestWithParam<std::string> {};
 
-TEST_P(every_lsnvmm_figure, yields_all_points) {
+TEST_P(every_lsnvmm_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_lsnvmm(GetParam(), tiny());
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_EQ(c->name, "lsnvmm-" + GetParam());
@@ -40,6 +40,8 @@ TEST_P(every_lsnvmm_figure, yields_all_points) {
   ASSERT_FALSE(c->claims.empty());
   // Utilisations that a pool of a few chunks has no room for are left out, with a note.
   const bool may_lack_places = GetParam() == "11";
+  const bool may_lack_answers = may_lack_places || GetParam() == "9" || GetParam() == "10";  // an allocator, a share of nothing
+  for (const claim& k : c->claims) EXPECT_TRUE(!k.measured.empty() || may_lack_answers) << k.what;
   for (const panel& p : c->panels) {
     ASSERT_FALSE(p.lines.empty()) << p.name;
     for (const series& s : p.lines) {
@@ -51,14 +53,6 @@ TEST_P(every_lsnvmm_figure, yields_all_points) {
 
 INSTANTIATE_TEST_SUITE_P(all, every_lsnvmm_figure, testing::ValuesIn(lsnvmm_figures()),
                          [](const auto& which) { return which.param; });
-
-TEST(lsnvmm, answers_every_statement_about_throughput_and_traffic) {
-  for (const char* figure : {"4", "6", "7", "8"}) {
-    const auto c = measure_lsnvmm(figure, tiny());
-    ASSERT_TRUE(c) << c.error().message;
-    for (const claim& k : c->claims) EXPECT_FALSE(k.measured.empty()) << k.what;
-  }
-}
 
 TEST(lsnvmm, keeps_what_was_measured_when_interrupted) {
   sweep_options o = tiny();
@@ -99,7 +93,7 @@ TEST(lsnvmm, reckons_traffic_and_hits_from_sums_of_events) {
 
 TEST(lsnvmm, stages_add_one_optimisation_each) {
   std::vector<unsigned> counts;
-  for (const entry& e : lsnvmm::stages()) {
+  for (const entry& e : lsnvmm::stages(tiny())) {
     task t;
     e.own(t);
     const auto& s = t.log_structured;
