@@ -26,7 +26,7 @@ void set_pattern(task& t, const pattern& p) {
 }
 
 entry all_optimisations(const sweep_options& o, std::string name, std::string label) {
-  constexpr double written_bytes_per_s = 4e8;  // at most, by all threads
+  constexpr double written_bytes_per_s = 2e8;  // at most, by all threads
   const double written = written_bytes_per_s * o.seconds * (o.runs + 1);
   entry e{std::move(name), std::move(label), mechanism, chunk_bytes};
   e.own = [written](task& t) {
