@@ -119,10 +119,7 @@ std::uint64_t filled_pool::entries_bytes() {
   return words * 8;
 }
 
-std::uint64_t filled_pool::chunks_bytes() {
-  const storage::log_space& log = *workload_->core().state().space;
-  return (log.chunk_count() - log.free_chunks()) * std::uint64_t{log.chunk_words()} * 8;
-}
+const storage::home_map& filled_pool::map() { return workload_->core().state().space->map; }
 
 result<std::size_t> pool_for_share(task t, double share, std::uint64_t operations) {
   t.media = "adr";

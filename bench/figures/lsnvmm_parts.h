@@ -3,6 +3,7 @@
 
 #include <bench/figures/heap_workload.h>
 #include <bench/figures/sweep.h>
+#include <pool/home_map.h>
 
 #include <array>
 
@@ -60,9 +61,7 @@ class filled_pool {
   pool_counters counters() { return detail::counters_of(workload_->core()); }
   std::uint64_t live_bytes();     // in the log, without heads of entries
   std::uint64_t entries_bytes();  // with them: what compaction cannot go below. While no transaction and no cleaning runs
-  std::uint64_t chunks_bytes();   // of chunks in use
-  // Keeps the file and the pool as they are: this process is about to be killed.
-  std::string path() const { return path_; }
+  const storage::home_map& map();
 
  private:
   filled_pool(const task& t, std::unique_ptr<workloads::workload> w);
@@ -101,6 +100,8 @@ result<std::vector<std::vector<recovered>>> recover_killed(const sweep_options& 
                                                            std::span<const unsigned> threads);
 struct footprint_of_map {
   std::uint64_t map_bytes = 0, content_bytes = 0, live_bytes = 0;  // content: keys and values; live: all that the log holds
+  std::uint64_t nodes = 0, lists_bytes = 0;                        // of map_bytes, all but the node caches
+  std::uint64_t elements = 0;
 };
 result<footprint_of_map> map_of_kv(const sweep_options& o, std::size_t value_size);
 

@@ -128,7 +128,9 @@ result<footprint_of_map> map_of_kv(const sweep_options& o, std::size_t value_siz
   t.pool_size_bytes = *room + spare_chunks * chunk_bytes;
   const auto p = filled_pool::make(t, stele_options(t, mechanism));
   if (!p) return std::unexpected(p.error());
-  return footprint_of_map{(*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes()};
+  const storage::home_map& map = (*p)->map();
+  return footprint_of_map{(*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes(), map.nodes(), map.bytes(),
+                          t.parameters.keys / 2};
 }
 
 result<> measure_dram(const sweep_options& o, chart& into) {
@@ -137,6 +139,9 @@ result<> measure_dram(const sweep_options& o, chart& into) {
   for (const std::size_t size : sizes) p.xs.push_back(fmt::format("{}", size));
   p.lines = {{"content", "of keys and values", false, std::vector<std::optional<spread>>(std::size(sizes))},
              {"live", "of all that is live in the log", false, std::vector<std::optional<spread>>(std::size(sizes))}};
+  panel parts{"parts", p.x, "of each element", p.xs, {}, false};
+  for (const auto& [name, label] : {std::pair{"lists", "bytes of lists"}, std::pair{"cache", "bytes of node caches"}, std::pair{"nodes", "nodes"}})
+    parts.lines.push_back({name, label, false, std::vector<std::optional<spread>>(std::size(sizes))});
   for (std::size_t i = 0; i < std::size(sizes) && into.complete; ++i) {
     o.progress(fmt::format("values of {} B", sizes[i]));
     const auto f = map_of_kv(o, sizes[i]);
@@ -144,9 +149,13 @@ result<> measure_dram(const sweep_options& o, chart& into) {
     const auto percent = [&](std::uint64_t of) { return 100 * static_cast<double>(f->map_bytes) / static_cast<double>(of); };
     for (const auto& [line, v] : {std::pair{0, percent(f->content_bytes)}, std::pair{1, percent(f->live_bytes)}})
       p.lines[line].points[i] = spread{v, v, v};
+    const auto each = [&](std::uint64_t all) { return static_cast<double>(all) / static_cast<double>(f->elements); };
+    const double values[] = {each(f->lists_bytes), each(f->map_bytes - f->lists_bytes), each(f->nodes)};
+    for (std::size_t line = 0; line < std::size(values); ++line)
+      parts.lines[line].points[i] = spread{values[line], values[line], values[line]};
     into.complete = !o.cancelled();
   }
-  into.panels.push_back(std::move(p));
+  into.panels = {std::move(p), std::move(parts)};
   into.notes.push_back(fmt::format(
       "{:g} MiB of keys and values (the paper: 1 GB), inserted up to 128 a transaction; what is live fills 0.7 of the pool",
       static_cast<double>(o.data_bytes) / (1 << 20)));
