@@ -31,7 +31,7 @@ entry all_optimisations(const sweep_options& o, std::string name, std::string la
   entry e{std::move(name), std::move(label), mechanism, chunk_bytes};
   e.own = [written](task& t) {
     const std::size_t content = t.parameters.keys * (t.parameters.value_size + 96);
-    t.pool_size_bytes = 3 * content + (std::size_t{64} << 20) + static_cast<std::size_t>(written);
+    t.pool_size_bytes = 3 * content + (std::size_t{16} << 20) + static_cast<std::size_t>(written);
   };
   return e;
 }
