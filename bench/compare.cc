@@ -74,6 +74,12 @@ result<> run_once(entrant& e, double seconds) {
     sum.lines += m->events->lines;
     sum.streamed_bytes += m->events->streamed_bytes;
     sum.aborts += m->events->aborts;
+    sum.stored_bytes += m->events->stored_bytes;
+    sum.map_hits += m->events->map_hits;
+    sum.map_misses += m->events->map_misses;
+    sum.cleaned_chunks += m->events->cleaned_chunks;
+    sum.fast_cleaned_chunks += m->events->fast_cleaned_chunks;
+    sum.moved_bytes += m->events->moved_bytes;
   }
   return {};
 }
@@ -105,6 +111,8 @@ row row_of(entrant& e, const task& t) {
   r.durability = e.system->durability();
   r.threads = t.threads;
   r.tx_per_s = spread_of(e.tx_per_s);
+  r.transactions = e.transactions;
+  r.events = e.events;
   if (e.events && e.transactions != 0) {
     const auto each = [&](std::uint64_t sum) { return static_cast<double>(sum) / static_cast<double>(e.transactions); };
     r.fences_per_tx = each(e.events->fences);

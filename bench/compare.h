@@ -38,6 +38,8 @@ struct row {
   unsigned threads = 1;
   spread tx_per_s;
   std::optional<double> fences_per_tx, lines_per_tx, streamed_bytes_per_tx, aborts_per_tx;
+  std::uint64_t transactions = 0;     // in all runs
+  std::optional<event_counts> events;  // likewise
   double p50_ns = 0, p99_ns = 0, p999_ns = 0;
   std::optional<std::uint64_t> space_bytes;
   std::uint64_t live_bytes = 0;

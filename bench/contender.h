@@ -32,12 +32,17 @@ struct task {
   std::string dir = ".";           // where pools go
   std::size_t log_size_bytes = 0;  // of each of Stele's logs; 0: by pool size
   adaptive_options adaptive = {};  // of Stele's mechanism of that name
+  log_structured_options log_structured = {};  // likewise
+  std::size_t pool_size_bytes = 0;             // of Stele's pools; 0: by workload
+  std::string label;                           // tells contenders with the same mechanism apart
   double idle_share = 0;           // of the time of each thread, which it sleeps; below 1
 };
 
 // Sums over a run; a rival that does not count leaves them out.
 struct event_counts {
   std::uint64_t fences = 0, lines = 0, streamed_bytes = 0, aborts = 0;
+  std::uint64_t stored_bytes = 0, map_hits = 0, map_misses = 0;                 // as in pool_counters
+  std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;  // likewise
 };
 
 struct measurement {
@@ -77,7 +82,8 @@ contender_result make_hand_log(const task& t);
 contender_result make_rival(const task& t, std::string_view name);
 std::vector<std::string> rival_names();
 
-// How make_stele creates and opens its pools.
+// How make_stele creates and opens its pools; the first is the size of those that state none.
+std::size_t pool_size_of(const task& t);
 pool_options stele_options(const task& t, const std::string& mechanism);
 
 // Keys and values of the workload's initial content, in bytes.

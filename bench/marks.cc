@@ -174,17 +174,23 @@ result<> explorer_rate(const marks_options& o, std::vector<figure>& figures) {
   return {};
 }
 
-}  // namespace
-
-result<std::vector<figure>> measure_marks(const marks_options& o) {
+result<std::vector<figure>> measure_parts(const marks_options& o, const std::vector<marks_part>& parts) {
   std::vector<figure> figures;
-  std::vector<marks_part> parts = default_marks();
-  parts.insert(parts.end(), {beside_volatile, field_reads, tape_cost, recovery_time, explorer_rate});
   for (const marks_part part : parts) {
     if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
     if (auto measured = part(o, figures); !measured) return std::unexpected(measured.error());
   }
   return figures;
 }
+
+}  // namespace
+
+result<std::vector<figure>> measure_marks(const marks_options& o) {
+  std::vector<marks_part> parts = default_marks();
+  parts.insert(parts.end(), {beside_volatile, field_reads, tape_cost, recovery_time, explorer_rate});
+  return measure_parts(o, parts);
+}
+
+result<std::vector<figure>> measure_lsnvmm_marks(const marks_options& o) { return measure_parts(o, lsnvmm_marks()); }
 
 }  // namespace stele::bench

@@ -28,5 +28,7 @@ struct marks_options {
 
 // Errors: cancelled, and those of what is measured. A figure whose rival is not built in is left out.
 result<std::vector<figure>> measure_marks(const marks_options& o);
+// Those of the mechanism log_structured alone, after "Log-Structured Non-Volatile Main Memory" (2017): `stele bench lsnvmm`.
+result<std::vector<figure>> measure_lsnvmm_marks(const marks_options& o);
 
 }  // namespace stele::bench

@@ -9,5 +9,7 @@ using marks_part = result<> (*)(const marks_options& o, std::vector<figure>& fig
 
 // The default mechanism, and those after "Blurred Persistence" (2016).
 const std::vector<marks_part>& default_marks();
+// The mechanism log_structured.
+const std::vector<marks_part>& lsnvmm_marks();
 
 }  // namespace stele::bench

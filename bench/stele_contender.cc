@@ -12,16 +12,17 @@ using workloads::operation;
 
 constexpr std::string_view default_name = "default";  // what a pool gets that asks for no mechanism
 
-// Bytes of a pool that holds the workload at its fullest: every key of a map present, with room for headers and links; an
-// array twice, since the transaction that makes it logs it.
-std::size_t pool_size(const task& t) {
-  const auto& p = t.parameters;
-  const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + 96;
-  return p.keys * element * 5 / 4 + (std::size_t{64} << 20);
-}
-
 event_counts counts_between(const pool_counters& a, const pool_counters& b) {
-  return {b.fences - a.fences, b.flushed_lines - a.flushed_lines, b.streamed_bytes - a.streamed_bytes, b.aborts - a.aborts};
+  return {b.fences - a.fences,
+          b.flushed_lines - a.flushed_lines,
+          b.streamed_bytes - a.streamed_bytes,
+          b.aborts - a.aborts,
+          b.stored_bytes - a.stored_bytes,
+          b.map_hits - a.map_hits,
+          b.map_misses - a.map_misses,
+          b.cleaned_chunks - a.cleaned_chunks,
+          b.fast_cleaned_chunks - a.fast_cleaned_chunks,
+          b.moved_bytes - a.moved_bytes};
 }
 
 class stele_contender final : public contender {
@@ -29,7 +30,7 @@ class stele_contender final : public contender {
   stele_contender(const task& t, std::string mechanism, std::unique_ptr<workloads::workload> w)
       : task_(t),
         mechanism_(std::move(mechanism)),
-        path_(pool_path(t, fmt::format("{}-{}", mechanism_, t.log_size_bytes))),
+        path_(pool_path(t, fmt::format("{}{}-{}", mechanism_, t.label, t.log_size_bytes))),
         workload_(std::move(w)),
         generators_(make_generators(t)) {}
 
@@ -82,15 +83,24 @@ class stele_contender final : public contender {
 
 }  // namespace
 
+// Bytes of a pool that holds the workload at its fullest: every key of a map present, with room for headers and links; an
+// array twice, since the transaction that makes it logs it.
+std::size_t pool_size_of(const task& t) {
+  const auto& p = t.parameters;
+  const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + 96;
+  return p.keys * element * 5 / 4 + (std::size_t{64} << 20);
+}
+
 pool_options stele_options(const task& t, const std::string& mechanism) {
   pool_options o;
-  o.create_size = pool_size(t);
+  o.create_size = t.pool_size_bytes != 0 ? t.pool_size_bytes : pool_size_of(t);
   o.layout = "comparison";
   if (mechanism != default_name) o.mechanism = mechanism;
   o.media = t.media;
   o.policy = t.policy;
   o.log_size = t.log_size_bytes;
   o.adaptive = t.adaptive;
+  o.log_structured = t.log_structured;
   return o;
 }
 

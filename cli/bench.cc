@@ -1,4 +1,4 @@
-// stele bench media|all: the machine's own limits, and the project's marks beside what was measured.
+// stele bench media|all|lsnvmm: the machine's own limits, and the project's marks beside what was measured.
 #include <bench/machine.h>
 #include <bench/marks.h>
 #include <cli/command.h>
@@ -51,15 +51,16 @@ void media(const options& o) {
   write_json(o.json, j);
 }
 
-void all(const options& o) {
-  media(options{o.dir, o.file_dir, "", o.runs, o.seconds});
+using measured_marks = result<std::vector<bench::figure>> (*)(const bench::marks_options& o);
+
+void bench_marks(const options& o, measured_marks measure) {
   bench::marks_options m;
   m.dir = memory_dir(o);
   m.runs = o.runs;
   m.seconds = o.seconds;
   m.cancelled = interrupted;
   if (isatty(STDERR_FILENO) != 0) m.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{} ...", what); };
-  const auto figures = bench::measure_marks(m);
+  const auto figures = measure(m);
   if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
   if (!figures) fail(figures.error());
   fmt::print("\n{:<46} {:>14} {:>14}\n", "figure", "mark", "measured");
@@ -72,6 +73,11 @@ void all(const options& o) {
     j.push_back({{"figure", f.what}, {"unit", f.unit}, {"mark", f.mark}, {"at_most", f.at_most}, {"measured", f.measured}, {"met", f.met()}, {"detail", f.detail}});
   }
   if (!o.json.empty()) write_json(o.json, j);
+}
+
+void all(const options& o) {
+  media(options{o.dir, o.file_dir, "", o.runs, o.seconds});
+  bench_marks(o, bench::measure_marks);
 }
 
 CLI::App* add(CLI::App& group, const char* name, const char* what, const std::shared_ptr<options>& o) {
@@ -93,6 +99,9 @@ void add_bench(CLI::App& app) {
   CLI::App* marks = add(*group, "all", "every figure that the project has set itself, measured", o);
   marks->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
   marks->callback([o] { all(*o); });
+  CLI::App* lsnvmm = add(*group, "lsnvmm", "the figures of the mechanism log_structured, some ten minutes", o);
+  lsnvmm->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
+  lsnvmm->callback([o] { bench_marks(*o, bench::measure_lsnvmm_marks); });
 }
 
 }  // namespace stele::cli

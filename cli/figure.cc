@@ -1,5 +1,6 @@
-// stele figure blurred: the figures of a published evaluation measured here, as tables, JSON and pictures.
+// stele figure blurred|lsnvmm: the figures of published evaluations measured here, as tables, JSON and pictures.
 #include <bench/figures/blurred.h>
+#include <bench/figures/lsnvmm.h>
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,21 +17,36 @@
 namespace stele::cli {
 namespace {
 
+// A published evaluation.
+struct evaluation {
+  const char *name, *about, *figures_help, *keys_help;
+  std::vector<std::string> (*figures)();
+  result<bench::chart> (*measure)(std::string_view figure, const bench::sweep_options& o);
+};
+constexpr evaluation evaluations[] = {
+    {"blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5", "9 to 17, II (also table2), or all",
+     "size of the key space; default: 2^18, where values are large 2^15, with --quick 2^14", bench::blurred_figures,
+     bench::measure_blurred},
+    {"lsnvmm", "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), section 5",
+     "4 to 13, or all", "size of the key space, half of it filled; default: 2^18, figure 10 2^16, with --quick 2^14",
+     bench::lsnvmm_figures, bench::measure_lsnvmm}};
+
 struct options {
+  const evaluation* of = nullptr;
   bench::sweep_options sweep;
   std::string figure, out, dir, json;
   std::size_t keys = 0;
   bool quick = false;
 };
 
-std::vector<std::string> wanted_figures(const std::string& named) {
-  if (named == "all") return bench::blurred_figures();
+std::vector<std::string> wanted_figures(const evaluation& of, const std::string& named) {
+  if (named == "all") return of.figures();
   return {named == "table2" || named == "ii" ? "II" : named};
 }
 
-std::string check_figure(const std::string& named) {
-  const auto names = bench::blurred_figures();
-  if (named == "all" || std::ranges::find(names, wanted_figures(named).front()) != names.end()) return {};
+std::string check_figure(const evaluation& of, const std::string& named) {
+  const auto names = of.figures();
+  if (named == "all" || std::ranges::find(names, wanted_figures(of, named).front()) != names.end()) return {};
   return fmt::format("there is no figure '{}'; choose one of {}, all", named, fmt::join(names, ", "));
 }
 
@@ -72,7 +88,7 @@ std::function<void(const std::string&)> progress_of(const std::string& figure) {
 bool redraw(const options& o, const std::string& figure, nlohmann::json& all) {
   bench::sweep_options sweep = o.sweep;
   sweep.progress = progress_of(figure);
-  const auto c = bench::measure_blurred(figure, sweep);
+  const auto c = o.of->measure(figure, sweep);
   if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
   if (!c) return fmt::print(stderr, "stele: figure {}: {}\n", figure, c.error().message), false;
   fmt::print(o.json == "-" ? stderr : stdout, "{}\n", bench::table_of(*c));
@@ -97,31 +113,36 @@ void run(options& o) {
   o.sweep.cancelled = interrupted;
   nlohmann::json all = nlohmann::json::array();
   bool measured = true;
-  for (const std::string& figure : wanted_figures(o.figure))
+  for (const std::string& figure : wanted_figures(*o.of, o.figure))
     if (!interrupted()) measured = redraw(o, figure, all) && measured;
   if (!o.json.empty()) write_json(o.json, {{"figures", all}});
   if (interrupted()) throw CLI::RuntimeError(130);
   if (!measured) throw CLI::RuntimeError(1);
 }
 
-}  // namespace
-
-void add_figure(CLI::App& app) {
+void add_evaluation(CLI::App& group, const evaluation& e) {
   const auto o = std::make_shared<options>();
-  CLI::App* group = app.add_subcommand("figure", "the figures of published evaluations, measured here");
-  group->require_subcommand(1);
-  CLI::App* command = group->add_subcommand("blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5");
-  command->add_option("--figure", o->figure, "9 to 17, II (also table2), or all")->required()->check(check_figure);
+  o->of = &e;
+  CLI::App* command = group.add_subcommand(e.name, e.about);
+  command->add_option("--figure", o->figure, e.figures_help)->required()->check([&e](const std::string& named) {
+    return check_figure(e, named);
+  });
   command->add_option("--out", o->out,
                       "a directory for tables, JSON and pictures; default: the table is printed and that is all");
   command->add_flag("--quick", o->quick, "short runs on small structures: to see that it works, not to quote");
-  command
-      ->add_option("--keys", o->keys, "size of the key space; default: 2^18, where values are large 2^15, with --quick 2^14")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--keys", o->keys, e.keys_help)->check(CLI::PositiveNumber);
   command->add_option("--seed", o->sweep.seed, "of content and operations")->capture_default_str();
   command->add_option("--dir", o->dir, "where pools are created; default /dev/shm");
   command->add_option("--json", o->json, "write all figures to FILE; - is standard output");
   command->callback([o] { run(*o); });
+}
+
+}  // namespace
+
+void add_figure(CLI::App& app) {
+  CLI::App* group = app.add_subcommand("figure", "the figures of published evaluations, measured here");
+  group->require_subcommand(1);
+  for (const evaluation& e : evaluations) add_evaluation(*group, e);
 }
 
 }  // namespace stele::cli

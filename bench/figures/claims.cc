@@ -77,9 +77,11 @@ void measure_in(const panel& p, const statement& s, std::vector<double>& into) {
 
 }  // namespace
 
-std::vector<claim> claims_of(const chart& c, std::string_view figure) {
+std::vector<claim> claims_of(const chart& c, std::string_view figure) { return claims_of(c, figure, stated::statements); }
+
+std::vector<claim> claims_of(const chart& c, std::string_view figure, std::span<const statement> statements) {
   std::vector<claim> claims;
-  for (const statement& s : stated::statements) {
+  for (const statement& s : statements) {
     if (s.figure != figure) continue;
     claim& k = claims.emplace_back(claim{s.what, s.stated, s.unit, {}});
     for (const panel& p : c.panels)

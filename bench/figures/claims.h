@@ -2,7 +2,9 @@
 #pragma once
 
 #include <bench/figures/chart.h>
+#include <bench/figures/statement.h>
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -10,5 +12,7 @@ namespace stele::bench {
 
 // A claim for each statement about `figure`, in their order; those whose series or places the chart lacks stay unmeasured.
 std::vector<claim> claims_of(const chart& c, std::string_view figure);
+// The same of another publication's statements.
+std::vector<claim> claims_of(const chart& c, std::string_view figure, std::span<const stated::statement> statements);
 
 }  // namespace stele::bench

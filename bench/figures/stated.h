@@ -5,6 +5,8 @@
 // percentage is reckoned, the number stands here once for each reading. Charts name systems by this project's mechanisms.
 #pragma once
 
+#include <bench/figures/statement.h>
+
 #include <array>
 
 namespace stele::bench::stated {
@@ -16,24 +18,6 @@ struct system_name {
 inline constexpr system_name systems[] = {
     {"none", "NP"},     {"base", "BASE"},     {"redo", "MNE"},     {"redo-async", "MNE-ASYNC"},
     {"xil", "BP(XIL)"}, {"vcbp", "BP(VCBP)"}, {"blurred", "BPPM"}, {"adaptive", "BPPM-A"}};
-
-enum class reading {
-  gain,            // %: throughput of `a` over that of `b`, less 1
-  ratio,           // throughput of `a` over that of `b`
-  loss,            // %: by how much the throughput of `a` falls short of that of `b`
-  time_saved,      // %: of the time that a transaction takes with `b`, what `a` saves
-  overhead_saved,  // %: of that time less the time with none, what `a` saves
-  gap_closed,      // %: of the throughput that `b` falls short of none's by, what `a` regains
-  value,           // of `a` itself
-  extent,          // largest over smallest value of `a` along the axis
-};
-
-// `a`, `b` are series, of `panel`; "" as `a` with extent: each series. `at`: a place of the axis; "": each.
-struct statement {
-  const char *figure, *what, *stated, *unit;
-  reading how;
-  const char *panel, *a, *b, *at;
-};
 
 using enum reading;
 inline constexpr statement statements[] = {

@@ -24,6 +24,8 @@ result<report> compare_at(const sweep& s, const task& at, const std::string& whe
   for (const entry& e : s.entries) {
     task t = at;
     t.log_size_bytes = e.log_size_bytes;
+    t.label = e.name == e.mechanism ? "" : "-" + e.name;
+    e.own(t);
     auto made = make_stele(t, e.mechanism);
     if (!made) return std::unexpected(std::move(made.error()));
     contenders.push_back(std::move(*made));
@@ -45,6 +47,9 @@ void make_quick(sweep_options& o) {
   o.seconds = 0.05;
   o.short_warm_up = 1000;
   o.keys = o.large_keys = std::size_t{1} << 14;
+  o.phase_bytes = std::uint64_t{4} << 20;
+  o.recovered_bytes = std::uint64_t{32} << 20;
+  o.data_bytes = std::uint64_t{4} << 20;
 }
 
 measure transactions_per_s(std::string panel) {
@@ -77,6 +82,10 @@ result<> run(const sweep& s, const sweep_options& o, chart& into) {
     s.set(t, i);
     const auto r = o.cancelled() ? std::unexpected(error{errc::cancelled, "interrupted"})
                                  : compare_at(s, t, fmt::format("{} {}", s.x, s.xs[i]), o);
+    if (!r && r.error().code == errc::full && s.may_be_full) {
+      into.notes.push_back(fmt::format("{} {}: {}", s.x, s.xs[i], r.error().message));
+      continue;
+    }
     if (!r && r.error().code != errc::cancelled) return std::unexpected(r.error());
     into.complete = r && r->notes.empty();  // a note: interrupted between runs
     for (std::size_t m = 0; r && m < panels.size(); ++m)

@@ -19,6 +19,9 @@ struct sweep_options {
   std::size_t large_keys = std::size_t{1} << 15;  // where values may be large
   std::size_t warm_up_transactions = 10'000;      // table II: of each mode of the adaptive mechanism
   std::size_t short_warm_up = 10'000;             // figure 17: the same, to be over when it is measured
+  // Of the log-structured evaluation: requested in a phase (figure 9), of log to recover (12), of keys and values (13).
+  std::uint64_t phase_bytes = std::uint64_t{256} << 20, recovered_bytes = std::uint64_t{1} << 30,
+                data_bytes = std::uint64_t{64} << 20;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<bool()> cancelled = [] { return false; };
 };
@@ -29,6 +32,7 @@ void make_quick(sweep_options& o);
 struct entry {
   std::string name, label, mechanism;
   std::size_t log_size_bytes = std::size_t{1} << 20;
+  std::function<void(task& t)> own = [](task&) {};  // what else differs from the others' task, after the sweep's `set`
 };
 
 struct measure {
@@ -44,6 +48,7 @@ struct sweep {
   std::vector<entry> entries;
   std::vector<measure> measures;
   bool bars = false;
+  bool may_be_full = false;  // a place where a pool has no room is left empty, and a note says so
 };
 
 measure transactions_per_s(std::string panel);

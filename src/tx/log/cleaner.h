@@ -82,11 +82,11 @@ class cleaner {
     }
     const std::size_t count = std::min(candidates_.size(), most_victims);
     std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end());
-    // What is moved must fit the chunks that are free now; a quarter more for the heads of entries.
+    // What is moved must fit the chunks that are free now; at most a head for each word.
     std::uint64_t room = log_.room() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
     for (std::size_t i = 0; i < count; ++i) {
       const auto [live, c] = candidates_[i];
-      const std::uint64_t needs = std::min<std::uint64_t>(payload, live + live / 4 + 16);
+      const std::uint64_t needs = std::min<std::uint64_t>(payload, 2 * std::uint64_t{live} + 16);
       if (live != 0 && needs > room) break;
       storage::chunk_use closed = storage::chunk_use::closed;
       if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_use::cleaning)) continue;
