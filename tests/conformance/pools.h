@@ -50,6 +50,8 @@ inline std::vector<std::string> durable_mechanisms() {
   std::erase(names, "none");
   return names;
 }
+// Whose records may outgrow a log, and go to the heap then.
+inline bool spills(const std::string& mechanism) { return mechanism != "none" && mechanism != "log_structured"; }
 // A log-structured pool is no other mechanism's.
 inline bool share_pools(const std::string& a, const std::string& b) { return (*detail::find_mechanism(a))->home == (*detail::find_mechanism(b))->home; }
 inline std::vector<std::string> all_media() { return {"adr", "eadr", "process", "file", "delayed:100"}; }
