@@ -61,9 +61,15 @@ class log_space {
   }
   std::uint64_t word_at(std::uint64_t offset) const noexcept { return word(map.find(home_of(offset)).at); }
 
-  // Takes a free chunk if more than `kept` are left. The second: how many are free now, those included that wait for readers.
+  // Takes a free chunk if more than `kept` are left.
   std::optional<std::uint32_t> take(std::uint32_t kept);
+  // How many are free, those included that wait for readers.
   std::uint32_t free_chunks() const noexcept { return free_count_.load(std::memory_order_relaxed); }
+  // Of those, how many can be taken now.
+  std::uint32_t ready_chunks() noexcept {
+    const std::lock_guard hold(mutex_);
+    return static_cast<std::uint32_t>(free_.size());
+  }
   // After recovery has said which chunks are in use: those are not free.
   void drop_used();
   // Back from who took it and did not use it.

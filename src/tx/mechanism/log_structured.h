@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <thread>
 
@@ -269,21 +268,21 @@ class log_structured final : public media_engine<Media> {
   bool make_room(unsigned log, std::uint32_t kept, unsigned& failures) {
     return away(log, [&] {
       if (state_.poisoned.load(std::memory_order_relaxed)) return false;
-      const std::uint32_t had = space().free_chunks();
       std::uint64_t gained = 0;
       {
         const std::lock_guard hold(inline_cleaning_);
-        if (space().collect() && space().free_chunks() > std::max(had, kept)) return true;
+        const std::uint32_t had = space().ready_chunks();
+        (void)space().collect();
+        if (space().ready_chunks() > std::max(had, kept)) return true;
         gained = clean(cleaners_.front(), densest);
-        if (!space().collect() && gained != 0) return true;
+        (void)space().collect();
       }
-      if (gained != 0 && gained >= space().chunk_words() / 256) return ++failures < 256;
-      if (space().free_chunks() > kept && failures < 2000) {  // they wait for readers, or another thread's cleaning
-        ++failures;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        return true;
-      }
-      return false;
+      if (gained >= space().chunk_words() / 256) return ++failures < 512;
+      // Nothing to gain now; but chunks may wait for readers, or be in another cleaner's hands.
+      const bool others = space().free_chunks() > space().ready_chunks() || threads_.size() > 1;
+      if (!others && space().ready_chunks() <= kept) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      return ++failures < 512;
     });
   }
 
@@ -291,7 +290,7 @@ class log_structured final : public media_engine<Media> {
   // stays where it is warm; others when the pool fills.
   void clean_a_little(unsigned log) {
     if (!threads_.empty()) {
-      if (chunks_begun_.fetch_add(1, std::memory_order_relaxed) % 16 == 15 || is_filling()) wake_.notify_one();
+      if (chunks_begun_.fetch_add(1, std::memory_order_relaxed) % 16 == 15 || is_filling()) wake();
       return;
     }
     (void)away(log, [&] {
@@ -310,29 +309,33 @@ class log_structured final : public media_engine<Media> {
   }
 
   void clean_in_background(cleaner<Media>& c) {
-    for (std::unique_lock hold(wake_mutex_); !stopping_;) {
-      hold.unlock();
+    for (;;) {
+      wanted_.store(false);
+      if (stopping_.load()) return wake();  // another cleaner may have been woken in vain just now
       std::uint64_t gained = 0;
       {
         std::unique_lock first(inline_cleaning_, std::defer_lock);
         if (&c == &cleaners_.front()) first.lock();
         gained = clean_once(c, space().chunk_count());
       }
-      hold.lock();
-      if (gained == 0 || !is_filling()) wake_.wait_for(hold, std::chrono::milliseconds(100), [this] { return stopping_; });
+      if (gained == 0 || !is_filling()) wanted_.wait(false);
     }
   }
+  void wake() noexcept {
+    if (wanted_.load(std::memory_order_relaxed)) return;
+    wanted_.store(true);
+    wanted_.notify_all();
+  }
   void stop_cleaners() noexcept {
-    if (opener_ != ::getpid()) {  // a child of fork has no such threads
-      for (auto& t : threads_) t.detach();
-      return threads_.clear();
+    stopping_.store(true);
+    wanted_.store(true);  // whether or not it is: who clears it sees that we stop
+    wanted_.notify_all();
+    for (auto& t : threads_) {
+      if (opener_ == ::getpid())
+        t.join();
+      else
+        t.detach();  // a child of fork has no such thread
     }
-    {
-      const std::lock_guard hold(wake_mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    for (auto& t : threads_) t.join();
     threads_.clear();
   }
 
@@ -378,9 +381,8 @@ class log_structured final : public media_engine<Media> {
   std::deque<cleaner<Media>> cleaners_;
   cleaning_totals cleaned_;
   std::atomic<std::uint32_t> chunks_begun_{0};
-  std::mutex inline_cleaning_, wake_mutex_;  // the first: of cleaners_.front()
-  std::condition_variable wake_;
-  bool stopping_ = false;  // under wake_mutex_
+  std::mutex inline_cleaning_;  // of cleaners_.front()
+  std::atomic<bool> wanted_{false}, stopping_{false};
   std::vector<std::thread> threads_;
   const pid_t opener_ = ::getpid();
 };
