@@ -34,7 +34,6 @@ struct task {
   adaptive_options adaptive = {};  // of Stele's mechanism of that name
   log_structured_options log_structured = {};  // likewise
   std::size_t pool_size_bytes = 0;             // of Stele's pools; 0: by workload
-  bool background = true;                      // of Stele's pools, as in pool_options
   std::string label;                           // tells contenders with the same mechanism apart
   double idle_share = 0;           // of the time of each thread, which it sleeps; below 1
 };

@@ -101,7 +101,6 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
   o.log_size = t.log_size_bytes;
   o.adaptive = t.adaptive;
   o.log_structured = t.log_structured;
-  o.background = t.background;
   return o;
 }
 

@@ -71,7 +71,6 @@ std::vector<entry> systems(const sweep_options& o) {
     own(t);
     t.log_structured.clean_from = 0;
     t.log_structured.victim_live_share = 0.5;
-    t.background = false;  // a thread of its own would go on cleaning in the others' turns
   };
   return {all_optimisations(o, "all", "log_structured (LS)"), busy, in_place("redo", "Mnm"), in_place("undo", "MU")};
 }
