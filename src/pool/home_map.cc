@@ -265,14 +265,10 @@ void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexc
 
 // `words` of a node from `home` on are elsewhere now; `left` parts of the node remain.
 void home_map::displaced(std::uint64_t home, std::uint32_t words, place was, unsigned left) noexcept {
-  if (is_data(was)) {
-    ledger_.unused(was, words);
-    ledger_.became_stale(home, words);
-  } else if (left == 0) {
-    ledger_.unused(was, 1);
-  } else if (left == 2) {
-    ledger_.used(was, 1);
-  }
+  if (left == 2) ledger_.used(was, 1);
+  const std::uint32_t head = left == 0 ? 1 : 0, data = is_data(was) ? words : 0;
+  if (head + data != 0) ledger_.unused(was, head + data);
+  if (data != 0) ledger_.became_stale(home, data);
 }
 
 void home_map::map(writer& w, piece p, const cache* c) noexcept {
@@ -353,8 +349,9 @@ std::uint32_t home_map::move(writer& w, piece from, place to) noexcept {
     }
     const std::uint32_t run = static_cast<std::uint32_t>(std::min<std::uint64_t>(length_of(r) - into, from.words - done));
     if (advanced(at(n).load(std::memory_order_relaxed), into) == advanced(from.at, done)) {
+      ledger_.used(advanced(to, done), weight_of(to, run));
       map_in_list(w, partition, {home, run, advanced(to, done)});
-      moved += is_data(from.at) ? run : 1;
+      moved += run;
     }
     done += run;
   }
@@ -370,7 +367,7 @@ void home_map::forget(writer& w, piece p) noexcept {
     if (start_of(r) >= p.home + p.words) break;
     after = link(partition, n, 0).load(std::memory_order_relaxed);
     if (start_of(r) >= p.home && at(n).load(std::memory_order_relaxed) == p.at) {
-      ledger_.unused(p.at, 1);
+      ledger_.unused(p.at, weight_of(p.at, 0));
       remove(w, partition, n);
     }
     next = 0;

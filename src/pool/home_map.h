@@ -34,6 +34,9 @@ inline constexpr place tombstone_place = place{1} << 63;
 constexpr bool is_data(place p) noexcept { return p != 0 && (p & tombstone_place) == 0; }
 constexpr place advanced(place p, std::uint64_t words) noexcept { return is_data(p) ? p + words : p; }
 
+// What the node of a range weighs in its chunk: its data, and a head if it is moved.
+constexpr std::uint32_t weight_of(place p, std::uint32_t words) noexcept { return 1 + (is_data(p) ? words : 0); }
+
 // Memory that takes room only where it is touched; zeroed, but for small arrays that are not wanted so.
 template <class T>
 class lazy_array {
@@ -53,7 +56,8 @@ class lazy_array {
   std::size_t bytes_;
 };
 
-// How much of each chunk is in use, and how much of each region lies on media without being in use. Any thread may change it.
+// How much of each chunk is in use, heads of entries included, and how much of each region lies on media without being in use. Any
+// thread may change it.
 class ledger {
  public:
   ledger(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks, std::uint64_t home_words);
@@ -153,7 +157,7 @@ class home_map {
   // The range is at `at` from now on. It lies in one region.
   void map(writer& w, piece p, const cache* c = nullptr) noexcept;  // c: may know the node that the range has now
   // Those words of the range that are still at `from` are at `to` from now on (a quasi-transaction of cleaning, section 4.4).
-  // Returns how many were; of a tombstone, in how many parts its range was.
+  // Returns how many were. The account of `to` is kept here, that of map() by who calls it, before.
   std::uint32_t move(writer& w, piece from, place to) noexcept;
   // What of the range is mapped to exactly this place, in order; appended.
   void still_there(piece p, std::vector<piece>& into) const;

@@ -82,11 +82,11 @@ class cleaner {
     }
     const std::size_t count = std::min(candidates_.size(), most_victims);
     std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end());
-    // What is moved must fit the chunks that are free now; at most a head for each word.
+    // What is moved must fit the chunks that are free now, with a block's preamble and the rest of its last line.
     std::uint64_t room = log_.room() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
     for (std::size_t i = 0; i < count; ++i) {
       const auto [live, c] = candidates_[i];
-      const std::uint64_t needs = std::min<std::uint64_t>(payload, 2 * std::uint64_t{live} + 16);
+      const std::uint64_t needs = std::min<std::uint64_t>(payload, std::uint64_t{live} + 16);
       if (live != 0 && needs > room) break;
       storage::chunk_use closed = storage::chunk_use::closed;
       if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_use::cleaning)) continue;
@@ -159,12 +159,8 @@ class cleaner {
   }
 
   void remap(const typename chunk_log<Media>::entry& e) {
-    const std::uint32_t weight = e.tombstone ? 1 : e.words;
-    space_.ledger.used(e.at, weight);
     const std::uint32_t moved = space_.map.move(nodes_, {e.home, e.words, e.was}, e.at);
-    if (moved > weight) space_.ledger.used(e.at, moved - weight);
-    if (moved < weight) space_.ledger.unused(e.at, weight - moved);
-    if (!e.tombstone && moved < weight) space_.ledger.became_stale(e.home, weight - moved);  // overwritten meanwhile: the copy is of no use
+    if (!e.tombstone && moved < e.words) space_.ledger.became_stale(e.home, e.words - moved);  // overwritten meanwhile: the copy is of no use
   }
 
   void free_victims(cleaning_totals& totals) {

@@ -213,7 +213,7 @@ class rebuilder {
       if (places[from] == 0) continue;
       const bool data = storage::is_data(places[from]);
       base::check(space_.map.reserve(w, 1), "the map has no room for what is in the log");
-      space_.ledger.used(places[from], data ? to - from : 1);
+      space_.ledger.used(places[from], storage::weight_of(places[from], to - from));
       space_.map.map(w, {region * region_words + from, to - from, places[from]});
       if (data) live += to - from;
     }
@@ -273,7 +273,7 @@ bool take_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::
   const std::uint64_t data_words = e.tombstone ? 1 : e.words;
   if (second < h.log_offset / 8 || second > h.size / 8 - data_words || home % region_words + e.words > region_words || !space.map.reserve(w, 1)) return false;
   const storage::place at = e.tombstone ? second | storage::tombstone_place : second;
-  space.ledger.used(at, static_cast<std::uint32_t>(data_words));
+  space.ledger.used(at, storage::weight_of(at, e.words));
   space.map.map(w, {home, e.words, at});
   return true;
 }

@@ -54,7 +54,7 @@ class log_structured final : public media_engine<Media> {
     if (!base::planted<Media>(base::mutant::ls_no_fence) && !this->settled(l.media)) return false;  // 2: the blocks are durable before anybody sees them
     t.begin_home();
     for (const entry& e : l.log.pieces()) {                                                               // 3
-      space().ledger.used(e.at, e.tombstone ? 1 : e.words);
+      space().ledger.used(e.at, storage::weight_of(e.at, e.words));
       space().map.map(l.nodes, {e.home, e.words, e.at}, &t.places());
     }
     l.newest.store(txid, std::memory_order_release);
@@ -250,10 +250,8 @@ class log_structured final : public media_engine<Media> {
       return 0;
     }
   }
-  double wanted_share() const noexcept {
-    const auto few = std::max<std::uint32_t>(2 * kept_for_freeing, space().chunk_count() / 32);
-    return space().free_chunks() < few ? densest : tuning_.log_structured.victim_live_share;
-  }
+  bool is_short_of_room() const noexcept { return space().free_chunks() < std::max<std::uint32_t>(2 * kept_for_freeing, space().chunk_count() / 32); }
+  double wanted_share() const noexcept { return is_short_of_room() ? densest : tuning_.log_structured.victim_live_share; }
 
   // A thread between its body and its commit knows no place in the log: cleaning need not wait for it.
   template <class Work>
@@ -318,7 +316,8 @@ class log_structured final : public media_engine<Media> {
         if (&c == &cleaners_.front()) first.lock();
         gained = clean_once(c, space().chunk_count());
       }
-      if (gained == 0 || !is_filling()) wanted_.wait(false);
+      const bool goes_on = is_filling() && (is_short_of_room() ? gained != 0 : gained >= space().chunk_words());
+      if (!goes_on) wanted_.wait(false);
     }
   }
   void wake() noexcept {
