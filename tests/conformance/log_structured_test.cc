@@ -313,6 +313,7 @@ TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
   {
     auto o = options_of(std::size_t{8} << 20);
     o.log_structured.clean_from = 0;
+    o.background = false;  // nobody moves anything while the file is copied
     auto p = open_pool<list>(dir.file("pool"), o);
     ASSERT_TRUE(fill_to(p, 0.5));
     for (int i = 0; i < 3000; ++i)
