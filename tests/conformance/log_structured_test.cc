@@ -1,4 +1,5 @@
 // What only a log-structured pool does: no home behind its addresses, cleaning under load, a map that is rebuilt or read back.
+#include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 
 #include <format/log_chunk.h>
@@ -340,6 +341,78 @@ TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
     EXPECT_EQ(length.value_or(0) + 1, blocks.back());
   }
   EXPECT_EQ(blocks, std::vector(3, blocks.front()));
+}
+
+struct summed_list {
+  field<item*> head;
+  field<std::uint64_t> length, sum;
+};
+
+// One item comes, or the newest goes and an older one changes; all words of an item are the same, `sum` is theirs.
+result<> turn(pool<summed_list>& p, base::rng& random) {
+  return p.update([&](summed_list& l) {
+    const std::uint64_t drawn = random();
+    if (l.length.load() < 2000 || (l.length.load() < 4000 && drawn % 2 == 0)) {
+      auto* const n = make<item>();
+      for (auto& f : n->payload) f = drawn;
+      n->next = l.head;
+      l.head = n;
+      l.length += 1;
+      l.sum += drawn;
+      return;
+    }
+    item* const first = l.head;
+    l.head = first->next.load();
+    l.length -= 1;
+    l.sum -= first->payload[0].load();
+    destroy(first);
+    item* other = l.head;
+    for (auto steps = drawn % 32; steps != 0 && other->next.load() != nullptr; --steps) other = other->next;
+    const std::uint64_t more = other->payload[0].load() + 1;
+    for (auto& f : other->payload) f = more;
+    l.sum += 1;
+  });
+}
+
+bool is_whole(const pool<summed_list>& p) {
+  const auto items = p.read([](const summed_list& l) {
+    std::uint64_t n = 0, sum = 0;
+    bool same = true;
+    for (item* i = l.head; i != nullptr; i = i->next) {
+      ++n;
+      sum += i->payload[0].load();
+      for (const auto& f : i->payload) same = same && f.load() == i->payload[0].load();
+    }
+    return same && n == l.length.load() && sum == l.sum.load() ? n : ~std::uint64_t{0};
+  });
+  return items && audit(p).used_blocks == *items + 1;
+}
+
+// Killed in the middle of commits of two threads and of two cleaners that never rest, whatever they were at.
+TEST(log_structured, is_whole_after_a_kill_while_it_cleans) {
+  for (std::uint64_t round = 0; round < count_from("STELE_KILLS", 20); ++round) {
+    SCOPED_TRACE(round);
+    scratch_directory dir;
+    auto o = options_of(std::size_t{2} << 20, round % 2 == 0 ? concurrency::stm : concurrency::single_writer);
+    o.log_structured.clean_from = 0;
+    o.log_structured.victim_live_share = 0.6;
+    o.log_structured.cleaners = 2;
+    child worker([&](const teller& tell) {
+      auto p = open_pool<summed_list>(dir.file("pool"), o);
+      auto work = [&](std::uint64_t seed) {
+        base::rng random(seed);
+        for (std::uint64_t n = 1; turn(p, random); ++n)
+          if (n == 2000) tell(n);
+      };
+      std::jthread other(work, 2 * round);
+      work(2 * round + 1);
+    });
+    std::uint64_t word = 0;
+    ASSERT_TRUE(worker.hear(word));
+    ::usleep(static_cast<useconds_t>(base::mix(round) % 20'000));
+    worker.kill_and_drain(0);
+    EXPECT_TRUE(is_whole(open_pool<summed_list>(dir.file("pool"), o)));
+  }
 }
 
 TEST(log_structured, refuses_shapes_that_cannot_be) {
