@@ -49,8 +49,10 @@ inline constexpr statement lsnvmm_statements[] = {
     {"10", "hash: separate logs over one, in the end", "more", "%", gain, "hash", "separate", "one", "16"},
     {"10", "rbtree: separate logs over one, in the end", "more, by more", "%", gain, "rbtree", "separate", "one", "16"},
 
-    {"11", "90 %, one cleaner: below no cleaning", "8 % or less", "%", loss, "", "1 cleaner", "no cleaning", "90"},
-    {"11", "90 %, two cleaners: below no cleaning", "8 % or less", "%", loss, "", "2 cleaners", "no cleaning", "90"},
+    {"11", "128 B, 90 %, one cleaner: below no cleaning", "8 % or less", "%", loss, "128 B: throughput", "1 cleaner", "no cleaning", "90"},
+    {"11", "128 B, 90 %, two cleaners: below no cleaning", "8 % or less", "%", loss, "128 B: throughput", "2 cleaners", "no cleaning", "90"},
+    {"11", "1024 B, 90 %, one cleaner: below no cleaning", "8 % or less", "%", loss, "1024 B: throughput", "1 cleaner", "no cleaning", "90"},
+    {"11", "1024 B, 90 %, two cleaners: below no cleaning", "8 % or less", "%", loss, "1024 B: throughput", "2 cleaners", "no cleaning", "90"},
 
     {"12", "10 GB of log, 128 B, 1 thread", "19.2 s", "s", value, "time", "128 B", "", "1"},
     {"12", "10 GB of log, 128 B, 8 threads", "3.0 s", "s", value, "time", "128 B", "", "8"},
