@@ -32,7 +32,6 @@ class epochs {
     light_fence();
   }
   void unpin(unsigned reader) noexcept { pins_[reader].epoch.store(free, std::memory_order_release); }
-  bool is_pinned(unsigned reader) const noexcept { return pins_[reader].epoch.load(std::memory_order_relaxed) != free; }
 
   std::uint64_t now() const noexcept { return now_.load(std::memory_order_relaxed); }
   // What was out of sight before this call may be used again when oldest() is above what it returns.

@@ -47,6 +47,13 @@ constexpr std::uint64_t chunk_checksum(const chunk_header& h, std::uint64_t pool
   return base::mix(base::mix(base::mix(h.generation ^ pool_id) ^ h.owner) ^ offset) | 1;
 }
 
+// The header of a chunk without neighbours.
+constexpr chunk_header chunk_header_of(std::uint64_t generation, log_type type, std::uint32_t lane, std::uint64_t pool_id, std::uint64_t offset) noexcept {
+  chunk_header h{.generation = generation, .owner = chunk_header::owner_of(type, lane), .checksum = 0, .previous = 0, .next = 0, .reserved = {}};
+  h.checksum = chunk_checksum(h, pool_id, offset);
+  return h;
+}
+
 // Three words before a block's entries.
 struct block_preamble {
   std::uint64_t version;  // the TxID; 0: no block

@@ -49,28 +49,20 @@ bool heap::is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block
 bool heap::mark(writer& w, std::uint64_t block, unsigned size_class, bool used) {
   const std::uint64_t chunk = chunk_of(block);
   const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
-  if (space_ != nullptr) {
-    const auto i = (inside - shapes_[size_class].first) / class_size(size_class);
-    const std::uint64_t bit = std::uint64_t{1} << i % 64;
-    auto& word = chunks_[chunk].used[i / 64];
-    return ((used ? word.fetch_or(bit) : word.fetch_and(~bit)) & bit) == (used ? 0 : bit);
-  }
+  if (space_ != nullptr) return set_used(block, size_class, used);
   const std::uint64_t state = state_offset(chunk, inside, size_class);
   if (!used && w.read_private(state, 1) != format::block_used) return false;
   if (!planted(used ? mutant::heap_untracked_take : mutant::heap_untracked_free)) w.write_private(state, used ? format::block_used : format::block_free, 1);
   return true;
 }
 
-// The transaction is rolled back: its bits go back to what they were.
-void heap::unmark(std::uint64_t block, unsigned size_class, bool used) noexcept {
-  if (space_ == nullptr) return;
+// A log-structured pool's bit for a block. False: it was so already.
+bool heap::set_used(std::uint64_t block, unsigned size_class, bool used) noexcept {
   const std::uint64_t chunk = chunk_of(block);
-  const auto i = (static_cast<std::uint32_t>(block - chunk_offset(chunk)) - shapes_[size_class].first) / class_size(size_class);
+  const auto i = (block - chunk_offset(chunk) - shapes_[size_class].first) / class_size(size_class);
+  const std::uint64_t bit = std::uint64_t{1} << i % 64;
   auto& word = chunks_[chunk].used[i / 64];
-  if (used)
-    word.fetch_and(~(std::uint64_t{1} << i % 64));
-  else
-    word.fetch_or(std::uint64_t{1} << i % 64);
+  return ((used ? word.fetch_or(bit) : word.fetch_and(~bit)) & bit) == (used ? 0 : bit);
 }
 
 result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
@@ -276,9 +268,10 @@ void heap::apply(cache& c, changes& t) noexcept {
 }
 
 void heap::rollback(cache& c, changes& t) noexcept {
-  for (const auto& b : t.freed) unmark(b.offset, b.size_class, false);
+  if (space_ != nullptr)  // bits go back to what they were
+    for (const auto& b : t.freed) (void)set_used(b.offset, b.size_class, true);
   for (auto b = t.taken.rbegin(); b != t.taken.rend(); ++b) {
-    unmark(b->offset, b->size_class, true);
+    if (space_ != nullptr) (void)set_used(b->offset, b->size_class, false);
     keep(c.free[b->size_class], b->offset);
   }
   for (const auto& r : t.runs_taken) {

@@ -146,7 +146,7 @@ class heap {
   std::uint64_t word_at(std::uint64_t offset) const noexcept;
   bool is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block) const noexcept;
   bool mark(writer& w, std::uint64_t block, unsigned size_class, bool used);
-  void unmark(std::uint64_t block, unsigned size_class, bool used) noexcept;
+  bool set_used(std::uint64_t block, unsigned size_class, bool used) noexcept;
   result<std::uint32_t> take_run(std::size_t count);
   void return_run(std::uint32_t first, std::uint32_t count) noexcept;
   void answer_recall(cache& c, const changes& t);

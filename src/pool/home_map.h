@@ -131,10 +131,6 @@ class home_map {
 
   // What one writer keeps: nodes to use, nodes that readers may still know.
   class writer {
-   public:
-    std::uint64_t nodes_words() const noexcept { return end_ - next_; }
-
-   private:
     friend class home_map;
     static constexpr unsigned sizes = 16;
     struct retired_node {

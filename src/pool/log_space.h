@@ -33,7 +33,6 @@ class log_space {
     std::atomic<chunk_use> use{chunk_use::free};
     format::log_type type = format::log_type::none;
     std::uint32_t lane = 0;
-    std::uint32_t used = 0;                 // words, header included
     std::uint32_t previous = none, next = none;  // in its log
     std::atomic<std::uint64_t> newest{0};   // version, of its blocks
     std::uint64_t generation = 0;           // as its header on media has it

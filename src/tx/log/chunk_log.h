@@ -86,16 +86,6 @@ class chunk_log {
       if (ends_[t.log].chunk != t.chunk) space_[t.chunk].use.store(storage::chunk_use::closed, std::memory_order_release);
     taken_.clear();
   }
-  // Begins new chunks with the next entries: the present ones may be cleaned.
-  void leave_chunks() noexcept {
-    for (end& e : ends_) {
-      if (e.chunk != log_space::none) space_[e.chunk].use.store(storage::chunk_use::closed, std::memory_order_release);
-      e.chunk = e.next_chunk = log_space::none;
-    }
-  }
-  bool has_chunks() const noexcept {
-    return std::ranges::any_of(ends_, [](const end& e) { return e.chunk != log_space::none; });
-  }
   // Words that still fit the chunk of a log with one kind of entries.
   std::uint32_t room() const noexcept { return ends_[0].chunk == log_space::none ? 0 : space_.chunk_words() - ends_[0].used; }
 
@@ -166,8 +156,7 @@ class chunk_log {
     chunk.previous = t.previous;
     chunk.next = log_space::none;
     chunk.newest.store(0, std::memory_order_relaxed);
-    format::chunk_header h{.generation = ++chunk.generation, .owner = format::chunk_header::owner_of(chunk.type, lane_), .checksum = 0, .previous = 0, .next = 0, .reserved = {}};
-    h.checksum = format::chunk_checksum(h, id, offset);
+    format::chunk_header h = format::chunk_header_of(++chunk.generation, chunk.type, lane_, id, offset);
     h.previous = format::guard(t.previous == log_space::none ? 0 : t.previous + 1, id, offset + offsetof(format::chunk_header, previous));
     media.store(file.base() + offset, &h, sizeof h);
     if (!base::planted<Media>(base::mutant::ls_header_unflushed)) media.flush(file.base() + offset, sizeof h);

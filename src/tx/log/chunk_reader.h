@@ -60,8 +60,6 @@ class chunk_reader {
     next_ = at + format::block_room(front.words());
     return block;
   }
-  // Words that blocks take so far, with the header.
-  std::uint32_t read_through() const noexcept { return next_; }
 
  private:
   static bool whole(const chunk_block& b) noexcept {

@@ -54,8 +54,7 @@ class cleaner {
     for (std::uint32_t i = 0; i < std::min(looks, space_.chunk_count()); ++i, hand_ = (hand_ + 1) % space_.chunk_count()) {
       auto& chunk = space_[hand_];
       if (chunk.use.load(std::memory_order_acquire) != storage::chunk_use::closed || space_.ledger.live(hand_) != 0 || !may_go(chunk)) continue;
-      storage::chunk_use closed = storage::chunk_use::closed;
-      if (chunk.use.compare_exchange_strong(closed, storage::chunk_use::cleaning)) victims_.push_back(hand_);
+      (void)claim(hand_);
     }
     if (victims_.empty()) return 0;
     fast_ = victims_.size();
@@ -88,11 +87,16 @@ class cleaner {
       const auto [live, c] = candidates_[i];
       const std::uint64_t needs = std::min<std::uint64_t>(payload, std::uint64_t{live} + 16);
       if (live != 0 && needs > room) break;
-      storage::chunk_use closed = storage::chunk_use::closed;
-      if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_use::cleaning)) continue;
-      victims_.push_back(c);
-      if (live != 0) room -= needs;
+      if (claim(c) && live != 0) room -= needs;
     }
+  }
+
+  // Makes a closed chunk a victim, unless another cleaner was quicker.
+  bool claim(std::uint32_t c) {
+    storage::chunk_use closed = storage::chunk_use::closed;
+    if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_use::cleaning)) return false;
+    victims_.push_back(c);
+    return true;
   }
 
   // Stages what of a chunk is live, and remembers what is not.

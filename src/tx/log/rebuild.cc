@@ -38,7 +38,7 @@ struct lane_end {
 struct scan_result {
   std::vector<std::vector<found_entry>> parts;
   std::map<std::uint32_t, lane_end> ends;
-  std::uint64_t newest = 0, bytes = 0;
+  std::uint64_t newest = 0;
   std::string problem;
 };
 
@@ -56,7 +56,7 @@ void in_parallel(unsigned threads, Work&& work) {
 class rebuilder {
  public:
   rebuilder(log_space& space, std::uint64_t settled, unsigned threads)
-      : space_(space), settled_(settled), threads_(threads), regions_(space.file().header().home_size / 8 / region_words + 1), parts_(std::clamp<std::uint64_t>(space.file().header().size >> 20, 1, 1024)) {}
+      : space_(space), settled_(settled), threads_(threads), parts_(std::clamp<std::uint64_t>(space.file().header().size >> 20, 1, 1024)) {}
 
   result<rebuilt> run() {
     std::vector<scan_result> found(threads_);
@@ -68,7 +68,6 @@ class rebuilder {
     for (const scan_result& f : found) {
       if (!f.problem.empty()) return base::fail(errc::corrupt, f.problem);
       r.newest = std::max(r.newest, f.newest);
-      r.bytes += f.bytes;
     }
     for (std::uint32_t c = 0; c < space_.chunk_count(); ++c) link(c);
     std::set<std::uint64_t> dropped;
@@ -94,7 +93,6 @@ class rebuilder {
     chunk.generation = reader.header().generation;
     const log_type type = reader.header().type();
     if (!reader.in_use() || type == log_type::none || type >= log_type::mapping) return;
-    into.bytes += std::uint64_t{space_.chunk_words()} * 8;
     bool any = false;
     while (const auto block = reader.next()) {
       any = true;
@@ -223,7 +221,7 @@ class rebuilder {
   log_space& space_;
   const std::uint64_t settled_;
   const unsigned threads_;
-  const std::uint64_t regions_, parts_;
+  const std::uint64_t parts_;
 };
 
 }  // namespace

@@ -14,7 +14,6 @@ namespace stele::detail {
 struct rebuilt {
   std::uint64_t newest = 0;              // version
   std::vector<std::uint64_t> abandoned;  // blocks of transactions that did not commit: offsets, to be erased
-  std::uint64_t bytes = 0;               // of chunks that were read
 };
 
 // Into a space that is as constructed. Transactions up to `settled` are known to have committed. Errors: corrupt.

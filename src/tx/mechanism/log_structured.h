@@ -362,8 +362,7 @@ class log_structured final : public media_engine<Media> {
     const std::uint64_t offset = space().offset_of(c), id = state_.file.header().id;
     std::vector<std::uint64_t> words(format::chunk_header_words + format::preamble_words);
     words.insert(words.end(), pairs.begin(), pairs.end());
-    format::chunk_header h{.generation = ++space()[c].generation, .owner = format::chunk_header::owner_of(format::log_type::mapping, 0), .checksum = 0, .previous = 0, .next = 0, .reserved = {}};
-    h.checksum = format::chunk_checksum(h, id, offset);
+    const auto h = format::chunk_header_of(++space()[c].generation, format::log_type::mapping, 0, id, offset);
     std::memcpy(words.data(), &h, sizeof h);
     const std::span block = std::span(words).subspan(format::chunk_header_words);
     block[0] = state_.clock.load();
