@@ -129,7 +129,9 @@ result<footprint_of_map> map_of_kv(const sweep_options& o, std::size_t value_siz
   const auto p = filled_pool::make(t, stele_options(t, mechanism));
   if (!p) return std::unexpected(p.error());
   const storage::home_map& map = (*p)->map();
-  return footprint_of_map{(*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes(), map.nodes(), map.bytes(),
+  std::uint64_t ranges = 0;
+  map.for_each([&](const storage::home_map::piece&) { ++ranges; });
+  return footprint_of_map{(*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes(), ranges, map.bytes(),
                           t.parameters.keys / 2};
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -25,147 +26,177 @@ inline void pause_a_little(unsigned& spins) noexcept {
 
 }  // namespace
 
-template <class T>
-lazy_array<T>::lazy_array(std::size_t count, bool zeroed) : bytes_(count * sizeof(T)) {
+lazy_memory::lazy_memory(std::size_t bytes, bool zeroed) : bytes_((bytes + 63) / 64 * 64) {
   if (bytes_ < large) {
-    data_ = static_cast<T*>(zeroed ? std::calloc(count, sizeof(T)) : std::malloc(bytes_));
+    data_ = std::aligned_alloc(64, bytes_);
     if (data_ == nullptr) throw std::bad_alloc();
+    if (zeroed) std::memset(data_, 0, bytes_);
     return;
   }
   bytes_ = (bytes_ + large - 1) / large * large;
-  void* const map = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (map == MAP_FAILED) throw std::bad_alloc();
-  ::madvise(map, bytes_, MADV_HUGEPAGE);  // it is looked into at random
-  data_ = static_cast<T*>(map);
+  data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data_ == MAP_FAILED) throw std::bad_alloc();
+  ::madvise(data_, bytes_, MADV_HUGEPAGE);  // it is looked into at random
 }
 
-template <class T>
-lazy_array<T>::~lazy_array() {
+lazy_memory::~lazy_memory() {
   if (bytes_ < large)
-    std::free(static_cast<void*>(data_));
+    std::free(data_);
   else
-    ::munmap(static_cast<void*>(data_), bytes_);
+    ::munmap(data_, bytes_);
 }
 
-template class lazy_array<std::atomic<std::uint64_t>>;
-template class lazy_array<std::atomic<std::uint32_t>>;
+ledger::ledger(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks)
+    : first_word_(first_word), shift_(static_cast<unsigned>(std::countr_zero(chunk_words))), chunks_(chunks), live_(chunks) {}
 
-ledger::ledger(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks, std::uint64_t home_words)
-    : first_word_(first_word), shift_(static_cast<unsigned>(std::countr_zero(chunk_words))), live_(chunks), stale_(home_words / region_words + 1) {}
+std::uint64_t ledger::live_in_all() const noexcept {
+  std::uint64_t words = 0;
+  for (std::uint32_t c = 0; c < chunks_; ++c) words += live(c);
+  return words;
+}
 
-template class lazy_array<home_map::cache::set>;
+home_map::cache::cache(std::size_t entries) : slots_(std::bit_ceil(std::max<std::size_t>(entries, 16))), mask_(std::bit_ceil(std::max<std::size_t>(entries, 16)) - 1), on_(entries != 0) {}
 
-home_map::cache::cache(std::size_t entries) : sets_(std::bit_ceil(std::max<std::size_t>(entries / ways, 2))), shift_(64 - static_cast<unsigned>(std::countr_zero(std::bit_ceil(std::max<std::size_t>(entries / ways, 2))))), on_(entries != 0) {}
-
-void home_map::cache::keep(std::uint64_t home, std::uint32_t node) noexcept {
-  set& s = set_of(home);
-  const auto tag = static_cast<std::uint32_t>(home);
-  unsigned way = turn_++ % ways;
-  for (unsigned i = 0; i < ways; ++i)
-    if (s.node[i] == 0 || (s.node[i] == node && s.word[i] == tag)) {
-      way = i;
-      break;
-    }
-  if (s.node[0] == 0) ++touched_;
-  s.word[way] = tag;
-  s.node[way] = node;
+void home_map::cache::keep(std::uint64_t home, std::uint32_t n) noexcept {
+  std::uint32_t& slot = slot_of(home);
+  if (slot == 0) {
+    const std::uint32_t* const line = &slots_[(home / granule & mask_) & ~std::uint64_t{15}];
+    if (std::all_of(line, line + 16, [](std::uint32_t s) { return s == 0; })) ++touched_;
+  }
+  slot = n;
 }
 
 home_map::home_map(shape s, ledger& l, base::epochs& e)
     : two_layers_(s.two_layers),
       lock_free_(s.lock_free),
-      levels_(s.two_layers ? 5 : most_levels),
-      partitions_(s.two_layers ? s.home_words / region_words + 1 : 1),
-      node_words_(std::min<std::uint64_t>(std::uint64_t{1} << 32, 4 * s.log_words + 4096)),
+      levels_(s.two_layers ? levels_of_region : most_levels),
+      regions_count_(s.home_words / region_words + 1),
+      node_count_(std::min<std::uint64_t>(std::uint64_t{1} << 32, s.log_words + 512)),
       ledger_(l),
       epochs_(e),
-      nodes_(node_words_, false),
-      heads_(partitions_ * levels_),
-      locks_(partitions_) {
-  range_word(0).store(0);  // number 0 is no node: it covers nothing
+      nodes_(node_count_, false),
+      heads_(regions_count_) {
+  nodes_[0].id.store(nobody);
 }
 
 std::uint64_t home_map::bytes() const noexcept {
-  return next_node_.load(std::memory_order_relaxed) * 8 + partitions_ * (levels_ + 1) * 4;
+  return next_node_.load(std::memory_order_relaxed) * sizeof(node) + used_heads_.load(std::memory_order_relaxed) * sizeof(region_head);
 }
 
 // One node in four goes on to the next level. Of the address, so that a list looks the same each time it is built.
-unsigned home_map::height_for(std::uint64_t start) const noexcept {
-  return std::min(levels_, 1 + static_cast<unsigned>(std::countr_zero(base::mix(start) | std::uint64_t{1} << 40)) / 2);
+unsigned home_map::height_for(std::uint64_t low) const noexcept {
+  return std::min(levels_, 1 + static_cast<unsigned>(std::countr_zero(base::mix(low) | std::uint64_t{1} << 40)) / 2);
 }
 
 void home_map::lock(std::uint64_t partition) const noexcept {
+  half& l = lock_of(partition);
   for (unsigned spins = 0;;) {
-    std::uint32_t open = 0;
-    if (locks_[partition].compare_exchange_weak(open, writer_lock, std::memory_order_acquire)) return;
+    std::uint32_t seen = l.load(std::memory_order_relaxed);
+    const bool open = lock_free_ ? (seen & writer_lock) == 0 : seen == 0;
+    if (open && l.compare_exchange_weak(seen, seen | writer_lock, std::memory_order_acquire)) break;
     pause_a_little(spins);
   }
+  std::atomic_thread_fence(std::memory_order_release);  // who sees what is stored from here on sees the lock
+}
+
+void home_map::unlock(std::uint64_t partition) const noexcept {
+  half& l = lock_of(partition);
+  l.store(lock_free_ ? ((l.load(std::memory_order_relaxed) & ~writer_lock) + 1) & ~writer_lock : 0, std::memory_order_release);
 }
 
 void home_map::lock_shared(std::uint64_t partition) const noexcept {
+  half& l = lock_of(partition);
   for (unsigned spins = 0;;) {
-    std::uint32_t seen = locks_[partition].load(std::memory_order_relaxed);
-    if ((seen & writer_lock) == 0 && locks_[partition].compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return;
+    std::uint32_t seen = l.load(std::memory_order_relaxed);
+    if ((seen & writer_lock) == 0 && l.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return;
     pause_a_little(spins);
   }
 }
 
-// The last node that starts at or before the word, and who follows it; 0: the head.
-inline std::uint32_t home_map::last_at_or_before(std::uint64_t home, std::uint32_t& next) const noexcept {
+// The last node of the list that begins at or before the word, in whatever region; 0: the head.
+std::uint32_t home_map::last_at_or_before(std::uint64_t home) const noexcept {
   const std::uint64_t partition = partition_of(home);
   std::uint32_t n = 0;
-  next = 0;
   for (unsigned level = levels_; level-- > 0;)
-    for (;;) {
-      next = link(partition, n, level).load(std::memory_order_acquire);
-      if (next == 0 || start_of(range(next)) > home) break;
-      n = next;
-    }
+    for (std::uint32_t next; (next = link(partition, n, level).load(std::memory_order_acquire)) != 0 && low_of(id(next)) <= home;) n = next;
   return n;
 }
 
-home_map::found home_map::find_from_head(std::uint64_t home, std::uint32_t& node) const noexcept {
-  const std::uint64_t partition = partition_of(home), end = (home / region_words + 1) * region_words;
-  if (!lock_free_) lock_shared(partition);
-  found result;
-  node = 0;
-  for (unsigned spins = 0;; pause_a_little(spins)) {
-    std::uint32_t next;
-    const std::uint32_t n = last_at_or_before(home, next);
-    const std::uint64_t gap_end = next != 0 ? std::min(end, start_of(range(next))) : end;
-    result = {0, static_cast<std::uint32_t>(gap_end - home)};
-    if (n == 0) break;
-    const std::uint64_t r = range(n);
-    if (length_of(r) == 0) continue;  // it has just left the list
-    const std::uint64_t into = home - start_of(r);
-    if (into < length_of(r)) {
-      const place p = at(n).load(std::memory_order_acquire);
-      if (range(n) != r) continue;
-      result = {advanced(p, into), static_cast<std::uint32_t>(length_of(r) - into)};
-      node = n;
-      break;
-    }
-    // The node has shrunk, perhaps since we passed its successor's place: who took the word over is there by now.
-    const std::uint32_t now_next = link(partition, n, 0).load(std::memory_order_acquire);
-    if (now_next == next) break;
+// The same, if the cache knows one from which it is not far; else 0.
+std::uint32_t home_map::from_cache(std::uint64_t home, const cache& c) const noexcept {
+  if (!c.on_) return 0;
+  std::uint32_t n = c.slot_of(home);
+  if (!reaches(id(n), home)) return 0;
+  for (unsigned hops = 0; hops <= most_hops; ++hops) {
+    const std::uint32_t next = nodes_[n].next[0].load(std::memory_order_acquire);
+    if (!reaches(id(next), home)) return n;
+    n = next;
   }
-  if (!lock_free_) unlock_shared(partition);
-  return result;
+  return 0;
+}
+
+// The first word of the region from `home` on that another node has, or the region's end.
+std::uint64_t home_map::next_low(std::uint64_t partition, std::uint32_t n, std::uint64_t home) const noexcept {
+  const std::uint64_t end = (home / region_words + 1) * region_words;
+  const std::uint32_t next = link(partition, n, 0).load(std::memory_order_acquire);
+  return next == 0 ? end : std::min(end, low_of(id(next)));
+}
+
+// What node n, the last that begins at or before the word, says of it.
+home_map::found home_map::look_into(std::uint32_t n, std::uint64_t partition, std::uint64_t home) const noexcept {
+  const std::uint64_t of = id(n);
+  bool beyond;
+  if (n != 0 && reaches(of, home))
+    if (const std::uint64_t r = covering(nodes_[n], of, home, beyond); r != 0) return found_in(r, home);
+  std::uint64_t end = std::max(home + 1, next_low(partition, n, home));
+  if (n != 0 && reaches(of, home))
+    visit_node(nodes_[n], [&](const piece& p) {
+      if (p.home > home) end = std::min(end, p.home);
+    });
+  return {0, static_cast<std::uint32_t>(end - home)};
+}
+
+home_map::found home_map::find_from_head(std::uint64_t home, std::uint32_t& n) const noexcept {
+  const std::uint64_t partition = partition_of(home);
+  if (!lock_free_) {
+    lock_shared(partition);
+    n = last_at_or_before(home);
+    const found f = look_into(n, partition, home);
+    unlock_shared(partition);
+    return f;
+  }
+  const half& writers = lock_of(partition);
+  for (unsigned spins = 0;; pause_a_little(spins)) {
+    const std::uint32_t before = writers.load(std::memory_order_acquire);
+    n = last_at_or_before(home);
+    const found f = look_into(n, partition, home);
+    if (f.at != 0 || ((before & writer_lock) == 0 && writers.load(std::memory_order_acquire) == before)) return f;
+  }
 }
 
 home_map::found home_map::find_and_keep(std::uint64_t home, cache& c) const noexcept {
-  std::uint32_t node = 0;
-  const found f = find_from_head(home, node);
+  const std::uint64_t partition = partition_of(home);
+  if (lock_free_) {  // where nothing is mapped, the cache may know that too
+    const half& writers = lock_of(partition);
+    const std::uint32_t before = writers.load(std::memory_order_acquire);
+    if (const std::uint32_t n = from_cache(home, c); n != 0) {
+      const found f = look_into(n, partition, home);
+      if (f.at != 0 || ((before & writer_lock) == 0 && writers.load(std::memory_order_acquire) == before)) {
+        ++c.hits;
+        return f;
+      }
+    }
+  }
+  std::uint32_t n = 0;
+  const found f = find_from_head(home, n);
   ++c.misses;
-  if (node == 0 || !c.on_) return f;
-  c.keep(home, node);
-  c.last_ = node;
+  if (c.on_ && n != 0 && reaches(id(n), home)) c.keep(home, n);
   return f;
 }
 
 home_map::found home_map::find(std::uint64_t home) const noexcept {
-  std::uint32_t node;
-  return find_from_head(home, node);
+  std::uint32_t n;
+  return find_from_head(home, n);
 }
 
 bool home_map::any_data(std::uint64_t home, std::uint64_t words) const noexcept {
@@ -186,28 +217,29 @@ void home_map::still_there(piece p, std::vector<piece>& into) const {
   }
 }
 
-home_map::path home_map::path_to(std::uint64_t home) const noexcept {
-  path p;
-  p.partition = partition_of(home);
+home_map::path home_map::path_to(std::uint64_t partition, std::uint64_t low) const noexcept {
+  path before{};
   std::uint32_t n = 0;
   for (unsigned level = levels_; level-- > 0;) {
-    for (std::uint32_t next; (next = link(p.partition, n, level).load(std::memory_order_relaxed)) != 0 && start_of(range(next)) < home;) n = next;
-    p.before[level] = n;
+    for (std::uint32_t next; (next = link(partition, n, level).load(std::memory_order_relaxed)) != 0 && low_of(id(next)) < low;) n = next;
+    before[level] = n;
   }
-  return p;
+  return before;
 }
 
+// A change makes a region's first node, and where its range begins and where it ends, a node to two more.
 bool home_map::reserve(writer& w, std::size_t changes) {
-  const std::uint64_t wanted = changes * 2 * words_of_node(levels_);  // a change in the middle of a node makes two
-  if (w.end_ - w.next_ >= wanted) [[likely]]
+  const std::uint64_t wanted = changes * 5;
+  if (w.free_.size() + (w.end_ - w.next_) >= wanted) [[likely]]
     return true;
-  if (w.retired_.size() >= 1024) use_again(w);
-  const std::uint64_t batch = std::max<std::uint64_t>(wanted, node_words_ >= 65536 ? 8192 : 64);
+  if (w.retired_.size() >= 256) use_again(w);
+  const std::uint64_t batch = std::max<std::uint64_t>(wanted, node_count_ >= 65536 ? 1024 : 16);
   const std::uint64_t first = next_node_.fetch_add(batch, std::memory_order_relaxed);
-  if (first + batch > node_words_) {
+  if (first + batch > node_count_) {
     next_node_.fetch_sub(batch, std::memory_order_relaxed);
     return false;
   }
+  for (; w.next_ != w.end_; ++w.next_) w.free_.push_back(w.next_);
   w.next_ = static_cast<std::uint32_t>(first);
   w.end_ = static_cast<std::uint32_t>(first + batch);
   return true;
@@ -219,119 +251,196 @@ void home_map::use_again(writer& w) {
   const std::uint64_t oldest = epochs_.oldest();
   std::erase_if(w.retired_, [&](const writer::retired_node& r) {
     if (r.epoch >= oldest) return false;
-    w.free_[words_of_node(height_of(range(r.node)))].push_back(r.node);
+    w.free_.push_back(r.n);
     return true;
   });
 }
 
-std::uint32_t home_map::take_node(writer& w, unsigned height) noexcept {
-  const std::uint32_t size = words_of_node(height);
-  node_count_.fetch_add(1, std::memory_order_relaxed);
-  if (auto& list = w.free_[size]; !list.empty()) {
-    const std::uint32_t n = list.back();
-    list.pop_back();
+std::uint32_t home_map::take_node(writer& w) noexcept {
+  if (!w.free_.empty()) {
+    const std::uint32_t n = w.free_.back();
+    w.free_.pop_back();
     return n;
   }
-  base::check(w.next_ + size <= w.end_, "a change of the map was not reserved");
-  return std::exchange(w.next_, w.next_ + size);
+  base::check(w.next_ < w.end_, "a change of the map was not reserved");
+  return w.next_++;
 }
 
-// From the lowest level up: linked there, the node counts.
-void home_map::insert(writer& w, piece p) noexcept {
-  const unsigned height = height_for(p.home);
-  const path way = path_to(p.home);
-  const std::uint32_t n = take_node(w, height);
-  at(n).store(p.at, std::memory_order_relaxed);
-  range_word(n).store(range_of(p.home, p.words, height), std::memory_order_release);
+home_map::ranges home_map::ranges_of(const node& n) noexcept {
+  ranges r;
+  for (unsigned i = first_range(height_of(n.id.load(std::memory_order_relaxed))); i < most_ranges; ++i)
+    if (const std::uint64_t one = n.rest[i].load(std::memory_order_relaxed); one != 0) r.add(one);
+  return r;
+}
+
+void home_map::fill(node& n, std::span<const std::uint64_t> with) noexcept {
+  const unsigned first = first_range(height_of(n.id.load(std::memory_order_relaxed)));
+  const auto unused = static_cast<unsigned>(most_ranges - with.size());
+  for (unsigned i = first; i < most_ranges; ++i) n.rest[i].store(i < unused ? 0 : with[i - unused], std::memory_order_release);
+}
+
+// A node without ranges, linked in behind n (0: first in its list), from the lowest level up.
+std::uint32_t home_map::insert_after(writer& w, std::uint64_t partition, std::uint32_t n, std::uint64_t low) noexcept {
+  const unsigned height = height_for(low);
+  const std::uint32_t added = take_node(w);
+  nodes_[added].id.store(id_of(low, height), std::memory_order_relaxed);
+  for (word& r : nodes_[added].rest) r.store(0, std::memory_order_relaxed);
+  path before{n};
+  if (height > 1) before = path_to(partition, low);
   for (unsigned level = 0; level < height; ++level) {
-    half& before = link(way.partition, way.before[level], level);
-    link(way.partition, n, level).store(before.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    before.store(n, std::memory_order_release);
+    half& to = link(partition, before[level], level);
+    link(partition, added, level).store(to.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    to.store(added, std::memory_order_release);
   }
+  return added;
 }
 
 void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
-  const std::uint64_t r = range(n);
-  const path way = path_to(start_of(r));
-  for (unsigned level = height_of(r); level-- > 0;)
-    link(partition, way.before[level], level).store(link(partition, n, level).load(std::memory_order_relaxed), std::memory_order_release);
-  range_word(n).store(range_of(start_of(r), 0, height_of(r)), std::memory_order_release);
-  node_count_.fetch_sub(1, std::memory_order_relaxed);
+  const std::uint64_t was = id(n);
+  const path before = path_to(partition, low_of(was));
+  for (unsigned level = height_of(was); level-- > 0;)
+    link(partition, before[level], level).store(link(partition, n, level).load(std::memory_order_relaxed), std::memory_order_release);
+  nodes_[n].id.store(nobody, std::memory_order_release);
   try {
     w.retired_.push_back({n, epochs_.now()});
   } catch (const std::bad_alloc&) {  // the node is lost until the pool is opened again
   }
 }
 
-// `words` of a node from `home` on are elsewhere now; `left` parts of the node remain.
+// `words` of a range from `home` on are elsewhere now; `left` parts of the range remain.
 void home_map::displaced(std::uint64_t home, std::uint32_t words, place was, unsigned left) noexcept {
   if (left == 2) ledger_.used(was, 1);
   const std::uint32_t head = left == 0 ? 1 : 0, data = is_data(was) ? words : 0;
   if (head + data != 0) ledger_.unused(was, head + data);
-  if (data != 0) ledger_.became_stale(home, data);
+  half& stale = heads_[home / region_words].stale;
+  if (data != 0) stale.store(stale.load(std::memory_order_relaxed) + data, std::memory_order_release);
+}
+
+void home_map::change_stale(std::uint64_t home, std::int64_t words) noexcept {
+  const std::uint64_t partition = partition_of(home);
+  lock(partition);
+  half& stale = heads_[home / region_words].stale;
+  stale.store(static_cast<std::uint32_t>(stale.load(std::memory_order_relaxed) + words), std::memory_order_release);
+  unlock(partition);
 }
 
 void home_map::map(writer& w, piece p, const cache* c) noexcept {
   const std::uint64_t partition = partition_of(p.home);
   lock(partition);
-  if (c == nullptr || !c->on_ || !map_exactly(p, *c)) map_in_list(w, partition, p);
+  std::uint32_t n = c != nullptr ? from_cache(p.home, *c) : 0;
+  if (n == 0) n = last_at_or_before(p.home);
+  put(w, partition, n, p);
   unlock(partition);
 }
 
-// The commonest change: just this range was mapped before, by a node that the cache knows. Whatever that node once was, with this range
-// it is in this list.
-bool home_map::map_exactly(piece p, const cache& c) noexcept {
-  const cache::set& s = c.set_of(p.home);
-  for (unsigned way = 0; way < cache::ways; ++way) {
-    const std::uint32_t n = s.node[way];
-    if (n == 0 || (s.word[way] ^ static_cast<std::uint32_t>(p.home)) >= 8) continue;
-    const std::uint64_t r = range(n);
-    if (start_of(r) != p.home || length_of(r) != p.words) continue;
-    displaced(p.home, p.words, at(n).exchange(p.at, std::memory_order_acq_rel), 0);
-    return true;
+// n: the last that begins at or before the range. The commonest change: just this range was mapped before.
+inline void home_map::put(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept {
+  const std::uint64_t of = id(n);
+  if (reaches(of, p.home)) {
+    node& it = nodes_[n];
+    const std::uint64_t mine = range_of(p.home, p.words, p.at);
+    const unsigned i = last_range(it, of, p.home);
+    const std::uint64_t r = i == most_ranges ? 0 : it.rest[i].load(std::memory_order_relaxed);
+    if (((r ^ mine) >> (place_bits + 1)) == 0) [[likely]] {
+      it.rest[i].store(mine, std::memory_order_release);
+      return displaced(p.home, p.words, place_of(r), 0);
+    }
+  } else {
+    if (n == 0 && link(partition, 0, 0).load(std::memory_order_relaxed) == 0) used_heads_.fetch_add(1, std::memory_order_relaxed);
+    n = insert_after(w, partition, n, p.home / region_words * region_words);
   }
-  return false;
+  put_anew(w, partition, n, p);
 }
 
-void home_map::map_in_list(writer& w, std::uint64_t partition, piece p) noexcept {
-  const path way = path_to(p.home);
-  const std::uint64_t end = p.home + p.words;
-  const std::uint32_t left = way.before[0];
-  std::uint32_t next = link(partition, left, 0).load(std::memory_order_relaxed);
-  if (next != 0 && start_of(range(next)) == p.home && length_of(range(next)) == p.words) [[likely]] {
-    displaced(p.home, p.words, at(next).exchange(p.at, std::memory_order_acq_rel), 0);
+// Readers that miss a word while this goes on look again.
+void home_map::put_anew(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept {
+  const std::uint64_t region = p.home / region_words * region_words, end = p.home + p.words;
+  for (;;) {
+    std::uint64_t limit = next_low(partition, n, p.home);
+    std::uint32_t covered = 0;  // nodes behind n of which nothing is left
+    for (std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed); limit < end; ++covered) {
+      const ranges theirs = ranges_of(nodes_[next]);
+      if (region + end_of(theirs.of[theirs.count - 1]) > end) break;
+      limit = next_low(partition, next, limit);
+      next = link(partition, next, 0).load(std::memory_order_relaxed);
+    }
+    const auto words = static_cast<std::uint32_t>(std::min(limit, end) - p.home);
+    for (; covered != 0; --covered) take_over(w, partition, n);
+    rewrite(w, partition, n, {p.home, words, p.at});
+    p = {p.home + words, p.words - words, advanced(p.at, words)};
+    if (p.words == 0) return;
+    ledger_.used(p.at, 1);  // another node has the rest of it
+    n = last_at_or_before(p.home);
+  }
+}
+
+// All that the node after n has is elsewhere now.
+void home_map::take_over(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
+  const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
+  visit_node(nodes_[next], [&](const piece& p) { displaced(p.home, p.words, p.at, 0); });
+  remove(w, partition, next);
+}
+
+// The range lies within what node n has; what it had of it goes.
+void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept {
+  const ranges old = ranges_of(nodes_[n]);
+  const auto from = static_cast<std::uint32_t>(p.home % region_words), to = from + p.words;
+  const std::uint64_t region = p.home - from;
+  ranges now;
+  std::uint32_t at = most_ranges + 2;  // of the new one
+  auto add_new = [&] {
+    if (at < most_ranges + 2) return;
+    at = now.count;
+    now.add(range_of(p.home, p.words, p.at));
+  };
+  for (std::uint32_t i = 0; i < old.count; ++i) {
+    const std::uint64_t r = old.of[i];
+    const std::uint32_t start = start_of(r), end = end_of(r);
+    if (start >= to) add_new();
+    if (end <= from || start >= to) {
+      now.add(r);
+      continue;
+    }
+    const place was = place_of(r);
+    const std::uint32_t first = std::max(start, from), last = std::min(end, to);
+    displaced(region + first, last - first, advanced(was, first - start), (start < from ? 1 : 0) + (end > to ? 1 : 0));
+    if (start < from) now.add(range_of(region + start, from - start, was));
+    add_new();
+    if (end > to) now.add(range_of(region + to, end - to, advanced(was, to - start)));
+  }
+  add_new();
+  std::span<const std::uint64_t> left(now.of.data(), now.count);
+  const std::uint32_t room = room_of(height_of(id(n)));
+  if (left.size() <= room) {
+    fill(nodes_[n], left);
+    if (now.count < old.count) absorb_next(w, partition, n);
     return;
   }
-  const std::uint64_t lr = left != 0 ? range(left) : 0;
-  const std::uint64_t left_end = left != 0 ? start_of(lr) + length_of(lr) : 0;
-  if (left_end > p.home) {
-    const place was = at(left).load(std::memory_order_relaxed);
-    const std::uint64_t cut = std::min(left_end, end);
-    if (left_end > end) insert(w, {end, static_cast<std::uint32_t>(left_end - end), advanced(was, end - start_of(lr))});
-    displaced(p.home, static_cast<std::uint32_t>(cut - p.home), advanced(was, p.home - start_of(lr)), left_end > end ? 2 : 1);
-    next = link(partition, left, 0).load(std::memory_order_relaxed);
+  // A range behind all others begins a node, so that what is written in order fills them. New nodes come before n gives up its ranges.
+  const bool behind = at == now.count - 1 && now.count - 1 <= room;
+  const std::uint32_t stays = std::min(room, behind ? now.count - 1 : (now.count + 1) / 2);
+  std::span<const std::uint64_t> goes = left.subspan(stays);
+  while (!goes.empty()) {
+    auto low = [&](std::size_t last) { return region + start_of(goes[goes.size() - last]); };
+    std::size_t last = goes.size();  // as many from the end as fit the node that they begin
+    while (last > room_of(height_for(low(last)))) --last;
+    const std::uint32_t added = insert_after(w, partition, n, low(last));
+    fill(nodes_[added], goes.last(last));
+    goes = goes.first(goes.size() - last);
   }
-  bool there = false;  // a node that starts where the range does is used for it
-  for (std::uint32_t n = next, after; n != 0 && start_of(range(n)) < end; n = after) {
-    const std::uint64_t r = range(n), start = start_of(r), stop = start + length_of(r);
-    const place was = at(n).load(std::memory_order_relaxed);
-    after = link(partition, n, 0).load(std::memory_order_relaxed);
-    displaced(start, static_cast<std::uint32_t>(std::min(stop, end) - start), was, stop > end ? 1 : 0);
-    if (stop > end) insert(w, {end, static_cast<std::uint32_t>(stop - end), advanced(was, end - start)});
-    if (start == p.home) {
-      const std::uint64_t mine = range_of(p.home, p.words, height_of(r));
-      if (stop > end) range_word(n).store(mine, std::memory_order_release);
-      at(n).store(p.at, std::memory_order_release);
-      range_word(n).store(mine, std::memory_order_release);
-      there = true;
-    } else {
-      if (!there) insert(w, p);
-      there = true;
-      remove(w, partition, n);
-    }
-  }
-  if (!there) insert(w, p);
-  if (left_end > p.home) range_word(left).store(range_of(start_of(lr), static_cast<std::uint32_t>(p.home - start_of(lr)), height_of(lr)), std::memory_order_release);
+  fill(nodes_[n], left.first(stays));
+}
+
+// Two nodes that have become small are one.
+void home_map::absorb_next(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
+  const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
+  if (next == 0 || !reaches(id(n), low_of(id(next)))) return;
+  ranges both = ranges_of(nodes_[n]);
+  const ranges theirs = ranges_of(nodes_[next]);
+  if (both.count + theirs.count >= room_of(height_of(id(n)))) return;
+  for (std::uint32_t i = 0; i < theirs.count; ++i) both.add(theirs.of[i]);
+  fill(nodes_[n], std::span(both.of.data(), both.count));
+  remove(w, partition, next);
 }
 
 std::uint32_t home_map::move(writer& w, piece from, place to) noexcept {
@@ -339,18 +448,13 @@ std::uint32_t home_map::move(writer& w, piece from, place to) noexcept {
   std::uint32_t moved = 0;
   lock(partition);
   for (std::uint32_t done = 0; done < from.words;) {
-    std::uint32_t next;
     const std::uint64_t home = from.home + done;
-    const std::uint32_t n = last_at_or_before(home, next);
-    const std::uint64_t r = n != 0 ? range(n) : 0, into = home - start_of(r);
-    if (n == 0 || into >= length_of(r)) {
-      done = next == 0 ? from.words : static_cast<std::uint32_t>(std::min<std::uint64_t>(from.words, start_of(range(next)) - from.home));
-      continue;
-    }
-    const std::uint32_t run = static_cast<std::uint32_t>(std::min<std::uint64_t>(length_of(r) - into, from.words - done));
-    if (advanced(at(n).load(std::memory_order_relaxed), into) == advanced(from.at, done)) {
+    const std::uint32_t n = last_at_or_before(home);
+    const found f = look_into(n, partition, home);
+    const std::uint32_t run = std::min(f.run, from.words - done);
+    if (f.at == advanced(from.at, done)) {
       ledger_.used(advanced(to, done), weight_of(to, run));
-      map_in_list(w, partition, {home, run, advanced(to, done)});
+      put(w, partition, n, {home, run, advanced(to, done)});
       moved += run;
     }
     done += run;
@@ -361,17 +465,24 @@ std::uint32_t home_map::move(writer& w, piece from, place to) noexcept {
 
 void home_map::forget(writer& w, piece p) noexcept {
   const std::uint64_t partition = partition_of(p.home);
+  const auto from = static_cast<std::uint32_t>(p.home % region_words), to = from + p.words;
   lock(partition);
-  for (std::uint32_t next, n = last_at_or_before(p.home, next), after; (n = n != 0 ? n : next) != 0; n = after) {
-    const std::uint64_t r = range(n);
-    if (start_of(r) >= p.home + p.words) break;
-    after = link(partition, n, 0).load(std::memory_order_relaxed);
-    if (start_of(r) >= p.home && at(n).load(std::memory_order_relaxed) == p.at) {
-      ledger_.unused(p.at, weight_of(p.at, 0));
+  for (std::uint64_t home = p.home; home < p.home + p.words;) {
+    const std::uint32_t n = last_at_or_before(home);
+    home = next_low(partition, n, home);
+    if (!reaches(id(n), p.home)) continue;
+    const ranges old = ranges_of(nodes_[n]);
+    ranges now;
+    for (std::uint32_t i = 0; i < old.count; ++i)
+      if (const std::uint64_t r = old.of[i]; start_of(r) >= from && end_of(r) <= to && place_of(r) == p.at)
+        ledger_.unused(p.at, weight_of(p.at, 0));
+      else
+        now.add(r);
+    fill(nodes_[n], std::span(now.of.data(), now.count));
+    if (now.count == 0)
       remove(w, partition, n);
-    }
-    next = 0;
-    if (after == 0) break;
+    else if (now.count < old.count)
+      absorb_next(w, partition, n);
   }
   unlock(partition);
 }

@@ -1,17 +1,17 @@
 // Where each word of a log-structured pool's home is kept: home address to place in the log, in volatile memory.
 //
 // After Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), sections 3.2 and 4.3: home is divided
-// into partitions of 4 KiB, each with a skip list (Pugh, 1990) of nodes {home address, length, place}; one writer at a time in a
-// list, readers without locks; a cache of nodes for each thread.
+// into partitions of 4 KiB, each with a skip list (Pugh, 1990) of {home address, length, place}; one writer at a time in a list, readers
+// without locks; a cache of nodes for each thread. Ours: a node is a cache line and holds up to six ranges, each one word that is read
+// and written at once; the cache says where to begin, so it needs no tags.
 //
-// Invariants. A node's start never changes while it lives, so its place always is that of its start; a reader that sees one range
-// before and after it reads the place has a pair that was true. A word that is mapped stays mapped to every reader through any
-// change of the ranges around it: what comes instead is linked in before what was there shrinks or goes. A node that has left its list
-// has length 0 and is used again only when no reader is pinned that may know it (base::epochs), so readers must be pinned. A freed
-// range is mapped to its tombstone until no older version of it is left on media.
+// Invariants. A node's ranges are of one region, lie between its lowest word and that of its successor, in order, and do not overlap.
+// A range that a reader finds in a node that it has seen in its region was true since the reader was pinned: a node that leaves its
+// list loses its identity and is used again only when no reader is pinned that may know it (base::epochs). A reader that finds none
+// believes so only if no writer was in the list meanwhile: the list's lock counts them. A freed range is mapped to its tombstone until
+// no older version of it is left on media.
 //
-// Units: words of 8 bytes; home addresses count from the start of home. Ours, not the paper's: nodes are found by 32-bit numbers
-// in one reserved array, a tombstone is a node.
+// Units: words of 8 bytes; home addresses count from the start of home.
 #pragma once
 
 #include <base/epochs.h>
@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -37,55 +38,54 @@ constexpr place advanced(place p, std::uint64_t words) noexcept { return is_data
 // What the node of a range weighs in its chunk: its data, and a head if it is moved.
 constexpr std::uint32_t weight_of(place p, std::uint32_t words) noexcept { return 1 + (is_data(p) ? words : 0); }
 
-// Memory that takes room only where it is touched; zeroed, but for small arrays that are not wanted so.
-template <class T>
-class lazy_array {
+// Memory that takes room only where it is touched, on lines; zeroed, but for small arrays that are not wanted so.
+class lazy_memory {
  public:
-  explicit lazy_array(std::size_t count, bool zeroed = true);
-  lazy_array(lazy_array&& o) noexcept : data_(std::exchange(o.data_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
-  lazy_array& operator=(lazy_array&& o) noexcept {
+  lazy_memory(std::size_t bytes, bool zeroed);
+  lazy_memory(lazy_memory&& o) noexcept : data_(std::exchange(o.data_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
+  lazy_memory& operator=(lazy_memory&& o) noexcept {
     std::swap(data_, o.data_), std::swap(bytes_, o.bytes_);
     return *this;
   }
-  ~lazy_array();
-  T& operator[](std::size_t i) const noexcept { return data_[i]; }
-  T* data() const noexcept { return data_; }
+  ~lazy_memory();
+  void* data() const noexcept { return data_; }
 
  private:
-  T* data_;
+  void* data_;
   std::size_t bytes_;
 };
+template <class T>
+class lazy_array {
+ public:
+  explicit lazy_array(std::size_t count, bool zeroed = true) : memory_(count * sizeof(T), zeroed) {}
+  T& operator[](std::size_t i) const noexcept { return static_cast<T*>(memory_.data())[i]; }
 
-// How much of each chunk is in use, heads of entries included, and how much of each region lies on media without being in use. Any
-// thread may change it.
+ private:
+  lazy_memory memory_;
+};
+
+// How much of each chunk is in use, heads of entries included. Any thread may change it.
 class ledger {
  public:
-  ledger(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks, std::uint64_t home_words);
+  ledger(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks);
 
   std::uint32_t chunk_of(place p) const noexcept { return static_cast<std::uint32_t>(((p & ~tombstone_place) - first_word_) >> shift_); }
   std::uint32_t live(std::uint32_t chunk) const noexcept { return live_[chunk].load(std::memory_order_acquire); }
-  std::uint64_t live_in_all() const noexcept { return total_.load(std::memory_order_relaxed); }
-  std::uint32_t stale(std::uint64_t home) const noexcept { return stale_[home / format::region_words].load(std::memory_order_acquire); }
+  std::uint64_t live_in_all() const noexcept;
 
-  void used(place p, std::uint32_t words) noexcept {
-    live_[chunk_of(p)].fetch_add(words, std::memory_order_acq_rel);
-    total_.fetch_add(words, std::memory_order_relaxed);
-  }
-  void unused(place p, std::uint32_t words) noexcept {
-    live_[chunk_of(p)].fetch_sub(words, std::memory_order_acq_rel);
-    total_.fetch_sub(words, std::memory_order_relaxed);
-  }
-  void became_stale(std::uint64_t home, std::uint32_t words) noexcept { stale_[home / format::region_words].fetch_add(words, std::memory_order_acq_rel); }
-  void left_media(std::uint64_t home, std::uint32_t words) noexcept { stale_[home / format::region_words].fetch_sub(words, std::memory_order_acq_rel); }
+  void used(place p, std::uint32_t words) noexcept { live_[chunk_of(p)].fetch_add(words, std::memory_order_acq_rel); }
+  void unused(place p, std::uint32_t words) noexcept { live_[chunk_of(p)].fetch_sub(words, std::memory_order_acq_rel); }
 
  private:
   std::uint64_t first_word_;
   unsigned shift_;
-  lazy_array<std::atomic<std::uint32_t>> live_, stale_;
-  alignas(64) std::atomic<std::uint64_t> total_{0};
+  std::uint32_t chunks_;
+  lazy_array<std::atomic<std::uint32_t>> live_;
 };
 
 class home_map {
+  struct node;
+
  public:
   struct shape {
     std::uint64_t home_words = 0;
@@ -104,40 +104,34 @@ class home_map {
     place at;
   };
 
-  // Recently used nodes of one thread: set-associative, the words of a line meet in one set, so that a node found for one word may
-  // answer for its neighbours; replacement first in, first out.
+  // For each 128 bytes of home a node that one thread has found there: where to begin. Two places of home share an entry if they are as
+  // far apart as the cache reaches; whoever came last has it.
   class cache {
    public:
     explicit cache(std::size_t entries);  // rounded up to a power of two; 0: no cache
-    // Room taken, as far as it has been touched.
-    std::size_t bytes() const noexcept { return touched_ * sizeof(set); }
+    // Room taken: lines of it that have been used.
+    std::size_t bytes() const noexcept { return touched_ * 64; }
     std::uint64_t hits = 0, misses = 0;
 
    private:
     friend class home_map;
-    static constexpr unsigned ways = 8;
-    struct alignas(64) set {
-      std::uint32_t word[ways], node[ways];
-    };
-    set& set_of(std::uint64_t home) const noexcept { return sets_[(home / 8) * 0x9E3779B97F4A7C15u >> shift_]; }
-    void keep(std::uint64_t home, std::uint32_t node) noexcept;
-    lazy_array<set> sets_;
-    unsigned shift_ = 63;
+    static constexpr std::uint64_t granule = 16;  // words
+    std::uint32_t& slot_of(std::uint64_t home) const noexcept { return slots_[home / granule & mask_]; }
+    void keep(std::uint64_t home, std::uint32_t n) noexcept;
+    lazy_array<std::uint32_t> slots_;  // 0: nothing yet
+    std::uint64_t mask_;
     bool on_;
-    std::uint32_t last_ = 0;  // the node that answered last
-    std::uint32_t turn_ = 0;
     std::size_t touched_ = 0;
   };
 
   // What one writer keeps: nodes to use, nodes that readers may still know.
   class writer {
     friend class home_map;
-    static constexpr unsigned sizes = 16;
     struct retired_node {
-      std::uint32_t node;
+      std::uint32_t n;
       std::uint64_t epoch;
     };
-    std::array<std::vector<std::uint32_t>, sizes> free_;
+    std::vector<std::uint32_t> free_;
     std::vector<retired_node> retired_;
     std::uint32_t next_ = 0, end_ = 0;
   };
@@ -150,111 +144,175 @@ class home_map {
 
   // Room for `changes` calls of map(); false: the map is as large as it can get.
   bool reserve(writer& w, std::size_t changes);
-  // The range is at `at` from now on. It lies in one region.
-  void map(writer& w, piece p, const cache* c = nullptr) noexcept;  // c: may know the node that the range has now
+  // The range is at `at` from now on. It lies in one region. The account has it already, as one entry.
+  void map(writer& w, piece p, const cache* c = nullptr) noexcept;  // c: may know where the range is
   // Those words of the range that are still at `from` are at `to` from now on (a quasi-transaction of cleaning, section 4.4).
-  // Returns how many were. The account of `to` is kept here, that of map() by who calls it, before.
+  // Returns how many were. The account of `to` is kept here.
   std::uint32_t move(writer& w, piece from, place to) noexcept;
   // What of the range is mapped to exactly this place, in order; appended.
   void still_there(piece p, std::vector<piece>& into) const;
   // Forgets a tombstone's range where it is still mapped to it.
   void forget(writer& w, piece p) noexcept;
   bool any_data(std::uint64_t home, std::uint64_t words) const noexcept;
-  // Every node, in order of home. Nobody may write.
+  // Every range, in order of home. Nobody may write.
   template <class Visit>
   void for_each(Visit&& visit) const {
-    for (std::uint64_t p = 0; p < partitions_; ++p)
-      for (std::uint32_t n = link(p, 0, 0).load(std::memory_order_relaxed); n != 0; n = link(p, n, 0).load(std::memory_order_relaxed)) visit(piece{start_of(range(n)), length_of(range(n)), at(n).load(std::memory_order_relaxed)});
+    for (std::uint64_t p = 0; p < (two_layers_ ? regions_count_ : 1); ++p)
+      for (std::uint32_t n = link(p, 0, 0).load(std::memory_order_relaxed); n != 0; n = link(p, n, 0).load(std::memory_order_relaxed)) visit_node(nodes_[n], visit);
   }
+
+  // How much of each region lies on media without being in use.
+  std::uint32_t stale(std::uint64_t home) const noexcept { return heads_[home / format::region_words].stale.load(std::memory_order_acquire); }
+  void became_stale(std::uint64_t home, std::uint32_t words) noexcept { change_stale(home, static_cast<std::int64_t>(words)); }
+  void left_media(std::uint64_t home, std::uint32_t words) noexcept { change_stale(home, -static_cast<std::int64_t>(words)); }
+
   // Of all nodes and lists, in memory.
   std::uint64_t bytes() const noexcept;
-  std::uint64_t nodes() const noexcept { return node_count_.load(std::memory_order_relaxed); }
 
  private:
   using word = std::atomic<std::uint64_t>;
   using half = std::atomic<std::uint32_t>;
-  static constexpr unsigned most_levels = 16;
+  static constexpr unsigned most_levels = 8, levels_of_region = 4, most_hops = 4;
+  static constexpr std::uint32_t most_ranges = 6;
 
-  // A node: range word, place, links (two a word). Range: start (44 bits), words (16), height (4).
-  static constexpr std::uint64_t range_of(std::uint64_t start, std::uint32_t words, unsigned height) noexcept { return start << 20 | std::uint64_t{words} << 4 | (height - 1); }
-  static constexpr std::uint64_t start_of(std::uint64_t r) noexcept { return r >> 20; }
-  static constexpr std::uint32_t length_of(std::uint64_t r) noexcept { return static_cast<std::uint32_t>(r >> 4 & 0xFFFF); }
-  static constexpr unsigned height_of(std::uint64_t r) noexcept { return static_cast<unsigned>(r & 15) + 1; }
-  static constexpr std::uint32_t words_of_node(unsigned height) noexcept { return 2 + (height + 1) / 2; }
-  unsigned height_for(std::uint64_t start) const noexcept;
+  struct alignas(64) node {
+    half next[2];  // in the list, and on the level above
+    word id;       // lowest word (56 bits), height
+    word rest[most_ranges];  // links of levels above, two a word; zeros; ranges, in order: the last word is one
+  };
+  struct region_head {
+    half next[levels_of_region];
+    half lock;   // writer: the top bit; readers that lock, else how many writers there were
+    half stale;  // changed under the lock
+  };
 
-  word& range_word(std::uint32_t n) const noexcept { return nodes_[n]; }
-  std::uint64_t range(std::uint32_t n) const noexcept { return nodes_[n].load(std::memory_order_acquire); }
-  word& at(std::uint32_t n) const noexcept { return nodes_[n + 1]; }
+  // A range: start in its region (9 bits), words (10), tombstone (1), place (43).
+  static constexpr unsigned place_bits = 43, start_bits = 54;
+  static constexpr std::uint64_t range_of(std::uint64_t home, std::uint32_t words, place p) noexcept {
+    return (home % format::region_words) << start_bits | std::uint64_t{words} << 44 | std::uint64_t{!is_data(p)} << place_bits | (p & ((std::uint64_t{1} << place_bits) - 1));
+  }
+  static constexpr std::uint32_t start_of(std::uint64_t r) noexcept { return static_cast<std::uint32_t>(r >> start_bits); }
+  static constexpr std::uint32_t length_of(std::uint64_t r) noexcept { return static_cast<std::uint32_t>(r >> 44) & 0x3FF; }
+  static constexpr std::uint32_t end_of(std::uint64_t r) noexcept { return start_of(r) + length_of(r); }
+  static constexpr place place_of(std::uint64_t r) noexcept {
+    return (r & ((std::uint64_t{1} << place_bits) - 1)) | (r >> place_bits & 1) << 63;
+  }
+  static constexpr found found_in(std::uint64_t r, std::uint64_t home) noexcept {
+    const auto into = static_cast<std::uint32_t>(home % format::region_words) - start_of(r);
+    return {advanced(place_of(r), into), length_of(r) - into};
+  }
+
+  static constexpr std::uint64_t id_of(std::uint64_t low, unsigned height) noexcept { return low << 8 | height; }
+  static constexpr std::uint64_t nobody = ~std::uint64_t{0};
+  static constexpr std::uint64_t low_of(std::uint64_t id) noexcept { return id >> 8; }
+  static constexpr unsigned height_of(std::uint64_t id) noexcept { return static_cast<unsigned>(id & 0xFF); }
+  // Whether a node with this id may be the one to look into for this word.
+  static constexpr bool reaches(std::uint64_t id, std::uint64_t home) noexcept { return low_of(id) <= home && (low_of(id) ^ home) < format::region_words; }
+  static constexpr unsigned first_range(unsigned height) noexcept { return height <= 2 ? 0 : (height - 1) / 2; }
+  unsigned height_for(std::uint64_t low) const noexcept;
+
+  static unsigned last_range(const node& n, std::uint64_t id, std::uint64_t home) noexcept;
+  static std::uint64_t covering(const node& n, std::uint64_t id, std::uint64_t home, bool& beyond) noexcept;
+  template <class Visit>
+  static void visit_node(const node& n, Visit&& visit) {
+    const std::uint64_t id = n.id.load(std::memory_order_relaxed), region = low_of(id) / format::region_words * format::region_words;
+    for (unsigned i = first_range(height_of(id)); i < most_ranges; ++i)
+      if (const std::uint64_t r = n.rest[i].load(std::memory_order_relaxed); r != 0) visit(piece{region + start_of(r), length_of(r), place_of(r)});
+  }
+
+  std::uint64_t id(std::uint32_t n) const noexcept { return nodes_[n].id.load(std::memory_order_acquire); }
   // The link of a node, or of the list's head (node 0).
   half& link(std::uint64_t partition, std::uint32_t n, unsigned level) const noexcept {
-    return n == 0 ? heads_[partition * levels_ + level] : reinterpret_cast<half*>(&nodes_[n + 2])[level];
+    if (n == 0) return two_layers_ ? heads_[partition].next[level] : top_[level];
+    return level < 2 ? nodes_[n].next[level] : reinterpret_cast<half*>(nodes_[n].rest)[level - 2];
   }
   std::uint64_t partition_of(std::uint64_t home) const noexcept { return two_layers_ ? home / format::region_words : 0; }
 
-  struct path {
-    std::uint64_t partition;
-    std::array<std::uint32_t, most_levels> before;  // the last node that starts below, on each level
-  };
-  path path_to(std::uint64_t home) const noexcept;
-  std::uint32_t last_at_or_before(std::uint64_t home, std::uint32_t& next) const noexcept;
-  found find_from_head(std::uint64_t home, std::uint32_t& node) const noexcept;
+  using path = std::array<std::uint32_t, most_levels>;  // the last node that begins below, on each level
+  path path_to(std::uint64_t partition, std::uint64_t low) const noexcept;
+  std::uint32_t last_at_or_before(std::uint64_t home) const noexcept;
+  std::uint32_t from_cache(std::uint64_t home, const cache& c) const noexcept;
+  found find_from_head(std::uint64_t home, std::uint32_t& n) const noexcept;
   found find_and_keep(std::uint64_t home, cache& c) const noexcept;
-  bool ask(std::uint32_t n, std::uint64_t home, found& f) const noexcept;
-  bool map_exactly(piece p, const cache& c) noexcept;
-  void insert(writer& w, piece p) noexcept;
+  found look_into(std::uint32_t n, std::uint64_t partition, std::uint64_t home) const noexcept;
+
+  // A node's ranges while it is changed.
+  struct ranges {
+    std::array<std::uint64_t, most_ranges + 2> of;
+    std::uint32_t count = 0;
+    void add(std::uint64_t r) noexcept { of[count++] = r; }
+  };
+  static ranges ranges_of(const node& n) noexcept;
+  static constexpr std::uint32_t room_of(unsigned height) noexcept { return most_ranges - first_range(height); }
+  static void fill(node& n, std::span<const std::uint64_t> with) noexcept;
+  void put(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
+  void put_anew(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
+  void take_over(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
+  void rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
+  void absorb_next(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
+  std::uint32_t insert_after(writer& w, std::uint64_t partition, std::uint32_t n, std::uint64_t low) noexcept;
   void remove(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
+  std::uint64_t next_low(std::uint64_t partition, std::uint32_t n, std::uint64_t home) const noexcept;
   void displaced(std::uint64_t home, std::uint32_t words, place was, unsigned left) noexcept;
-  void map_in_list(writer& w, std::uint64_t partition, piece p) noexcept;
-  std::uint32_t take_node(writer& w, unsigned height) noexcept;
+  void change_stale(std::uint64_t home, std::int64_t words) noexcept;
+  std::uint32_t take_node(writer& w) noexcept;
   void use_again(writer& w);
 
+  half& lock_of(std::uint64_t partition) const noexcept { return heads_[partition].lock; }
   void lock(std::uint64_t partition) const noexcept;
-  void unlock(std::uint64_t partition) const noexcept { locks_[partition].store(0, std::memory_order_release); }
+  void unlock(std::uint64_t partition) const noexcept;
   void lock_shared(std::uint64_t partition) const noexcept;
-  void unlock_shared(std::uint64_t partition) const noexcept { locks_[partition].fetch_sub(1, std::memory_order_release); }
+  void unlock_shared(std::uint64_t partition) const noexcept { lock_of(partition).fetch_sub(1, std::memory_order_release); }
 
   bool two_layers_, lock_free_;
   unsigned levels_;
-  std::uint64_t partitions_, node_words_;
+  std::uint64_t regions_count_, node_count_;
   ledger& ledger_;
   base::epochs& epochs_;
-  lazy_array<word> nodes_;
-  lazy_array<half> heads_, locks_;
-  std::atomic<std::uint64_t> next_node_{8};  // of node words
-  std::atomic<std::uint64_t> node_count_{0};
+  lazy_array<node> nodes_;
+  lazy_array<region_head> heads_;
+  mutable std::array<half, most_levels> top_{};  // of the one list for all of home
+  std::atomic<std::uint64_t> next_node_{1};
+  std::atomic<std::uint64_t> used_heads_{0};
 };
 
-// What node n says of a word; false: it does not cover it (any more).
-inline bool home_map::ask(std::uint32_t n, std::uint64_t home, found& f) const noexcept {
-  const std::uint64_t r = range(n), into = home - start_of(r);
-  if (into >= length_of(r)) return false;
-  const place p = at(n).load(std::memory_order_acquire);
-  if (range_word(n).load(std::memory_order_relaxed) != r) return false;
-  f = {advanced(p, into), static_cast<std::uint32_t>(length_of(r) - into)};
-  return true;
+// The last range of a node that starts at or before the word, as the number of its word there; if there is none, that of a word which
+// is no range or not below it. Counted, not searched for: which one it is cannot be predicted.
+inline unsigned home_map::last_range(const node& n, std::uint64_t id, std::uint64_t home) noexcept {
+  const std::uint64_t above = (home % format::region_words + 1) << start_bits;
+  unsigned count = 0;
+  if (height_of(id) <= 2) [[likely]] {
+    for (unsigned i = 1; i < most_ranges; ++i) count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
+    return count;
+  }
+  for (unsigned i = first_range(height_of(id)); i < most_ranges; ++i) count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
+  return count == 0 ? most_ranges : first_range(height_of(id)) + count - 1;
 }
 
-// The node that answered last, one that was found for this word, one that was found for its line.
+// The range of a node that has the word, or 0.
+inline std::uint64_t home_map::covering(const node& n, std::uint64_t id, std::uint64_t home, bool& beyond) noexcept {
+  const unsigned i = last_range(n, id, home);
+  beyond = i == most_ranges - 1;
+  if (i == most_ranges) return 0;
+  const std::uint64_t r = n.rest[i].load(std::memory_order_acquire);
+  return static_cast<std::uint32_t>(home % format::region_words) - start_of(r) < length_of(r) ? r : 0;
+}
+
 inline home_map::found home_map::find(std::uint64_t home, cache& c) const noexcept {
-  found f;
   if (c.on_) [[likely]] {
-    if (c.last_ != 0 && ask(c.last_, home, f)) {
-      ++c.hits;
-      return f;
-    }
-    const auto tag = static_cast<std::uint32_t>(home);
-    const cache::set& s = c.set_of(home);
-    unsigned same_word = 0, same_line = 0;  // without branches: where in its set a word is cannot be predicted
-    for (unsigned way = 0; way < cache::ways; ++way) same_word |= unsigned{s.word[way] == tag} << way;
-    if (same_word == 0)
-      for (unsigned way = 0; way < cache::ways; ++way) same_line |= unsigned{(s.word[way] ^ tag) < 8} << way;
-    for (unsigned left = same_word | same_line; left != 0; left &= left - 1) {
-      const std::uint32_t n = s.node[std::countr_zero(left)];  // 0, the head, covers nothing
-      if (!ask(n, home, f)) continue;
-      ++c.hits;
-      c.last_ = n;
-      return f;
+    std::uint32_t n = c.slot_of(home);
+    for (unsigned hops = 0; hops <= most_hops; ++hops) {
+      const node& it = nodes_[n];  // of number 0, which is no node, nothing is reached
+      const std::uint64_t id = it.id.load(std::memory_order_acquire);
+      bool beyond;
+      if (!reaches(id, home)) break;
+      if (hops != 0 && low_of(id) <= home / cache::granule * cache::granule) c.slot_of(home) = n;  // the list has grown: begin here
+      if (const std::uint64_t r = covering(it, id, home, beyond); r != 0) [[likely]] {
+        ++c.hits;
+        return found_in(r, home);
+      }
+      if (!beyond) break;
+      n = it.next[0].load(std::memory_order_acquire);
     }
   }
   return find_and_keep(home, c);

@@ -40,7 +40,7 @@ struct bed {
     return n;
   }
 
-  ledger account{first_word, chunk_words, chunks, home_words};
+  ledger account{first_word, chunk_words, chunks};
   base::epochs ages{4};
   home_map map;
   home_map::writer writer;
@@ -97,7 +97,7 @@ TEST(home_map, keeps_account_of_live_and_stale_words) {
   for (std::uint64_t region = 0; region < 4; ++region) {
     std::uint64_t mapped = 0;
     for (std::uint64_t i = 0; i < format::region_words; ++i) mapped += is_data(b.at(region * format::region_words + i)) ? 1 : 0;
-    EXPECT_EQ(b.account.stale(region * format::region_words), written[region] - mapped);
+    EXPECT_EQ(b.map.stale(region * format::region_words), written[region] - mapped);
   }
 }
 
@@ -134,7 +134,7 @@ TEST(home_map, forgets_a_tombstone_where_it_still_is) {
 }
 
 TEST(home_map, says_when_no_node_is_left) {
-  ledger account{first_word, chunk_words, 8, home_words};
+  ledger account{first_word, chunk_words, 8};
   base::epochs ages{1};
   home_map map({.home_words = home_words, .log_words = 64}, account, ages);
   home_map::writer w;

@@ -10,7 +10,7 @@ log_space::log_space(const pool_file& file, const log_structured_options& o, uns
       chunk_words_(static_cast<std::uint32_t>(file.header().log_size / 8)),
       options(o),
       epochs(lanes),
-      ledger(file.header().log_offset / 8, chunk_words_, file.header().log_chunks(), file.header().home_size / 8),
+      ledger(file.header().log_offset / 8, chunk_words_, file.header().log_chunks()),
       map({.home_words = file.header().home_size / 8, .log_words = file.header().size / 8, .two_layers = o.two_layers, .lock_free = o.lock_free_readers}, ledger, epochs),
       chunks_(file.header().log_chunks()) {
   free_.reserve(chunks_.size());

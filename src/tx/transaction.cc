@@ -73,13 +73,22 @@ void transaction::store_in_log(written_line& line, std::uint64_t offset, std::ui
 
 // Bytes of one line of a log-structured pool: a look at the map for each run of words that are kept together.
 void transaction::copy_kept(std::uint64_t offset, std::byte* to, std::size_t size) noexcept {
+  using pair [[gnu::vector_size(16)]] = std::uint64_t;
   const auto* const log = reinterpret_cast<const std::uint64_t*>(space_->file().base());
+  const auto word = [&](const storage::home_map::found& f, std::uint64_t i) { return storage::is_data(f.at) ? __atomic_load_n(log + f.at + i, __ATOMIC_ACQUIRE) : 0; };
   for (std::uint64_t home = space_->home_of(offset), skip = offset & 7; size != 0; skip = 0) {
     const storage::home_map::found f = space_->map.find(home, places_);
+    if (skip == 0 && size % sizeof(pair) == 0 && f.run * std::uint64_t{8} >= size) {  // as wide as it is going to be read
+      for (std::size_t at = 0; at < size; at += sizeof(pair)) {
+        const pair two = {word(f, at / 8), word(f, at / 8 + 1)};
+        std::memcpy(to + at, &two, sizeof two);
+      }
+      return;
+    }
     for (std::uint64_t i = 0; i < f.run && size != 0; ++i, ++home, skip = 0) {
-      const std::uint64_t word = storage::is_data(f.at) ? __atomic_load_n(log + f.at + i, __ATOMIC_ACQUIRE) : 0;
+      const std::uint64_t one = word(f, i);
       const std::size_t take = std::min<std::size_t>(8 - skip, size);
-      std::memcpy(to, reinterpret_cast<const std::byte*>(&word) + skip, take);
+      std::memcpy(to, reinterpret_cast<const std::byte*>(&one) + skip, take);
       to += take, size -= take;
     }
   }
@@ -139,8 +148,10 @@ void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsig
 std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
   const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1}, word_offset = offset & ~std::uint64_t{7};
   const written_line* own = writes_.find(line_offset);
-  const std::uint64_t home = over_home(word_offset, home_word(word_offset));
-  const std::uint64_t word = own != nullptr ? blend(*own, static_cast<unsigned>(word_offset - line_offset) / 8, home) : home;
+  const unsigned at = static_cast<unsigned>(word_offset - line_offset) / 8;
+  const bool all_own = own != nullptr && own->word_mask(at) == 0xFF;
+  const std::uint64_t home = all_own ? 0 : over_home(word_offset, home_word(word_offset));
+  const std::uint64_t word = own != nullptr ? blend(*own, at, home) : home;
   return size == 8 ? word : (word >> (8 * (offset & 7))) & ((std::uint64_t{1} << (8 * size)) - 1);
 }
 

@@ -22,7 +22,7 @@ class chunk_log {
   struct entry {
     std::uint64_t home;           // words from home's start
     std::uint32_t words;
-    std::uint32_t from;           // in payload
+    std::uint32_t from;           // which of the words that were added is its first
     std::uint8_t log = 0;
     bool tombstone = false;
     std::uint64_t version = 0;    // moved entries: of the block they come from
@@ -34,13 +34,22 @@ class chunk_log {
     for (const format::log_type type : logs) ends_.push_back({.type = type});
   }
 
-  std::vector<std::uint64_t> payload;
   std::vector<entry> staged;
 
   void clear() {
-    payload.clear();
+    payload_size_ = 0;
     staged.clear();
   }
+  // Of the entry that is staged next, or was staged last; returns where they are until the next ones come.
+  std::uint64_t* add_words(const std::uint64_t* words, std::uint32_t count) {
+    if (payload_.size() - payload_size_ < count) [[unlikely]]
+      payload_.resize(2 * (std::size_t{payload_size_} + count));
+    std::uint64_t* const to = payload_.data() + payload_size_;
+    std::copy_n(words, count, to);
+    payload_size_ += count;
+    return to;
+  }
+  std::uint32_t words_added() const noexcept { return payload_size_; }
   bool empty() const noexcept { return staged.empty(); }
   // What was staged, split as it was laid out, with its places.
   std::span<const entry> pieces() const noexcept { return pieces_; }
@@ -73,6 +82,11 @@ class chunk_log {
       const block& next = blocks_[version != 0 ? (i + 1) % blocks_.size() : i];
       write_block(media, blocks_[i], version, space_.offset_of(next.chunk) + 8 * next.at, i + 1 == blocks_.size());
     }
+  }
+
+  // What was laid out is in use from now on: before the map points to it.
+  void count_in() noexcept {
+    for (const block& b : blocks_) space_.ledger.used(space_.place_of(b.chunk, b.at), b.words - format::preamble_words);
   }
 
   // The map has what was written: chunks that are full may be cleaned.
@@ -172,30 +186,30 @@ class chunk_log {
   void write_block(Media& media, const block& b, std::uint64_t version, std::uint64_t peer, bool last) {
     using base::mutant;
     using base::planted;
-    buffer_.clear();
-    buffer_.resize(format::preamble_words);
-    std::uint64_t highest = version;
+    const std::size_t room = format::block_room(b.words);
+    if (buffer_.size() < room) buffer_.resize(room);
+    std::uint64_t highest = version, *to_fill = buffer_.data() + format::preamble_words;
     for (std::uint32_t i = b.first; i < b.first + b.entries; ++i) {
       const entry& e = pieces_[i];
-      buffer_.push_back(format::entry_head{space_.offset_of_home(e.home), e.tombstone, e.words}.pack());
-      if (!e.tombstone) buffer_.insert(buffer_.end(), payload.begin() + e.from, payload.begin() + e.from + e.words);
+      *to_fill++ = format::entry_head{space_.offset_of_home(e.home), e.tombstone, e.words}.pack();
+      if (!e.tombstone) to_fill = std::copy_n(payload_.data() + e.from, e.words, to_fill);
       highest = std::max(highest, e.version);
     }
+    std::fill(to_fill, buffer_.data() + room, 0);
     const std::uint64_t offset = space_.offset_of(b.chunk) + 8 * b.at;
     if (last && planted<Media>(mutant::ls_ring_broken)) peer = offset;
     buffer_[0] = highest;
     buffer_[1] = format::block_preamble::ring_of(peer, b.entries);
     buffer_[2] = std::uint64_t{b.words} << 32;
     const std::uint64_t generation = planted<Media>(mutant::ls_crc_unseeded) ? 0 : space_[b.chunk].generation;
-    buffer_[2] |= format::block_crc(format::block_seed(space_.file().header().id, offset, generation), buffer_);
-    buffer_.resize(format::block_room(b.words));
+    buffer_[2] |= format::block_crc(format::block_seed(space_.file().header().id, offset, generation), std::span(buffer_).first(b.words));
     std::byte* const to = space_.file().base() + offset;
     if (planted<Media>(mutant::ls_preamble_first)) {
       media.stream(to, buffer_.data(), 64);
       media.fence();
-      media.store(to + 64, buffer_.data() + 8, buffer_.size() * 8 - 64);
+      media.store(to + 64, buffer_.data() + 8, room * 8 - 64);
     } else {
-      media.stream(to, buffer_.data(), buffer_.size() * 8 - (last && planted<Media>(mutant::ls_last_line) ? 64 : 0));
+      media.stream(to, buffer_.data(), room * 8 - (last && planted<Media>(mutant::ls_last_line) ? 64 : 0));
     }
     auto& newest = space_[b.chunk].newest;
     newest.store(std::max(newest.load(std::memory_order_relaxed), highest), std::memory_order_release);
@@ -204,6 +218,8 @@ class chunk_log {
   log_space& space_;
   std::uint32_t lane_;
   std::vector<end> ends_;
+  std::vector<std::uint64_t> payload_;
+  std::uint32_t payload_size_ = 0;
   std::vector<entry> pieces_;
   std::vector<block> blocks_;
   std::vector<taken_chunk> taken_;

@@ -124,12 +124,12 @@ class cleaner {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(space_.file().base());
     std::uint64_t live = 0;
     for (const storage::home_map::piece& p : pieces_) {
-      if (e.tombstone && (space_.ledger.stale(p.home) == 0 || planted<Media>(mutant::ls_tombstone_dropped))) {
+      if (e.tombstone && (space_.map.stale(p.home) == 0 || planted<Media>(mutant::ls_tombstone_dropped))) {
         dropped_.push_back(p);
         continue;
       }
-      const auto from = static_cast<std::uint32_t>(log_.payload.size());
-      if (!e.tombstone) log_.payload.insert(log_.payload.end(), words + p.at, words + p.at + p.words);
+      const std::uint32_t from = log_.words_added();
+      if (!e.tombstone) log_.add_words(words + p.at, p.words);
       log_.staged.push_back({.home = p.home, .words = p.words, .from = from, .log = 0, .tombstone = e.tombstone, .version = version, .was = p.at});
       live += 1 + (e.tombstone ? 0 : p.words);
     }
@@ -164,7 +164,7 @@ class cleaner {
 
   void remap(const typename chunk_log<Media>::entry& e) {
     const std::uint32_t moved = space_.map.move(nodes_, {e.home, e.words, e.was}, e.at);
-    if (!e.tombstone && moved < e.words) space_.ledger.became_stale(e.home, e.words - moved);  // overwritten meanwhile: the copy is of no use
+    if (!e.tombstone && moved < e.words) space_.map.became_stale(e.home, e.words - moved);  // overwritten meanwhile: the copy is of no use
   }
 
   void free_victims(cleaning_totals& totals) {
@@ -190,7 +190,7 @@ class cleaner {
     const std::uint64_t home = space_.home_of(e.offset);
     for (std::uint32_t done = 0; done < e.words;) {
       const std::uint32_t take = std::min<std::uint32_t>(e.words - done, format::region_words - (home + done) % format::region_words);
-      space_.ledger.left_media(home + done, take);
+      space_.map.left_media(home + done, take);
       done += take;
     }
   }

@@ -215,7 +215,7 @@ class rebuilder {
       space_.map.map(w, {region * region_words + from, to - from, places[from]});
       if (data) live += to - from;
     }
-    space_.ledger.became_stale(region * region_words, static_cast<std::uint32_t>(on_media - live));
+    space_.map.became_stale(region * region_words, static_cast<std::uint32_t>(on_media - live));
   }
 
   log_space& space_;
@@ -241,7 +241,7 @@ std::vector<std::uint64_t> mapping_of(const log_space& space) {
   });
   const std::uint64_t home_words = space.file().header().home_size / 8;
   for (std::uint64_t home = 0; home < home_words; home += region_words)
-    if (const std::uint32_t stale = space.ledger.stale(home); stale != 0) {
+    if (const std::uint32_t stale = space.map.stale(home); stale != 0) {
       pairs.push_back(format::entry_head{space.offset_of_home(home), false, 0}.pack());
       pairs.push_back(stale);
     }
@@ -265,7 +265,7 @@ bool take_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::
   if (!in_home(h, e)) return false;
   const std::uint64_t home = space.home_of(e.offset);
   if (e.words == 0) {
-    space.ledger.became_stale(home, static_cast<std::uint32_t>(second));
+    space.map.became_stale(home, static_cast<std::uint32_t>(second));
     return true;
   }
   const std::uint64_t data_words = e.tombstone ? 1 : e.words;

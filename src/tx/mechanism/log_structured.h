@@ -53,10 +53,8 @@ class log_structured final : public media_engine<Media> {
     l.log.write(l.media, txid);                                                                          // 1
     if (!base::planted<Media>(base::mutant::ls_no_fence) && !this->settled(l.media)) return false;  // 2: the blocks are durable before anybody sees them
     t.begin_home();
-    for (const entry& e : l.log.pieces()) {                                                               // 3
-      space().ledger.used(e.at, storage::weight_of(e.at, e.words));
-      space().map.map(l.nodes, {e.home, e.words, e.at}, &t.places());
-    }
+    l.log.count_in();                                                                                     // 3
+    for (const entry& e : l.log.pieces()) space().map.map(l.nodes, {e.home, e.words, e.at}, &t.places());
     l.newest.store(txid, std::memory_order_release);
     l.log.settle();                                                                                       // 4
     return true;
@@ -199,23 +197,25 @@ class log_structured final : public media_engine<Media> {
 
   void stage_line(lane& l, transaction& t, const written_line& line) {
     const std::uint64_t first = space().home_of(line.offset);
-    for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
-      const auto w = static_cast<unsigned>(std::countr_zero(left));
-      const std::uint8_t mask = line.word_mask(w);
-      std::uint64_t word = line.words[w];
-      if (mask != 0xFF) [[unlikely]]  // an entry has whole words; the line is this transaction's, so the rest of it stays as it is
-        word = (word & spread(mask)) | (space().word(space().map.find(first + w, t.places()).at) & ~spread(mask));
-      if (!l.log.staged.empty()) {
-        entry& before = l.log.staged.back();
-        if (before.home + before.words == first + w && before.words < format::longest_entry && space().options.group_update && (first + w) % format::region_words != 0) {
-          ++before.words;
-          l.log.payload.push_back(word);
-          continue;
-        }
-      }
-      l.log.staged.push_back({.home = first + w, .words = 1, .from = static_cast<std::uint32_t>(l.log.payload.size()), .log = log_of(l, first + w)});
-      l.log.payload.push_back(word);
+    for (unsigned left = stored_words(line.mask); left != 0;) {
+      const auto w = static_cast<unsigned>(std::countr_zero(left)), words = space().options.group_update ? static_cast<unsigned>(std::countr_one(left >> w)) : 1;
+      left &= ~0u << (w + words);
+      const std::uint64_t home = first + w;
+      if (goes_on(l, home, words))
+        l.log.staged.back().words += words;
+      else
+        l.log.staged.push_back({.home = home, .words = words, .from = l.log.words_added(), .log = log_of(l, home)});
+      std::uint64_t* const to = l.log.add_words(&line.words[w], words);
+      for (unsigned i = 0; i < words; ++i)
+        if (const std::uint8_t mask = line.word_mask(w + i); mask != 0xFF) [[unlikely]]  // an entry has whole words; the line is this transaction's, so the rest of it stays as it is
+          to[i] = (to[i] & spread(mask)) | (space().word(space().map.find(home + i, t.places()).at) & ~spread(mask));
     }
+  }
+  // Words that follow the entry that was staged last, in its region.
+  bool goes_on(const lane& l, std::uint64_t home, unsigned words) const noexcept {
+    if (l.log.staged.empty() || !space().options.group_update || home % format::region_words == 0) return false;
+    const entry& last = l.log.staged.back();
+    return last.home + last.words == home && last.words + words <= format::longest_entry;
   }
 
   // Tombstones, each in one region. Of a large block: where something is.
