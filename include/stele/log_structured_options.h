@@ -14,6 +14,7 @@ struct log_structured_options {
   bool lock_free_readers = true;    // false: readers lock the list that they look in
   bool separate_logs = true;        // updates, allocations and frees of a thread go to three logs; false: to one
   bool fast_cleaning = true;        // a chunk without live data is freed without a look at the others
+  bool join_when_cleaning = true;   // small entries side by side are moved together, as one
   std::size_t cache_entries = 0;    // of each thread's node cache; 0: by pool size
   double clean_from = 0.75;         // share of chunks in use from which on cleaning runs
   double victim_live_share = 0.2;   // chunks with less live data are cleaned; more, when that does not do

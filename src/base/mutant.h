@@ -107,6 +107,7 @@ enum class mutant : std::uint16_t {
   ls_copy_unfenced,       // a chunk is freed before what was moved out of it is durable
   ls_stale_mapping,       // the last entry that is moved stays mapped to its old place
   ls_tombstone_dropped,   // cleaning drops a tombstone while older versions are on media
+  ls_joined_as_older,     // what is moved with its neighbour gets the neighbour's version
   ls_cleans_newest,       // cleaning takes chunks with the newest transaction of their lane
 };
 
@@ -209,6 +210,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::ls_copy_unfenced, "ls_copy_unfenced", "log_structured"},
     {mutant::ls_stale_mapping, "ls_stale_mapping", "log_structured"},
     {mutant::ls_tombstone_dropped, "ls_tombstone_dropped", "log_structured"},
+    {mutant::ls_joined_as_older, "ls_joined_as_older", "log_structured"},
     {mutant::ls_cleans_newest, "ls_cleans_newest", "log_structured"},
 };
 static_assert([] {

@@ -208,9 +208,9 @@ bool home_map::any_data(std::uint64_t home, std::uint64_t words) const noexcept 
   return false;
 }
 
-void home_map::still_there(piece p, std::vector<piece>& into) const {
+void home_map::still_there(piece p, std::vector<piece>& into, cache& c) const {
   for (std::uint32_t done = 0; done < p.words;) {
-    const found f = find(p.home + done);
+    const found f = find(p.home + done, c);
     const std::uint32_t run = std::min(f.run, p.words - done);
     if (f.at == advanced(p.at, done)) into.push_back({p.home + done, run, f.at});
     done += run;
@@ -227,19 +227,24 @@ home_map::path home_map::path_to(std::uint64_t partition, std::uint64_t low) con
   return before;
 }
 
-// A change makes a region's first node, and where its range begins and where it ends, a node to two more.
-bool home_map::reserve(writer& w, std::size_t changes) {
-  const std::uint64_t wanted = changes * 5;
-  if (w.free_.size() + (w.end_ - w.next_) >= wanted) [[likely]]
+// A change makes a region's first node, and where its range begins and where it ends, up to two more; a move makes two at most.
+bool home_map::reserve(writer& w, std::size_t changes) { return reserve_nodes(w, changes * 5); }
+bool home_map::reserve_moves(writer& w, std::size_t pieces) { return reserve_nodes(w, pieces * 2); }
+
+bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {
+  const auto enough = [&] { return w.free_.size() + (w.end_ - w.next_) >= wanted; };
+  if (enough() && w.retired_.size() < w.look_at_) [[likely]]
     return true;
-  if (w.retired_.size() >= 256) use_again(w);
-  const std::uint64_t batch = std::max<std::uint64_t>(wanted, node_count_ >= 65536 ? 1024 : 16);
+  use_again(w);
+  share(w, wanted);
+  if (enough()) return true;
+  for (; w.next_ != w.end_; ++w.next_) w.free_.push_back(w.next_);
+  const std::uint64_t batch = std::max<std::uint64_t>(wanted - w.free_.size(), node_count_ >= 65536 ? 256 : 16);
   const std::uint64_t first = next_node_.fetch_add(batch, std::memory_order_relaxed);
   if (first + batch > node_count_) {
     next_node_.fetch_sub(batch, std::memory_order_relaxed);
     return false;
   }
-  for (; w.next_ != w.end_; ++w.next_) w.free_.push_back(w.next_);
   w.next_ = static_cast<std::uint32_t>(first);
   w.end_ = static_cast<std::uint32_t>(first + batch);
   return true;
@@ -247,6 +252,7 @@ bool home_map::reserve(writer& w, std::size_t changes) {
 
 // Nodes that no reader can know any more.
 void home_map::use_again(writer& w) {
+  if (w.retired_.empty()) return;
   (void)epochs_.advance();
   const std::uint64_t oldest = epochs_.oldest();
   std::erase_if(w.retired_, [&](const writer::retired_node& r) {
@@ -254,6 +260,18 @@ void home_map::use_again(writer& w) {
     w.free_.push_back(r.n);
     return true;
   });
+  w.look_at_ = w.retired_.size() + 512;
+}
+
+// Who cuts ranges uses nodes up, who joins them has nodes left.
+void home_map::share(writer& w, std::uint64_t wanted) {
+  constexpr std::size_t batch = 256;
+  const std::lock_guard hold(shared_mutex_);
+  while (w.free_.size() < wanted && !shared_.empty()) {
+    w.free_.push_back(shared_.back());
+    shared_.pop_back();
+  }
+  for (; w.free_.size() > wanted + batch; w.free_.pop_back()) shared_.push_back(w.free_.back());
 }
 
 std::uint32_t home_map::take_node(writer& w) noexcept {
@@ -324,12 +342,15 @@ void home_map::change_stale(std::uint64_t home, std::int64_t words) noexcept {
   unlock(partition);
 }
 
+std::uint32_t home_map::node_for(std::uint64_t home, const cache* c) const noexcept {
+  const std::uint32_t n = c != nullptr ? from_cache(home, *c) : 0;
+  return n != 0 ? n : last_at_or_before(home);
+}
+
 void home_map::map(writer& w, piece p, const cache* c) noexcept {
   const std::uint64_t partition = partition_of(p.home);
   lock(partition);
-  std::uint32_t n = c != nullptr ? from_cache(p.home, *c) : 0;
-  if (n == 0) n = last_at_or_before(p.home);
-  put(w, partition, n, p);
+  put(w, partition, node_for(p.home, c), p);
   unlock(partition);
 }
 
@@ -443,13 +464,37 @@ void home_map::absorb_next(writer& w, std::uint64_t partition, std::uint32_t n) 
   remove(w, partition, next);
 }
 
-std::uint32_t home_map::move(writer& w, piece from, place to) noexcept {
-  const std::uint64_t partition = partition_of(from.home);
+std::uint32_t home_map::move(writer& w, std::span<const piece> from, place to, const cache& c) noexcept {
+  const std::uint64_t home = from.front().home, partition = partition_of(home);
+  const auto words = static_cast<std::uint32_t>(from.back().home + from.back().words - home);
   std::uint32_t moved = 0;
   lock(partition);
+  if (from.size() > 1 && all_there(partition, from, c)) {
+    ledger_.used(to, weight_of(to, words));
+    put(w, partition, node_for(home, &c), {home, words, to});
+    moved = words;
+  } else {
+    for (const piece& p : from) moved += move_one(w, partition, p, advanced(to, p.home - home), c);
+  }
+  unlock(partition);
+  return moved;
+}
+
+bool home_map::all_there(std::uint64_t partition, std::span<const piece> pieces, const cache& c) const noexcept {
+  for (const piece& p : pieces)
+    for (std::uint32_t done = 0; done < p.words;) {
+      const found f = look_into(node_for(p.home + done, &c), partition, p.home + done);
+      if (f.at != advanced(p.at, done)) return false;
+      done += f.run;
+    }
+  return true;
+}
+
+std::uint32_t home_map::move_one(writer& w, std::uint64_t partition, piece from, place to, const cache& c) noexcept {
+  std::uint32_t moved = 0;
   for (std::uint32_t done = 0; done < from.words;) {
     const std::uint64_t home = from.home + done;
-    const std::uint32_t n = last_at_or_before(home);
+    const std::uint32_t n = node_for(home, &c);
     const found f = look_into(n, partition, home);
     const std::uint32_t run = std::min(f.run, from.words - done);
     if (f.at == advanced(from.at, done)) {
@@ -459,8 +504,15 @@ std::uint32_t home_map::move(writer& w, piece from, place to) noexcept {
     }
     done += run;
   }
-  unlock(partition);
   return moved;
+}
+
+home_map::piece home_map::around(std::uint64_t home, const cache& c) const noexcept {
+  const std::uint32_t n = node_for(home, &c);
+  const std::uint64_t of = id(n);
+  bool beyond;
+  const std::uint64_t r = n != 0 && reaches(of, home) ? covering(nodes_[n], of, home, beyond) : 0;
+  return {home / region_words * region_words + start_of(r), length_of(r), place_of(r)};
 }
 
 void home_map::forget(writer& w, piece p) noexcept {

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -133,6 +134,7 @@ class home_map {
     };
     std::vector<std::uint32_t> free_;
     std::vector<retired_node> retired_;
+    std::size_t look_at_ = 512;  // retired nodes: time to see which can be used again
     std::uint32_t next_ = 0, end_ = 0;
   };
 
@@ -146,13 +148,29 @@ class home_map {
   bool reserve(writer& w, std::size_t changes);
   // The range is at `at` from now on. It lies in one region. The account has it already, as one entry.
   void map(writer& w, piece p, const cache* c = nullptr) noexcept;  // c: may know where the range is
-  // Those words of the range that are still at `from` are at `to` from now on (a quasi-transaction of cleaning, section 4.4).
-  // Returns how many were. The account of `to` is kept here.
-  std::uint32_t move(writer& w, piece from, place to) noexcept;
+  // Room for that many pieces in calls of move().
+  bool reserve_moves(writer& w, std::size_t pieces);
+  // Those words of the pieces, which lie side by side in one region, that are still where they say are at `to` and behind it from now
+  // on (a quasi-transaction of cleaning, section 4.4); as one range if all are. Returns how many were. The account of `to` is kept here.
+  std::uint32_t move(writer& w, std::span<const piece> from, place to, const cache& c) noexcept;
+  // All of the range that has the word; without words if none has.
+  piece around(std::uint64_t home, const cache& c) const noexcept;
   // What of the range is mapped to exactly this place, in order; appended.
-  void still_there(piece p, std::vector<piece>& into) const;
+  void still_there(piece p, std::vector<piece>& into, cache& c) const;
   // Forgets a tombstone's range where it is still mapped to it.
   void forget(writer& w, piece p) noexcept;
+  // Hints that the word will be looked for soon: at first its entry of the cache is fetched from memory, a little later what the map has.
+  void fetch_entry(std::uint64_t home, const cache& c) const noexcept {
+    if (c.on_) __builtin_prefetch(&c.slot_of(home));
+  }
+  void fetch_node(std::uint64_t home, const cache& c) const noexcept {
+    if (!c.on_) return;
+    __builtin_prefetch(&nodes_[c.slot_of(home)]);
+    __builtin_prefetch(&heads_[home / format::region_words]);
+  }
+  void fetch_next(std::uint64_t home, const cache& c) const noexcept {
+    if (c.on_) __builtin_prefetch(&nodes_[nodes_[c.slot_of(home)].next[0].load(std::memory_order_relaxed)]);
+  }
   bool any_data(std::uint64_t home, std::uint64_t words) const noexcept;
   // Every range, in order of home. Nobody may write.
   template <class Visit>
@@ -232,6 +250,7 @@ class home_map {
   path path_to(std::uint64_t partition, std::uint64_t low) const noexcept;
   std::uint32_t last_at_or_before(std::uint64_t home) const noexcept;
   std::uint32_t from_cache(std::uint64_t home, const cache& c) const noexcept;
+  std::uint32_t node_for(std::uint64_t home, const cache* c) const noexcept;
   found find_from_head(std::uint64_t home, std::uint32_t& n) const noexcept;
   found find_and_keep(std::uint64_t home, cache& c) const noexcept;
   found look_into(std::uint32_t n, std::uint64_t partition, std::uint64_t home) const noexcept;
@@ -245,6 +264,9 @@ class home_map {
   static ranges ranges_of(const node& n) noexcept;
   static constexpr std::uint32_t room_of(unsigned height) noexcept { return most_ranges - first_range(height); }
   static void fill(node& n, std::span<const std::uint64_t> with) noexcept;
+  bool reserve_nodes(writer& w, std::uint64_t wanted);
+  bool all_there(std::uint64_t partition, std::span<const piece> pieces, const cache& c) const noexcept;
+  std::uint32_t move_one(writer& w, std::uint64_t partition, piece from, place to, const cache& c) noexcept;
   void put(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
   void put_anew(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
   void take_over(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
@@ -257,6 +279,7 @@ class home_map {
   void change_stale(std::uint64_t home, std::int64_t words) noexcept;
   std::uint32_t take_node(writer& w) noexcept;
   void use_again(writer& w);
+  void share(writer& w, std::uint64_t wanted);
 
   half& lock_of(std::uint64_t partition) const noexcept { return heads_[partition].lock; }
   void lock(std::uint64_t partition) const noexcept;
@@ -272,6 +295,8 @@ class home_map {
   lazy_array<node> nodes_;
   lazy_array<region_head> heads_;
   mutable std::array<half, most_levels> top_{};  // of the one list for all of home
+  std::mutex shared_mutex_;
+  std::vector<std::uint32_t> shared_;  // free nodes of nobody
   std::atomic<std::uint64_t> next_node_{1};
   std::atomic<std::uint64_t> used_heads_{0};
 };

@@ -107,17 +107,52 @@ TEST(home_map, moves_what_is_still_there_and_nothing_else) {
   b.put({110, 5, 2000});
   ASSERT_TRUE(b.map.reserve(b.writer, 8));
   std::vector<home_map::piece> there;
-  b.map.still_there({100, 40, 1000}, there);
+  home_map::cache cache(64);
+  b.map.still_there({100, 40, 1000}, there, cache);
   ASSERT_EQ(there.size(), 2u);
   EXPECT_EQ(there[0].words, 10u);
   EXPECT_EQ(there[1].home, 115u);
   EXPECT_EQ(there[1].at, 1015u);
-  EXPECT_EQ(b.map.move(b.writer, {100, 40, 1000}, 3000), 35u);
+  const home_map::piece from[] = {{100, 40, 1000}};
+  EXPECT_EQ(b.map.move(b.writer, from, 3000, cache), 35u);
   EXPECT_EQ(b.map.find(100).at, 3000u);
   EXPECT_EQ(b.account.live(b.account.chunk_of(3000)), 35u + 2u);
   EXPECT_EQ(b.map.find(112).at, 2002u);
   EXPECT_EQ(b.map.find(139).at, 3039u);
-  EXPECT_EQ(b.map.move(b.writer, {100, 40, 1000}, 5000), 0u);
+  EXPECT_EQ(b.map.move(b.writer, from, 5000, cache), 0u);
+}
+
+TEST(home_map, joins_pieces_that_are_moved_together) {
+  bed b;
+  home_map::cache cache(64);
+  b.put({100, 4, 1000});
+  b.put({104, 2, 2000});
+  b.put({106, 3, 3000});
+  ASSERT_TRUE(b.map.reserve_moves(b.writer, 8));
+  EXPECT_EQ(b.map.around(105, cache).home, 104u);
+  EXPECT_EQ(b.map.around(105, cache).words, 2u);
+  EXPECT_EQ(b.map.around(109, cache).words, 0u);
+  const home_map::piece from[] = {{100, 4, 1000}, {104, 2, 2000}, {106, 3, 3000}};
+  EXPECT_EQ(b.map.move(b.writer, from, 5000, cache), 9u);
+  EXPECT_EQ(b.map.around(107, cache).home, 100u);
+  EXPECT_EQ(b.map.around(107, cache).words, 9u) << "one range";
+  EXPECT_EQ(b.account.live_in_all(), 10u) << "nine words and a head";
+  EXPECT_EQ(b.map.stale(100), 9u);
+}
+
+TEST(home_map, moves_the_others_when_one_of_the_pieces_has_changed) {
+  bed b;
+  home_map::cache cache(64);
+  b.put({100, 4, 1000});
+  b.put({104, 2, 2000});
+  const home_map::piece from[] = {{100, 4, 1000}, {104, 2, 2000}};
+  b.put({105, 1, 4000});
+  ASSERT_TRUE(b.map.reserve_moves(b.writer, 8));
+  EXPECT_EQ(b.map.move(b.writer, from, 5000, cache), 5u);
+  EXPECT_EQ(b.map.find(103).at, 5003u);
+  EXPECT_EQ(b.map.find(104).at, 5004u);
+  EXPECT_EQ(b.map.find(105).at, 4000u);
+  EXPECT_EQ(b.account.live_in_all(), 6u + 3u) << "six words, three heads";
 }
 
 TEST(home_map, forgets_a_tombstone_where_it_still_is) {

@@ -12,6 +12,7 @@
 #include <pool/pool_file.h>
 #include <stele/log_structured_options.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 
@@ -77,6 +78,12 @@ class log_space {
   void emptied(std::uint32_t c);
   // Emptied chunks that no reader is on become free. True: some did, or none wait.
   bool collect();
+
+  // Of the node cache of each thread that looks into the map: one for 128 bytes of the file, four million at most.
+  std::size_t cache_entries() const noexcept {
+    if (!options.node_cache) return 0;
+    return options.cache_entries != 0 ? options.cache_entries : std::clamp<std::size_t>(file_.header().size / 128, 64, std::size_t{1} << 22);
+  }
 
   // Of all words that chunks can hold, how much is taken: chunks that are not free.
   double utilisation() const noexcept { return 1 - static_cast<double>(free_chunks()) / static_cast<double>(chunk_count()); }

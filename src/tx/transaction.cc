@@ -9,15 +9,8 @@
 
 namespace stele::detail {
 
-// Of the cache of places: a word in sixteen of the file, four million at most.
-static std::size_t cache_entries(const storage::log_space& space) {
-  if (!space.options.node_cache) return 0;
-  const std::size_t wanted = space.options.cache_entries;
-  return wanted != 0 ? wanted : std::clamp<std::size_t>(space.file().header().size / 128, 64, std::size_t{1} << 22);
-}
-
 transaction::transaction(runtime& r, unsigned log)
-    : runtime_(r), log_(log), home_(r.base() + r.state().file.home_delta()), all_locks_(r.locks()), lock_mask_(r.lock_mask()), stm_(r.policy() == concurrency::stm), space_(r.state().space.get()), places_(space_ != nullptr ? cache_entries(*space_) : 0) {}
+    : runtime_(r), log_(log), home_(r.base() + r.state().file.home_delta()), all_locks_(r.locks()), lock_mask_(r.lock_mask()), stm_(r.policy() == concurrency::stm), space_(r.state().space.get()), places_(space_ != nullptr ? space_->cache_entries() : 0) {}
 
 void transaction::more_kept() {
   const std::size_t used = static_cast<std::size_t>(this_access.kept - kept_.data());

@@ -26,7 +26,7 @@ class chunk_log {
     std::uint8_t log = 0;
     bool tombstone = false;
     std::uint64_t version = 0;    // moved entries: of the block they come from
-    storage::place was = 0;       // moved entries: where they come from
+    std::uint32_t mark = 0;       // of who stages; its pieces have it too
     storage::place at = 0;        // when laid out
   };
 
@@ -140,7 +140,7 @@ class chunk_log {
         }
         const std::uint32_t take = s.tombstone ? s.words : std::min(s.words - done, room - 1);
         entry& piece = pieces_.emplace_back(s);
-        piece.home += done, piece.from += done, piece.words = take, piece.was = storage::advanced(s.was, done);
+        piece.home += done, piece.from += done, piece.words = take;
         piece.at = space_.place_of(open->chunk, open->at + open->words + (s.tombstone ? 0 : 1)) | (s.tombstone ? storage::tombstone_place : 0);
         open->words += 1 + (s.tombstone ? 0 : take);
         ++open->entries;

@@ -9,6 +9,8 @@
 #include <tx/log/chunk_reader.h>
 
 #include <algorithm>
+#include <optional>
+#include <unordered_set>
 
 namespace stele::detail {
 
@@ -23,16 +25,21 @@ class cleaner {
   using log_space = storage::log_space;
 
   cleaner(log_space& space, typename Media::shared& shared, unsigned reader, std::uint32_t lane)
-      : media(shared, reader), space_(space), reader_(reader), log_(space, lane, moved_) {}
+      : media(shared, reader), space_(space), reader_(reader), log_(space, lane, moved_), places_(space.cache_entries()) {}
 
-  // Empties chunks that `may_go` allows, the sparsest first, none with more live data than `most_live` (a share). Returns how
+  // Empties chunks that `may_go` allows, the sparsest first, none with more live data than `most_live` (a share). Versions up to
+  // `through` have all reached the map. Returns how
   // many words that gained; 0: there was nothing worth it. Throws std::bad_alloc, with nothing lost.
   template <class MayGo>
-  std::uint64_t step(double most_live, cleaning_totals& totals, MayGo&& may_go) try {
+  std::uint64_t step(double most_live, std::uint64_t through, cleaning_totals& totals, MayGo&& may_go) try {
     choose(most_live, may_go);  // C1
     if (victims_.empty()) return 0;
     log_.clear();
+    entries_.clear();
     dropped_.clear();
+    sources_.clear();
+    joined_.clear();
+    through_ = through;
     fast_ = 0;
     std::uint64_t live = 0;
     for (const std::uint32_t c : victims_) live += collect_live(c);  // C2
@@ -51,6 +58,7 @@ class cleaner {
   std::uint64_t sweep(std::uint32_t looks, cleaning_totals& totals, MayGo&& may_go) {
     victims_.clear();
     log_.clear();
+    entries_.clear();
     for (std::uint32_t i = 0; i < std::min(looks, space_.chunk_count()); ++i, hand_ = (hand_ + 1) % space_.chunk_count()) {
       auto& chunk = space_[hand_];
       if (chunk.use.load(std::memory_order_acquire) != storage::chunk_use::closed || space_.ledger.live(hand_) != 0 || !may_go(chunk)) continue;
@@ -58,6 +66,7 @@ class cleaner {
     }
     if (victims_.empty()) return 0;
     fast_ = victims_.size();
+    for (const std::uint32_t c : victims_) read_entries(c);
     free_victims(totals);
     return victims_.size() * std::uint64_t{space_.chunk_words()};
   }
@@ -67,6 +76,7 @@ class cleaner {
  private:
   static constexpr format::log_type moved_[] = {format::log_type::moved};
   static constexpr std::size_t most_victims = 64;
+  static constexpr std::uint32_t most_to_join = 4, longest_joined = 64;  // words
 
   template <class MayGo>
   void choose(double most_live, MayGo&& may_go) {
@@ -82,7 +92,7 @@ class cleaner {
     const std::size_t count = std::min(candidates_.size(), most_victims);
     std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end());
     // What is moved must fit the chunks that are free now, with a block's preamble and the rest of its last line.
-    std::uint64_t room = log_.room() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
+    std::uint64_t& room = spare_ = log_.room() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
     for (std::size_t i = 0; i < count; ++i) {
       const auto [live, c] = candidates_[i];
       const std::uint64_t needs = std::min<std::uint64_t>(payload, std::uint64_t{live} + 16);
@@ -99,41 +109,110 @@ class cleaner {
     return true;
   }
 
+  // One that was found in a victim.
+  struct found_entry {
+    std::uint64_t home;
+    storage::place at;
+    std::uint64_t version;
+    std::uint32_t words;
+  };
+  void read_entries(std::uint32_t c) {
+    chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
+    while (const auto block = reader.next())
+      block->for_each([&](const format::entry_head& e, std::uint64_t at) {
+        entries_.push_back({space_.home_of(e.offset), e.tombstone ? at | storage::tombstone_place : at, block->preamble().version, e.words});
+      });
+  }
+
+  // work(i) for the numbers below `count`, while what the map has for the home address of those to come is fetched from memory.
+  template <class Home, class Work>
+  void for_all(std::size_t first, std::size_t count, Home&& home, Work&& work) {
+    constexpr std::size_t far = 24, near = 16, next = 8;
+    for (std::size_t i = first; i < count; ++i) {
+      if (i + far < count) space_.map.fetch_entry(home(i + far), places_);
+      if (i + near < count) space_.map.fetch_node(home(i + near), places_);
+      if (i + next < count) space_.map.fetch_next(home(i + next), places_);
+      work(i);
+    }
+  }
+
   // Stages what of a chunk is live, and remembers what is not.
   std::uint64_t collect_live(std::uint32_t c) {
+    const std::size_t first = entries_.size();
+    read_entries(c);
     if (space_.options.fast_cleaning && space_.ledger.live(c) == 0) {
       ++fast_;
       return 0;
     }
     std::uint64_t live = 0;
     space_.epochs.pin(reader_);
-    chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
-    while (const auto block = reader.next()) {
-      const std::uint64_t version = block->preamble().version;
-      block->for_each([&](const format::entry_head& e, std::uint64_t at) { live += stage(e, e.tombstone ? at | storage::tombstone_place : at, version); });
-    }
+    for_all(first, entries_.size(), [&](std::size_t i) { return entries_[i].home; }, [&](std::size_t i) { live += stage(entries_[i]); });
     space_.epochs.unpin(reader_);
     return live;
   }
 
-  std::uint64_t stage(const format::entry_head& e, storage::place at, std::uint64_t version) {
+  std::uint64_t stage(const found_entry& e) {
     using base::mutant;
     using base::planted;
+    const bool tombstone = !storage::is_data(e.at);
     pieces_.clear();
-    space_.map.still_there({space_.home_of(e.offset), e.words, at}, pieces_);
-    const auto* const words = reinterpret_cast<const std::uint64_t*>(space_.file().base());
+    space_.map.still_there({e.home, e.words, e.at}, pieces_, places_);
     std::uint64_t live = 0;
     for (const storage::home_map::piece& p : pieces_) {
-      if (e.tombstone && (space_.map.stale(p.home) == 0 || planted<Media>(mutant::ls_tombstone_dropped))) {
+      if (tombstone && (space_.map.stale(p.home) == 0 || planted<Media>(mutant::ls_tombstone_dropped))) {
         dropped_.push_back(p);
         continue;
       }
-      const std::uint32_t from = log_.words_added();
-      if (!e.tombstone) log_.add_words(words + p.at, p.words);
-      log_.staged.push_back({.home = p.home, .words = p.words, .from = from, .log = 0, .tombstone = e.tombstone, .version = version, .was = p.at});
-      live += 1 + (e.tombstone ? 0 : p.words);
+      if (joined_.erase(p.at) != 0) continue;
+      run_.assign(1, p);
+      std::uint64_t version = e.version;
+      if (!tombstone && p.words <= most_to_join) join_neighbours(version);
+      live += stage_run(tombstone, version);
     }
     return live;
+  }
+
+  // Small ranges side by side with one that is moved go with it, from wherever they are: as one entry with one head and one range of the
+  // map. What is there by now is the newest of all versions up to through_, so any version between its own and that one will do.
+  void join_neighbours(std::uint64_t& version) {
+    if (!space_.options.join_when_cleaning) return;
+    auto take = [&](std::uint64_t home) -> std::optional<storage::home_map::piece> {
+      const auto q = space_.map.around(home, places_);
+      if (q.words == 0 || q.words > most_to_join || q.words > spare_ || !storage::is_data(q.at)) return std::nullopt;
+      const std::uint32_t c = space_.ledger.chunk_of(q.at);
+      const std::uint64_t newest = space_[c].newest.load(std::memory_order_acquire);
+      if (newest > through_) return std::nullopt;
+      if (!base::planted<Media>(base::mutant::ls_joined_as_older)) version = std::max(version, newest);
+      if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_use::cleaning) joined_.insert(q.at);
+      spare_ -= q.words;
+      return q;
+    };
+    std::uint64_t first = run_.front().home, end = first + run_.front().words;
+    while (end % format::region_words != 0 && end - first < longest_joined) {
+      const auto q = take(end);
+      if (!q || q->home != end) break;
+      run_.push_back(*q);
+      end += q->words;
+    }
+    while (first % format::region_words != 0 && end - first < longest_joined) {
+      const auto q = take(first - 1);
+      if (!q || q->home + q->words != first) break;
+      run_.insert(run_.begin(), *q);
+      first = q->home;
+    }
+  }
+
+  // Returns how many words it takes.
+  std::uint64_t stage_run(bool tombstone, std::uint64_t version) {
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(space_.file().base());
+    typename chunk_log<Media>::entry staged{.home = run_.front().home, .words = 0, .from = log_.words_added(), .tombstone = tombstone, .version = version, .mark = static_cast<std::uint32_t>(sources_.size())};
+    for (const storage::home_map::piece& p : run_) {
+      if (!tombstone) log_.add_words(words + p.at, p.words);
+      staged.words += p.words;
+      sources_.push_back(p);
+    }
+    log_.staged.push_back(staged);
+    return 1 + (tombstone ? 0 : staged.words);
   }
 
   // Copies are durable before the map points to them, and before what they are copies of is free.
@@ -142,7 +221,7 @@ class cleaner {
     using base::planted;
     if (!log_.empty()) {
       if (!log_.lay_out(0)) return false;
-      if (!space_.map.reserve(nodes_, log_.pieces().size())) {
+      if (!space_.map.reserve_moves(nodes_, log_.pieces().size() + sources_.size())) {
         log_.drop();
         return false;
       }
@@ -151,10 +230,8 @@ class cleaner {
       if (media.failed()) return false;
       space_.epochs.pin(reader_);
       const auto pieces = log_.pieces();
-      for (std::size_t i = 0; i < pieces.size(); ++i) {  // C4
-        if (i + 1 == pieces.size() && planted<Media>(mutant::ls_stale_mapping)) continue;
-        remap(pieces[i]);
-      }
+      const std::size_t count = pieces.size() - (planted<Media>(mutant::ls_stale_mapping) ? 1 : 0);
+      for_all(0, count, [&](std::size_t i) { return pieces[i].home; }, [&](std::size_t i) { remap(pieces[i]); });  // C4
       space_.epochs.unpin(reader_);
       log_.settle();
     }
@@ -163,7 +240,13 @@ class cleaner {
   }
 
   void remap(const typename chunk_log<Media>::entry& e) {
-    const std::uint32_t moved = space_.map.move(nodes_, {e.home, e.words, e.was}, e.at);
+    pieces_.clear();  // where this entry, or the part of it that fitted a chunk, comes from
+    for (std::size_t i = e.mark; i < sources_.size() && sources_[i].home < e.home + e.words && sources_[i].home >= sources_[e.mark].home; ++i) {
+      const storage::home_map::piece& p = sources_[i];
+      const std::uint64_t from = std::max(p.home, e.home), to = std::min(p.home + p.words, e.home + e.words);
+      if (from < to) pieces_.push_back({from, static_cast<std::uint32_t>(to - from), storage::advanced(p.at, from - p.home)});
+    }
+    const std::uint32_t moved = space_.map.move(nodes_, pieces_, e.at, places_);
     if (!e.tombstone && moved < e.words) space_.map.became_stale(e.home, e.words - moved);  // overwritten meanwhile: the copy is of no use
   }
 
@@ -175,23 +258,20 @@ class cleaner {
       unlink(c);
     }
     media.fence();  // C5: what was in them is gone before a tombstone goes that hid it
-    for (const std::uint32_t c : victims_) {
-      chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
-      while (const auto block = reader.next())
-        block->for_each([&](const format::entry_head& e, std::uint64_t) { count_out(e); });
-      space_.emptied(c);  // C6
-    }
+    count_out();
+    for (const std::uint32_t c : victims_) space_.emptied(c);  // C6
     totals.chunks.fetch_add(victims_.size(), std::memory_order_relaxed);
     totals.fast_chunks.fetch_add(fast_, std::memory_order_relaxed);
   }
 
-  void count_out(const format::entry_head& e) {
-    if (e.tombstone) return;
-    const std::uint64_t home = space_.home_of(e.offset);
-    for (std::uint32_t done = 0; done < e.words;) {
-      const std::uint32_t take = std::min<std::uint32_t>(e.words - done, format::region_words - (home + done) % format::region_words);
-      space_.map.left_media(home + done, take);
-      done += take;
+  void count_out() {
+    for (const found_entry& e : entries_) {
+      if (!storage::is_data(e.at)) continue;
+      for (std::uint32_t done = 0; done < e.words;) {
+        const std::uint32_t take = std::min<std::uint32_t>(e.words - done, format::region_words - (e.home + done) % format::region_words);
+        space_.map.left_media(e.home + done, take);
+        done += take;
+      }
     }
   }
 
@@ -224,11 +304,17 @@ class cleaner {
   unsigned reader_;
   chunk_log<Media> log_;
   storage::home_map::writer nodes_;
+  storage::home_map::cache places_;
   std::vector<std::uint32_t> victims_;
   std::uint64_t fast_ = 0;  // of the victims: had no live data
   std::uint32_t hand_ = 0;  // of sweep: the chunk to look at next
   std::vector<std::pair<std::uint32_t, std::uint32_t>> candidates_;  // live words, chunk
-  std::vector<storage::home_map::piece> pieces_, dropped_;
+  std::vector<found_entry> entries_;  // of the victims
+  std::vector<storage::home_map::piece> pieces_, dropped_, run_;
+  std::vector<storage::home_map::piece> sources_;  // of what is staged, in order; an entry's begin at its mark
+  std::unordered_set<storage::place> joined_;      // ranges of victims that went with a neighbour
+  std::uint64_t through_ = 0;
+  std::uint64_t spare_ = 0;  // words that the chunks have room for besides what the victims need
 };
 
 }  // namespace stele::detail

@@ -243,7 +243,7 @@ class log_structured final : public media_engine<Media> {
 
   std::uint64_t clean(cleaner<Media>& c, double most_live) {
     try {
-      const std::uint64_t gained = c.step(most_live, cleaned_, may_go());
+      const std::uint64_t gained = c.step(most_live, state_.completed(), cleaned_, may_go());
       if (c.media.failed()) state_.poisoned.store(true);
       return gained;
     } catch (const std::bad_alloc&) {
