@@ -437,6 +437,7 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piec
     if (now.count < old.count) absorb_next(w, partition, n);
     return;
   }
+  if (give_to_next(partition, n, left)) return;
   // A range behind all others begins a node, so that what is written in order fills them. New nodes come before n gives up its ranges.
   const bool behind = at == now.count - 1 && now.count - 1 <= room;
   const std::uint32_t stays = std::min(room, behind ? now.count - 1 : (now.count + 1) / 2);
@@ -450,6 +451,24 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piec
     goes = goes.first(goes.size() - last);
   }
   fill(nodes_[n], left.first(stays));
+}
+
+// Ranges for which node n has no room: the last ones go to the next node if that has, so that nodes are well filled.
+bool home_map::give_to_next(std::uint64_t partition, std::uint32_t n, std::span<const std::uint64_t> all) noexcept {
+  const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
+  if (!reaches(id(n), low_of(id(next)))) return false;
+  const unsigned height = height_of(id(next));
+  const ranges theirs = ranges_of(nodes_[next]);
+  const std::size_t excess = all.size() - room_of(height_of(id(n))), room = room_of(height) - theirs.count;
+  if (room < excess) return false;
+  const std::size_t give = std::clamp((all.size() - theirs.count) / 2, excess, room);
+  ranges both;
+  for (const std::uint64_t r : all.last(give)) both.add(r);
+  for (std::uint32_t i = 0; i < theirs.count; ++i) both.add(theirs.of[i]);
+  fill(nodes_[next], std::span(both.of.data(), both.count));
+  nodes_[next].id.store(id_of(low_of(id(n)) / region_words * region_words + start_of(both.of[0]), height), std::memory_order_release);
+  fill(nodes_[n], all.first(all.size() - give));
+  return true;
 }
 
 // Two nodes that have become small are one.

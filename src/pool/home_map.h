@@ -271,6 +271,7 @@ class home_map {
   void put_anew(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
   void take_over(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
   void rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
+  bool give_to_next(std::uint64_t partition, std::uint32_t n, std::span<const std::uint64_t> all) noexcept;
   void absorb_next(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
   std::uint32_t insert_after(writer& w, std::uint64_t partition, std::uint32_t n, std::uint64_t low) noexcept;
   void remove(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
