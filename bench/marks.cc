@@ -178,7 +178,9 @@ result<std::vector<figure>> measure_parts(const marks_options& o, const std::vec
   std::vector<figure> figures;
   for (const marks_part part : parts) {
     if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
+    const std::size_t before = figures.size();
     if (auto measured = part(o, figures); !measured) return std::unexpected(measured.error());
+    std::for_each(figures.begin() + static_cast<std::ptrdiff_t>(before), figures.end(), o.measured);
   }
   return figures;
 }

@@ -23,6 +23,7 @@ struct marks_options {
   unsigned runs = 5;
   double seconds = 0.5;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
+  std::function<void(const figure&)> measured = [](const figure&) {};  // each, as soon as it is
   std::function<bool()> cancelled = [] { return false; };
 };
 

@@ -60,18 +60,20 @@ void bench_marks(const options& o, measured_marks measure) {
   m.seconds = o.seconds;
   m.cancelled = interrupted;
   if (isatty(STDERR_FILENO) != 0) m.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{} ...", what); };
-  const auto figures = measure(m);
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-  if (!figures) fail(figures.error());
   fmt::print("\n{:<46} {:>14} {:>14}\n", "figure", "mark", "measured");
   nlohmann::json j = nlohmann::json::array();
-  for (const bench::figure& f : *figures) {
+  m.measured = [&](const bench::figure& f) {
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
     const bool count = f.unit == "states/s";
     const std::string mark = count ? fmt::format("{} {:.0f}", f.at_most ? "<=" : ">=", f.mark) : fmt::format("{} {:g} {}", f.at_most ? "<=" : ">=", f.mark, f.unit);
     const std::string measured = count ? fmt::format("{:.0f}", f.measured) : fmt::format("{:.2f} {}", f.measured, f.unit);
     fmt::print("{:<46} {:>14} {:>14}  {:<6} {}\n", f.what, mark, measured, f.met() ? "met" : "SHORT", f.detail);
+    std::fflush(stdout);
     j.push_back({{"figure", f.what}, {"unit", f.unit}, {"mark", f.mark}, {"at_most", f.at_most}, {"measured", f.measured}, {"met", f.met()}, {"detail", f.detail}});
-  }
+  };
+  const auto figures = measure(m);
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  if (!figures) fail(figures.error());
   if (!o.json.empty()) write_json(o.json, j);
 }
 

@@ -334,14 +334,6 @@ void home_map::displaced(std::uint64_t home, std::uint32_t words, place was, uns
   if (data != 0) stale.store(stale.load(std::memory_order_relaxed) + data, std::memory_order_release);
 }
 
-void home_map::change_stale(std::uint64_t home, std::int64_t words) noexcept {
-  const std::uint64_t partition = partition_of(home);
-  lock(partition);
-  half& stale = heads_[home / region_words].stale;
-  stale.store(static_cast<std::uint32_t>(stale.load(std::memory_order_relaxed) + words), std::memory_order_release);
-  unlock(partition);
-}
-
 std::uint32_t home_map::node_for(std::uint64_t home, const cache* c) const noexcept {
   const std::uint32_t n = c != nullptr ? from_cache(home, *c) : 0;
   return n != 0 ? n : last_at_or_before(home);
@@ -534,28 +526,43 @@ home_map::piece home_map::around(std::uint64_t home, const cache& c) const noexc
   return {home / region_words * region_words + start_of(r), length_of(r), place_of(r)};
 }
 
-void home_map::forget(writer& w, piece p) noexcept {
-  const std::uint64_t partition = partition_of(p.home);
-  const auto from = static_cast<std::uint32_t>(p.home % region_words), to = from + p.words;
+void home_map::became_stale(std::uint64_t home, std::uint32_t words) noexcept {
+  const std::uint64_t partition = partition_of(home);
   lock(partition);
-  for (std::uint64_t home = p.home; home < p.home + p.words;) {
+  half& stale = heads_[home / region_words].stale;
+  stale.store(stale.load(std::memory_order_relaxed) + words, std::memory_order_release);
+  unlock(partition);
+}
+
+void home_map::left_media(writer& w, std::uint64_t home, std::uint32_t words) noexcept {
+  const std::uint64_t partition = partition_of(home);
+  lock(partition);
+  half& stale = heads_[home / region_words].stale;
+  const std::uint32_t left = stale.load(std::memory_order_relaxed) - words;
+  stale.store(left, std::memory_order_release);
+  if (left == 0) drop_tombstones(w, partition, home / region_words * region_words);
+  unlock(partition);
+}
+
+void home_map::drop_tombstones(writer& w, std::uint64_t partition, std::uint64_t region) noexcept {
+  for (std::uint64_t home = region; home < region + region_words;) {
     const std::uint32_t n = last_at_or_before(home);
-    home = next_low(partition, n, home);
-    if (!reaches(id(n), p.home)) continue;
+    const std::uint64_t from = std::exchange(home, next_low(partition, n, home));
+    if (!reaches(id(n), from)) continue;
     const ranges old = ranges_of(nodes_[n]);
-    ranges now;
-    for (std::uint32_t i = 0; i < old.count; ++i)
-      if (const std::uint64_t r = old.of[i]; start_of(r) >= from && end_of(r) <= to && place_of(r) == p.at)
-        ledger_.unused(p.at, weight_of(p.at, 0));
+    ranges data;
+    for (const std::uint64_t r : std::span(old.of.data(), old.count))
+      if (is_data(place_of(r)))
+        data.add(r);
       else
-        now.add(r);
-    fill(nodes_[n], std::span(now.of.data(), now.count));
-    if (now.count == 0)
+        ledger_.unused(place_of(r), weight_of(place_of(r), 0));
+    if (data.count == old.count) continue;
+    fill(nodes_[n], std::span(data.of.data(), data.count));
+    if (data.count == 0)
       remove(w, partition, n);
-    else if (now.count < old.count)
+    else
       absorb_next(w, partition, n);
   }
-  unlock(partition);
 }
 
 }  // namespace stele::storage

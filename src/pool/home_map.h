@@ -9,7 +9,7 @@
 // A range that a reader finds in a node that it has seen in its region was true since the reader was pinned: a node that leaves its
 // list loses its identity and is used again only when no reader is pinned that may know it (base::epochs). A reader that finds none
 // believes so only if no writer was in the list meanwhile: the list's lock counts them. A freed range is mapped to its tombstone until
-// no older version of it is left on media.
+// no stale word of its region is left on media.
 //
 // Units: words of 8 bytes; home addresses count from the start of home.
 #pragma once
@@ -157,8 +157,6 @@ class home_map {
   piece around(std::uint64_t home, const cache& c) const noexcept;
   // What of the range is mapped to exactly this place, in order; appended.
   void still_there(piece p, std::vector<piece>& into, cache& c) const;
-  // Forgets a tombstone's range where it is still mapped to it.
-  void forget(writer& w, piece p) noexcept;
   // Hints that the word will be looked for soon: at first its entry of the cache is fetched from memory, a little later what the map has.
   void fetch_entry(std::uint64_t home, const cache& c) const noexcept {
     if (c.on_) __builtin_prefetch(&c.slot_of(home));
@@ -181,8 +179,9 @@ class home_map {
 
   // How much of each region lies on media without being in use.
   std::uint32_t stale(std::uint64_t home) const noexcept { return heads_[home / format::region_words].stale.load(std::memory_order_acquire); }
-  void became_stale(std::uint64_t home, std::uint32_t words) noexcept { change_stale(home, static_cast<std::int64_t>(words)); }
-  void left_media(std::uint64_t home, std::uint32_t words) noexcept { change_stale(home, -static_cast<std::int64_t>(words)); }
+  void became_stale(std::uint64_t home, std::uint32_t words) noexcept;
+  // When none is left, the region's tombstones hide nothing any more: they go.
+  void left_media(writer& w, std::uint64_t home, std::uint32_t words) noexcept;
 
   // Of all nodes and lists, in memory.
   std::uint64_t bytes() const noexcept;
@@ -277,7 +276,7 @@ class home_map {
   void remove(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
   std::uint64_t next_low(std::uint64_t partition, std::uint32_t n, std::uint64_t home) const noexcept;
   void displaced(std::uint64_t home, std::uint32_t words, place was, unsigned left) noexcept;
-  void change_stale(std::uint64_t home, std::int64_t words) noexcept;
+  void drop_tombstones(writer& w, std::uint64_t partition, std::uint64_t region) noexcept;
   std::uint32_t take_node(writer& w) noexcept;
   void use_again(writer& w);
   void share(writer& w, std::uint64_t wanted);

@@ -155,16 +155,23 @@ TEST(home_map, moves_the_others_when_one_of_the_pieces_has_changed) {
   EXPECT_EQ(b.account.live_in_all(), 6u + 3u) << "six words, three heads";
 }
 
-TEST(home_map, forgets_a_tombstone_where_it_still_is) {
+TEST(home_map, drops_tombstones_with_the_last_stale_word_of_their_region) {
   bed b;
   const place t = 900 | tombstone_place;
+  b.put({64, 64, 5000});
+  b.put({600, 8, 6000});
   b.put({64, 64, t});
   b.put({80, 4, 1200});
-  b.map.forget(b.writer, {64, 64, t});
+  b.put({600, 8, t});
+  EXPECT_EQ(b.map.stale(64), 64u);
+  b.map.left_media(b.writer, 64, 63);
+  EXPECT_EQ(b.map.find(64).at, t);
+  b.map.left_media(b.writer, 64, 1);
   EXPECT_EQ(b.map.find(64).at, 0u);
   EXPECT_EQ(b.map.find(80).at, 1200u);
   EXPECT_EQ(b.map.find(100).at, 0u);
-  EXPECT_EQ(b.account.live(b.account.chunk_of(t)), 0u);
+  EXPECT_EQ(b.map.find(600).at, t) << "another region";
+  EXPECT_EQ(b.account.live(b.account.chunk_of(t)), 1u);
   EXPECT_EQ(b.account.live(b.account.chunk_of(1200)), 5u) << "four words and a head";
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 namespace stele::detail {
 
@@ -36,14 +37,13 @@ class cleaner {
     if (victims_.empty()) return 0;
     log_.clear();
     entries_.clear();
-    dropped_.clear();
-    sources_.clear();
     joined_.clear();
     through_ = through;
     fast_ = 0;
     std::uint64_t live = 0;
     for (const std::uint32_t c : victims_) live += collect_live(c);  // C2
     if (!move_live()) return give_up();                               // C3, C4
+    sources_.clear();
     free_victims(totals);                                             // C5, C6
     totals.moved_bytes.fetch_add(live * 8, std::memory_order_relaxed);
     const std::uint64_t freed = victims_.size() * std::uint64_t{space_.chunk_words()};
@@ -109,7 +109,12 @@ class cleaner {
     return true;
   }
 
-  // One that was found in a victim.
+  // Where words come from that are staged.
+  struct source {
+    storage::home_map::piece from;
+    bool counted;  // the copy, as stale
+  };
+  // An entry that was found in a victim.
   struct found_entry {
     std::uint64_t home;
     storage::place at;
@@ -159,47 +164,62 @@ class cleaner {
     space_.map.still_there({e.home, e.words, e.at}, pieces_, places_);
     std::uint64_t live = 0;
     for (const storage::home_map::piece& p : pieces_) {
-      if (tombstone && (space_.map.stale(p.home) == 0 || planted<Media>(mutant::ls_tombstone_dropped))) {
-        dropped_.push_back(p);
-        continue;
-      }
-      if (joined_.erase(p.at) != 0) continue;
+      if (tombstone && planted<Media>(mutant::ls_tombstone_dropped)) continue;
+      if (joined_.erase(p.home) != 0) continue;
       run_.assign(1, p);
       std::uint64_t version = e.version;
-      if (!tombstone && p.words <= most_to_join) join_neighbours(version);
+      if (tombstone || p.words <= most_to_join) join_neighbours(tombstone, version);
       live += stage_run(tombstone, version);
     }
     return live;
   }
 
   // Small ranges side by side with one that is moved go with it, from wherever they are: as one entry with one head and one range of the
-  // map. What is there by now is the newest of all versions up to through_, so any version between its own and that one will do.
-  void join_neighbours(std::uint64_t& version) {
+  // map; freed ranges with freed ranges, of whatever size. What is there by now is the newest of all versions up to through_, so any
+  // version between its own and that one will do.
+  void join_neighbours(bool tombstone, std::uint64_t& version) {
     if (!space_.options.join_when_cleaning) return;
-    auto take = [&](std::uint64_t home) -> std::optional<storage::home_map::piece> {
+    const storage::home_map::piece own = run_.front();
+    auto take = [&](std::uint64_t home, bool behind) -> std::optional<storage::home_map::piece> {
       const auto q = space_.map.around(home, places_);
-      if (q.words == 0 || q.words > most_to_join || q.words > spare_ || !storage::is_data(q.at)) return std::nullopt;
+      if (q.words == 0 || tombstone == storage::is_data(q.at)) return std::nullopt;
+      if (behind ? q.home != home : q.home + q.words != home + 1) return std::nullopt;
+      const std::uint32_t copied = tombstone ? 0 : q.words;
+      if (copied > most_to_join || copied > spare_) return std::nullopt;
       const std::uint32_t c = space_.ledger.chunk_of(q.at);
       const std::uint64_t newest = space_[c].newest.load(std::memory_order_acquire);
-      if (newest > through_) return std::nullopt;
+      if (newest > through_ || !count_copy(q)) return std::nullopt;
       if (!base::planted<Media>(base::mutant::ls_joined_as_older)) version = std::max(version, newest);
-      if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_use::cleaning) joined_.insert(q.at);
-      spare_ -= q.words;
+      if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_use::cleaning) joined_.insert(q.home);
+      spare_ -= copied;
       return q;
     };
     std::uint64_t first = run_.front().home, end = first + run_.front().words;
-    while (end % format::region_words != 0 && end - first < longest_joined) {
-      const auto q = take(end);
-      if (!q || q->home != end) break;
+    const std::uint64_t longest = tombstone ? format::region_words : longest_joined;
+    while (end % format::region_words != 0 && end - first < longest) {
+      const auto q = take(end, true);
+      if (!q) break;
       run_.push_back(*q);
       end += q->words;
     }
-    while (first % format::region_words != 0 && end - first < longest_joined) {
-      const auto q = take(first - 1);
-      if (!q || q->home + q->words != first) break;
+    while (first % format::region_words != 0 && end - first < longest) {
+      const auto q = take(first - 1, false);
+      if (!q) break;
       run_.insert(run_.begin(), *q);
       first = q->home;
     }
+    if (run_.size() > 1 && !tombstone) space_.map.became_stale(own.home, own.words);  // as its neighbours
+  }
+
+  // A copy counts as stale until it is mapped, so that a tombstone which hides it stays, even if another cleaner empties the chunk that it
+  // is a copy of. False: the range is no more what it was.
+  bool count_copy(const storage::home_map::piece& q) {
+    if (!storage::is_data(q.at)) return true;
+    space_.map.became_stale(q.home, q.words);
+    const auto now = space_.map.around(q.home, places_);
+    if (now.home == q.home && now.words == q.words && now.at == q.at) return true;
+    space_.map.left_media(nodes_, q.home, q.words);
+    return false;
   }
 
   // Returns how many words it takes.
@@ -209,7 +229,7 @@ class cleaner {
     for (const storage::home_map::piece& p : run_) {
       if (!tombstone) log_.add_words(words + p.at, p.words);
       staged.words += p.words;
-      sources_.push_back(p);
+      sources_.push_back({p, run_.size() > 1 && !tombstone});
     }
     log_.staged.push_back(staged);
     return 1 + (tombstone ? 0 : staged.words);
@@ -235,19 +255,21 @@ class cleaner {
       space_.epochs.unpin(reader_);
       log_.settle();
     }
-    for (const auto& p : dropped_) space_.map.forget(nodes_, p);
     return true;
   }
 
   void remap(const typename chunk_log<Media>::entry& e) {
     pieces_.clear();  // where this entry, or the part of it that fitted a chunk, comes from
-    for (std::size_t i = e.mark; i < sources_.size() && sources_[i].home < e.home + e.words && sources_[i].home >= sources_[e.mark].home; ++i) {
-      const storage::home_map::piece& p = sources_[i];
+    for (std::size_t i = e.mark; pieces_.empty() || pieces_.back().home + pieces_.back().words < e.home + e.words; ++i) {
+      const storage::home_map::piece& p = sources_[i].from;
       const std::uint64_t from = std::max(p.home, e.home), to = std::min(p.home + p.words, e.home + e.words);
       if (from < to) pieces_.push_back({from, static_cast<std::uint32_t>(to - from), storage::advanced(p.at, from - p.home)});
     }
     const std::uint32_t moved = space_.map.move(nodes_, pieces_, e.at, places_);
-    if (!e.tombstone && moved < e.words) space_.map.became_stale(e.home, e.words - moved);  // overwritten meanwhile: the copy is of no use
+    if (sources_[e.mark].counted)
+      space_.map.left_media(nodes_, e.home, moved);  // what was overwritten meanwhile stays stale: its copy is of no use
+    else if (!e.tombstone && moved < e.words)
+      space_.map.became_stale(e.home, e.words - moved);
   }
 
   void free_victims(cleaning_totals& totals) {
@@ -269,7 +291,7 @@ class cleaner {
       if (!storage::is_data(e.at)) continue;
       for (std::uint32_t done = 0; done < e.words;) {
         const std::uint32_t take = std::min<std::uint32_t>(e.words - done, format::region_words - (e.home + done) % format::region_words);
-        space_.map.left_media(e.home + done, take);
+        space_.map.left_media(nodes_, e.home + done, take);
         done += take;
       }
     }
@@ -296,6 +318,8 @@ class cleaner {
   }
 
   std::uint64_t give_up() {
+    for (const source& s : std::exchange(sources_, {}))
+      if (s.counted) space_.map.left_media(nodes_, s.from.home, s.from.words);
     for (const std::uint32_t c : victims_) space_[c].use.store(storage::chunk_use::closed, std::memory_order_release);
     return 0;
   }
@@ -310,9 +334,9 @@ class cleaner {
   std::uint32_t hand_ = 0;  // of sweep: the chunk to look at next
   std::vector<std::pair<std::uint32_t, std::uint32_t>> candidates_;  // live words, chunk
   std::vector<found_entry> entries_;  // of the victims
-  std::vector<storage::home_map::piece> pieces_, dropped_, run_;
-  std::vector<storage::home_map::piece> sources_;  // of what is staged, in order; an entry's begin at its mark
-  std::unordered_set<storage::place> joined_;      // ranges of victims that went with a neighbour
+  std::vector<storage::home_map::piece> pieces_, run_;
+  std::vector<source> sources_;  // of what is staged, in order; an entry's begin at its mark
+  std::unordered_set<std::uint64_t> joined_;  // ranges of victims that went with a neighbour, by their first word
   std::uint64_t through_ = 0;
   std::uint64_t spare_ = 0;  // words that the chunks have room for besides what the victims need
 };

@@ -199,23 +199,22 @@ class rebuilder {
 
   void insert_region(home_map::writer& w, std::uint64_t region, std::span<const found_entry> newest_first) {
     std::array<storage::place, region_words> places{};
-    std::uint64_t on_media = 0, live = 0;
+    std::uint64_t on_media = 0, mapped = 0;
     for (const found_entry& e : newest_first) {
       if (storage::is_data(e.at)) on_media += e.words;
       if (!storage::is_data(e.at) && planted(mutant::ls_tombstone_ignored)) continue;
       for (std::uint32_t i = 0; i < e.words; ++i)
-        if (auto& p = places[e.home % region_words + i]; p == 0) p = storage::advanced(e.at, i);
+        if (auto& p = places[e.home % region_words + i]; p == 0) p = storage::advanced(e.at, i), mapped += storage::is_data(p) ? 1 : 0;
     }
+    const bool nothing_to_hide = on_media == mapped;
     for (std::uint32_t from = 0, to; from < region_words; from = to) {
       for (to = from + 1; to < region_words && places[to] == storage::advanced(places[from], to - from);) ++to;
-      if (places[from] == 0) continue;
-      const bool data = storage::is_data(places[from]);
+      if (places[from] == 0 || (nothing_to_hide && !storage::is_data(places[from]))) continue;
       base::check(space_.map.reserve(w, 1), "the map has no room for what is in the log");
       space_.ledger.used(places[from], storage::weight_of(places[from], to - from));
       space_.map.map(w, {region * region_words + from, to - from, places[from]});
-      if (data) live += to - from;
     }
-    space_.map.became_stale(region * region_words, static_cast<std::uint32_t>(on_media - live));
+    space_.map.became_stale(region * region_words, static_cast<std::uint32_t>(on_media - mapped));
   }
 
   log_space& space_;
