@@ -114,6 +114,10 @@ result<> measure_utilisation_at(const sweep_options& o, std::size_t value_size, 
     xs.push_back(fmt::format("{}", percent));
   }
   entry none = all_optimisations(o, "no cleaning", "no cleaning needed");
+  const auto live_at_the_end = [takes = *takes, shares](const row& r, const task& at) {
+    const double pool = static_cast<double>(takes) / shares[at.pool_size_bytes];
+    return constant(100 * static_cast<double>(r.space_bytes.value_or(0) - r.log_bytes) / pool);
+  };
   const std::string size = fmt::format("{} B", value_size);
   const sweep s{t,
                 "utilisation, %",
@@ -122,7 +126,8 @@ result<> measure_utilisation_at(const sweep_options& o, std::size_t value_size, 
                 {none, with_cleaners(1, *takes, shares), with_cleaners(2, *takes, shares)},
                 {transactions_per_s(size + ": throughput"),
                  of_events(size + ": freed", "MB of chunks that cleaning frees a second", freed_per_second),
-                 of_events(size + ": moved", "MB that cleaning moves a second", moved_per_second)},
+                 of_events(size + ": moved", "MB that cleaning moves a second", moved_per_second),
+                 {size + ": live", "% of that pool that is live at the end, after cleaning has joined small entries", live_at_the_end}},
                 false,
                 true};
   into.notes.push_back(fmt::format("{} B: {} keys, the tree takes {:.1f} MB of log", value_size, keys,
