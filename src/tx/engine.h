@@ -29,6 +29,7 @@ struct engine_totals {
   std::uint64_t truncations = 0, log_spills = 0, mode_switches = 0;
   std::string_view mode = "";  // adaptive: what it runs as now
   std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;  // log_structured
+  std::uint64_t cache_bytes = 0;  // likewise: the cleaners' node caches
 };
 
 // How an engine does its work, where there is a choice.

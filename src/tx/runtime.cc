@@ -316,7 +316,7 @@ pool_counters runtime::counters() const noexcept {
   c.fast_cleaned_chunks = t.fast_cleaned_chunks;
   c.moved_bytes = t.moved_bytes;
   if (state_->space == nullptr) return c;
-  c.map_bytes = state_->space->map.bytes();
+  c.map_bytes = state_->space->map.bytes() + t.cache_bytes;
   for (const place& p : places_) {
     if (p.tx == nullptr) continue;
     c.map_bytes += p.tx->places().bytes();

@@ -53,9 +53,10 @@ class cleaner {
     throw;
   }
 
-  // Fast cleaning (section 3.4): frees chunks without live data among the next `looks` in the file. How many words that gained.
+  // Fast cleaning (section 3.4): frees chunks without live data among the next `looks` in the file. How many words that gained. Throws
+  // std::bad_alloc, with nothing lost.
   template <class MayGo>
-  std::uint64_t sweep(std::uint32_t looks, cleaning_totals& totals, MayGo&& may_go) {
+  std::uint64_t sweep(std::uint32_t looks, cleaning_totals& totals, MayGo&& may_go) try {
     victims_.clear();
     log_.clear();
     entries_.clear();
@@ -69,8 +70,12 @@ class cleaner {
     for (const std::uint32_t c : victims_) read_entries(c);
     free_victims(totals);
     return victims_.size() * std::uint64_t{space_.chunk_words()};
+  } catch (...) {
+    (void)give_up();
+    throw;
   }
 
+  std::size_t cache_bytes() const noexcept { return places_.bytes(); }
   Media media;
 
  private:

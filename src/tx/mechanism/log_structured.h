@@ -92,7 +92,7 @@ class log_structured final : public media_engine<Media> {
   engine_totals totals() const noexcept override {
     engine_totals t = media_engine<Media>::totals();
     for (const lane& l : lanes_) t.media += l.media.count;
-    for (const auto& c : cleaners_) t.media += c.media.count;
+    for (const auto& c : cleaners_) t.media += c.media.count, t.cache_bytes += c.cache_bytes();
     t.cleaned_chunks = cleaned_.chunks.load(std::memory_order_relaxed);
     t.fast_cleaned_chunks = cleaned_.fast_chunks.load(std::memory_order_relaxed);
     t.moved_bytes = cleaned_.moved_bytes.load(std::memory_order_relaxed);
@@ -250,6 +250,13 @@ class log_structured final : public media_engine<Media> {
       return 0;
     }
   }
+  std::uint64_t sweep(cleaner<Media>& c, std::uint32_t looks) {
+    try {
+      return c.sweep(looks, cleaned_, may_go());
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+  }
   bool is_short_of_room() const noexcept { return space().free_chunks() < std::max<std::uint32_t>(2 * kept_for_freeing, space().chunk_count() / 32); }
   double wanted_share() const noexcept { return is_short_of_room() ? densest : tuning_.log_structured.victim_live_share; }
 
@@ -300,7 +307,7 @@ class log_structured final : public media_engine<Media> {
 
   std::uint64_t clean_once(cleaner<Media>& c, std::uint32_t looks) {
     std::uint64_t gained = 0;
-    if (tuning_.log_structured.fast_cleaning) gained = c.sweep(looks, cleaned_, may_go());
+    if (tuning_.log_structured.fast_cleaning) gained = sweep(c, looks);
     if (is_filling()) gained += clean(c, wanted_share());
     (void)space().collect();
     return gained;
