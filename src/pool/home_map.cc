@@ -301,8 +301,8 @@ void home_map::fill(node& n, std::span<const std::uint64_t> with) noexcept {
 std::uint32_t home_map::insert_after(writer& w, std::uint64_t partition, std::uint32_t n, std::uint64_t low) noexcept {
   const unsigned height = height_for(low);
   const std::uint32_t added = take_node(w);
-  nodes_[added].id.store(id_of(low, height), std::memory_order_relaxed);
   for (word& r : nodes_[added].rest) r.store(0, std::memory_order_relaxed);
+  nodes_[added].id.store(id_of(low, height), std::memory_order_release);  // whose cache knows the node from before sees nothing of that time in it
   path before{n};
   if (height > 1) before = path_to(partition, low);
   for (unsigned level = 0; level < height; ++level) {

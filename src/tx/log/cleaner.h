@@ -41,8 +41,11 @@ class cleaner {
     through_ = through;
     fast_ = 0;
     std::uint64_t live = 0;
+    space_.epochs.pin(reader_);  // until C4 is over no place that was looked at is used again
     for (const std::uint32_t c : victims_) live += collect_live(c);  // C2
-    if (!move_live()) return give_up();                               // C3, C4
+    const bool moved = move_live();                                   // C3, C4
+    space_.epochs.unpin(reader_);
+    if (!moved) return give_up();
     sources_.clear();
     free_victims(totals);                                             // C5, C6
     totals.moved_bytes.fetch_add(live * 8, std::memory_order_relaxed);
@@ -155,9 +158,7 @@ class cleaner {
       return 0;
     }
     std::uint64_t live = 0;
-    space_.epochs.pin(reader_);
     for_all(first, entries_.size(), [&](std::size_t i) { return entries_[i].home; }, [&](std::size_t i) { live += stage(entries_[i]); });
-    space_.epochs.unpin(reader_);
     return live;
   }
 
@@ -253,11 +254,9 @@ class cleaner {
       log_.write(media, 0);
       if (!planted<Media>(mutant::ls_copy_unfenced)) media.fence();  // C3
       if (media.failed()) return false;
-      space_.epochs.pin(reader_);
       const auto pieces = log_.pieces();
       const std::size_t count = pieces.size() - (planted<Media>(mutant::ls_stale_mapping) ? 1 : 0);
       for_all(0, count, [&](std::size_t i) { return pieces[i].home; }, [&](std::size_t i) { remap(pieces[i]); });  // C4
-      space_.epochs.unpin(reader_);
       log_.settle();
     }
     return true;
@@ -323,6 +322,7 @@ class cleaner {
   }
 
   std::uint64_t give_up() {
+    space_.epochs.unpin(reader_);
     for (const source& s : std::exchange(sources_, {}))
       if (s.counted) space_.map.left_media(nodes_, s.from.home, s.from.words);
     for (const std::uint32_t c : victims_) space_[c].use.store(storage::chunk_use::closed, std::memory_order_release);
