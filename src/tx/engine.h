@@ -1,7 +1,7 @@
 // What stands between transactions and media: one engine a pool, a mechanism's protocol compiled for a medium.
 //
 // The runtime asks it for room before a commit's point of no return, then to commit. A mechanism is a class template over
-// Media that derives from engine_on<Media>; see mechanism/redo.h for the shape, and CONTRIBUTING.md for the steps.
+// Media that derives from engine_on<Media>; see mechanism/redo.h for the shape, and docs/CONTRIBUTING.md for the steps.
 #pragma once
 
 #include <format/log_block.h>

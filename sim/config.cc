@@ -1,0 +1,2 @@
+// Machines from files.
+#include <sim/config.h>

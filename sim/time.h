@@ -1,0 +1,14 @@
+// Simulated time: whole picoseconds from the run's beginning.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace stele::sim {
+
+using picoseconds = std::uint64_t;
+inline constexpr picoseconds never = ~picoseconds{0};
+
+constexpr picoseconds from_ns(double ns) noexcept { return static_cast<picoseconds>(ns * 1000 + 0.5); }
+
+}  // namespace stele::sim
