@@ -36,7 +36,7 @@ const char* name_of(tape_tag tag) noexcept {
 
 tape_writer::tape_writer(int fd, const tape_shape& shape) : fd_(fd), shape_(shape) {
   buffer_.reserve(buffer_size + longest_payload);
-  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, tape_version, shape.keep_bytes ? 1u : 0u, shape.pool_size, shape.home_offset, shape.log_offset, shape.log_size, {}};
+  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, tape_version, shape.keep_bytes ? 1u : 0u, shape.pool_size, shape.home_offset, shape.log_offset, shape.log_size, 0, 0};
   append(&h, sizeof h);
 }
 
@@ -76,6 +76,7 @@ void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std:
     append(&zero, padded(length) - length);
   }
   ++events_;
+  threads_ = std::max<std::uint64_t>(threads_, thread + 1);
   if (fd_ >= 0 && buffer_.size() >= buffer_size) write_out();
 }
 
@@ -102,6 +103,16 @@ void tape_writer::write_out() {
   buffer_.clear();
 }
 
+// Known only now, and in the header.
+void tape_writer::write_threads() {
+  constexpr std::size_t at = offsetof(tape_header, threads);
+  if (fd_ < 0) {
+    std::memcpy(buffer_.data() + at, &threads_, sizeof threads_);
+  } else if (failed_ == 0 && ::pwrite(fd_, &threads_, sizeof threads_, at) != sizeof threads_) {
+    failed_ = errno;
+  }
+}
+
 result<> tape_writer::finish() {
   if (!finished_) {
     const turn mine(*this);
@@ -109,13 +120,14 @@ result<> tape_writer::finish() {
     append(&end, sizeof end);
     finished_ = true;
     if (fd_ >= 0) write_out();
+    write_threads();
   }
   if (failed_ != 0) return fail_errno(failed_ == ENOSPC ? errc::full : errc::io, "the tape was cut short", failed_);
   return {};
 }
 
 tape_reader::tape_reader(tape_reader&& o) noexcept
-    : fd_(std::exchange(o.fd_, -1)), name_(std::move(o.name_)), header_(o.header_), buffer_(std::move(o.buffer_)), window_(o.window_), consumed_(o.consumed_), number_(o.number_), ended_(o.ended_) {}
+    : fd_(std::exchange(o.fd_, -1)), name_(std::move(o.name_)), header_(o.header_), buffer_(std::move(o.buffer_)), window_(o.window_), whole_(o.whole_), consumed_(o.consumed_), number_(o.number_), ended_(o.ended_) {}
 
 tape_reader::~tape_reader() {
   if (fd_ >= 0) ::close(fd_);
@@ -131,7 +143,7 @@ result<tape_reader> tape_reader::open(const std::string& path) {
 
 result<tape_reader> tape_reader::over(std::span<const std::byte> tape) {
   tape_reader reader(-1);
-  reader.window_ = tape;
+  reader.window_ = reader.whole_ = tape;
   if (auto started = reader.start("tape"); !started) return std::unexpected(started.error());
   return reader;
 }
@@ -164,6 +176,19 @@ result<bool> tape_reader::need(std::size_t size) {
   buffer_ = std::move(next);
   window_ = std::span(buffer_).first(have);
   return have >= size;
+}
+
+result<> tape_reader::go_to(const position& p) {
+  if (fd_ < 0) {
+    window_ = whole_.subspan(p.byte);
+  } else {
+    if (::lseek(fd_, static_cast<off_t>(p.byte), SEEK_SET) < 0) return fail_errno(errc::io, fmt::format("cannot read the tape {}", name_));
+    window_ = {};
+  }
+  consumed_ = p.byte;
+  number_ = p.event;
+  ended_ = false;
+  return {};
 }
 
 result<std::optional<tape_event>> tape_reader::next() {

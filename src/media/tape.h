@@ -31,7 +31,8 @@ struct tape_header {
   std::uint32_t version;
   std::uint32_t flags;  // bit 0: stores carry their bytes
   std::uint64_t pool_size, home_offset, log_offset, log_size;
-  std::uint64_t reserved[2];
+  std::uint64_t threads;  // one more than the largest thread number; 0: not known (the tape was cut off)
+  std::uint64_t reserved;
 };
 static_assert(sizeof(tape_header) == 64);
 
@@ -93,12 +94,14 @@ class tape_writer {
   tape_writer(int fd, const tape_shape& shape);
   void append(const void* bytes, std::size_t size);
   void write_out();
+  void write_threads();
   tape_tag tag_of(std::uint64_t address) const noexcept;
 
   int fd_;
   tape_shape shape_;
   std::vector<std::byte> buffer_;
   std::uint64_t events_ = 0;
+  std::uint64_t threads_ = 0;
   int failed_ = 0;  // errno of the first write that failed
   bool finished_ = false;
   std::atomic_flag busy_;
@@ -118,6 +121,14 @@ class tape_reader {
   // The next event; nothing at the end. Errors: corrupt (with the event's number and place), io.
   result<std::optional<tape_event>> next();
 
+  // A place between two events, to come back to.
+  struct position {
+    std::uint64_t byte = 0, event = 0;
+  };
+  position where() const noexcept { return {consumed_, number_}; }
+  // Errors: io.
+  result<> go_to(const position& p);
+
  private:
   explicit tape_reader(int fd) : fd_(fd) {}
   result<bool> need(std::size_t size);  // makes `size` bytes available; false at the end
@@ -128,6 +139,7 @@ class tape_reader {
   tape_header header_{};
   std::vector<std::byte> buffer_;
   std::span<const std::byte> window_;  // not yet consumed
+  std::span<const std::byte> whole_;   // of a tape in memory
   std::uint64_t consumed_ = 0, number_ = 0;
   bool ended_ = false;
 };

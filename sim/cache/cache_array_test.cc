@@ -1,0 +1,86 @@
+// Miss ratios of scans whose answers are known, for each replacement policy.
+#include <gtest/gtest.h>
+#include <sim/cache/cache_array.h>
+
+namespace stele::sim {
+namespace {
+
+constexpr unsigned ways = 16;
+
+// Lines 0 .. lines-1 over and over in one set; misses of the last rounds, as a share.
+double misses_of_scan(std::string_view policy, std::uint64_t lines, unsigned rounds = 400) {
+  auto cache = cache_array::make(ways * 64, ways, policy, 7);
+  std::uint64_t missed = 0;
+  for (unsigned round = 0; round < 2 * rounds; ++round)
+    for (std::uint64_t line = 0; line < lines; ++line) {
+      if (const auto p = cache->find(line); p != cache_array::none) {
+        cache->use(p);
+        continue;
+      }
+      missed += round >= rounds;
+      cache->fill(cache->room_for(line), line);
+    }
+  return static_cast<double>(missed) / static_cast<double>(rounds * lines);
+}
+
+TEST(cache_array, lru_misses_all_of_a_scan_one_line_too_long) {
+  EXPECT_EQ(misses_of_scan("lru", ways - 1), 0);
+  EXPECT_EQ(misses_of_scan("lru", ways), 0);
+  EXPECT_EQ(misses_of_scan("lru", ways + 1), 1);
+}
+
+TEST(cache_array, pseudo_lru_keeps_what_fits) {
+  EXPECT_EQ(misses_of_scan("plru", ways - 1), 0);
+  EXPECT_EQ(misses_of_scan("plru", ways), 0);
+}
+
+// While everything misses, the tree goes round all ways: a line leaves just before it is asked for again, as with LRU.
+TEST(cache_array, pseudo_lru_misses_all_of_a_scan_one_line_too_long) { EXPECT_EQ(misses_of_scan("plru", ways + 1), 1); }
+
+// Nearly all lines come in as the next to leave, so a scan keeps all ways but one: 2 of 17 lines miss, and a little more
+// each 32nd time.
+TEST(cache_array, bimodal_insertion_keeps_most_of_a_scan_one_line_too_long) {
+  EXPECT_EQ(misses_of_scan("bip", ways), 0);
+  const double missed = misses_of_scan("bip", ways + 1);
+  EXPECT_GT(missed, 1.0 / 17);
+  EXPECT_LT(missed, 4.0 / 17);
+}
+
+// Each miss evicts any line, so about as many are missing as the chance that a line is hit before it is asked for again.
+TEST(cache_array, random_keeps_a_part_of_a_scan_one_line_too_long) {
+  EXPECT_EQ(misses_of_scan("random", ways), 0);
+  const double missed = misses_of_scan("random", ways + 1);
+  EXPECT_GT(missed, 0.05);
+  EXPECT_LT(missed, 0.5);
+}
+
+TEST(cache_array, chooses_only_among_allowed_ways) {
+  for (const replacement_policy& p : replacement_policies()) {
+    auto cache = cache_array::make(8 * 64, 8, p.name, 1);
+    for (std::uint64_t line = 0; line < 8; ++line) cache->fill(cache->room_for(line), line);
+    for (unsigned n = 0; n < 100; ++n) EXPECT_EQ(cache->room_for(100 + n, 0x20), 5u) << p.name;
+    EXPECT_EQ(cache->room_for(100, 0), cache_array::none) << p.name;
+  }
+}
+
+TEST(cache_array, counts_that_are_no_power_of_two_work) {
+  auto cache = cache_array::make(3 * 11 * 64, 11, "plru", 1);
+  ASSERT_TRUE(cache);
+  for (std::uint64_t line = 0; line < 1000; ++line) {
+    cache->fill(cache->room_for(line), line);
+    EXPECT_NE(cache->find(line), cache_array::none);
+  }
+}
+
+TEST(cache_array, refuses_what_is_no_cache) {
+  EXPECT_FALSE(cache_array::make(0, 4, "lru", 1));
+  EXPECT_FALSE(cache_array::make(4096, 0, "lru", 1));
+  EXPECT_FALSE(cache_array::make(4096, 33, "lru", 1));
+  EXPECT_FALSE(cache_array::make(100, 1, "lru", 1));
+  const auto unknown = cache_array::make(4096, 4, "clock", 1);
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().message.find("lru, plru, bip, random"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stele::sim

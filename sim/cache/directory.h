@@ -1,0 +1,39 @@
+// Who has a line of the shared cache in private caches: directory MESI, as it stands between two requests.
+//
+// Invariants: a line with an owner has that one sharer; only an owner's copy may be newer than the shared cache's. Which of
+// exclusive and modified a copy is in, its core alone knows (it may store without asking).
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace stele::sim {
+
+// Marks the line number of a version that a newer one of the same set replaces (design/kiln.h).
+inline constexpr std::uint64_t superseded_line = std::uint64_t{1} << 58;
+
+struct shared_line {
+  static constexpr std::uint8_t nobody = 0xff;
+  static constexpr std::uint8_t dirty = 1, filling = 2;  // newer than memory; its content is not here yet
+  std::uint32_t sharers = 0;  // bit c: core c
+  std::uint8_t owner = nobody;
+  std::uint8_t flags = 0;
+
+  bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }
+  bool shared_by_others(unsigned core) const noexcept { return (sharers & ~(1u << core)) != 0; }
+  void add_reader(unsigned core) noexcept {
+    sharers |= 1u << core;
+    owner = std::has_single_bit(sharers) ? static_cast<std::uint8_t>(core) : nobody;
+  }
+  void set_writer(unsigned core) noexcept {
+    sharers = 1u << core;
+    owner = static_cast<std::uint8_t>(core);
+  }
+  void remove(unsigned core) noexcept {
+    sharers &= ~(1u << core);
+    if (owner == core) owner = nobody;
+  }
+};
+static_assert(sizeof(shared_line) == 8);
+
+}  // namespace stele::sim

@@ -1,0 +1,123 @@
+// Latencies that can be added by hand, and coherence on random traces against a flat memory.
+#include <base/rng.h>
+#include <gtest/gtest.h>
+#include <sim/cache/hierarchy.h>
+#include <sim/cache/test_memory.h>
+
+#include <map>
+
+namespace stele::sim {
+namespace {
+
+struct listener final : asker {
+  std::map<std::uint64_t, picoseconds> told;
+  unsigned may_try = 0;
+  void done(picoseconds now, std::uint64_t token) override { told[token] = now; }
+  void try_again(picoseconds) override { ++may_try; }
+};
+
+struct bench {
+  explicit bench(machine_config m = small_machine()) : below(events, 100'000), caches(std::move(*hierarchy::make(events, below, m, 1))) {}
+  // When the access is done, all else left to happen.
+  picoseconds get(unsigned core, std::uint64_t line, bool store, picoseconds now) {
+    const auto a = caches->get({core, core, &who, ++token}, line, store, now);
+    while (!events.empty()) events.step();
+    EXPECT_NE(a.what, answer::kind::refused);
+    return a.what == answer::kind::at ? a.when : who.told.at(token);
+  }
+  event_queue events;
+  fixed_memory below;
+  std::unique_ptr<hierarchy> caches;
+  listener who;
+  std::uint64_t token = 0;
+};
+
+// First level 1 ns, second 4, wires 2 each way, third 15, memory 100, a line over a port 2.
+TEST(hierarchy, adds_up_the_levels) {
+  bench b;
+  EXPECT_EQ(b.get(0, 1, false, 0), 1'000u + 4'000 + 2'000 + 15'000 + 100'000 + 2'000);
+  EXPECT_EQ(b.get(0, 1, false, 1'000'000), 1'001'000u);
+  b.get(0, 3, false, 2'000'000);
+  b.get(0, 5, false, 3'000'000);  // the first level's set of odd lines has two ways: line 1 is in the second level now
+  EXPECT_EQ(b.get(0, 1, false, 4'000'000), 4'000'000u + 1'000 + 4'000);
+  EXPECT_EQ(b.get(1, 1, false, 5'000'000), 5'000'000u + 1'000 + 4'000 + 2'000 + 15'000 + 8'000 + 2'000 + 2'000);  // owner asked
+}
+
+TEST(hierarchy, a_second_request_for_a_line_on_its_way_waits_for_the_first) {
+  bench b;
+  const auto first = b.caches->get({0, 0, &b.who, 1}, 1, false, 0), second = b.caches->get({1, 1, &b.who, 2}, 1, false, 10);
+  EXPECT_EQ(first.what, answer::kind::later);
+  EXPECT_EQ(second.what, answer::kind::later);
+  while (!b.events.empty()) b.events.step();
+  EXPECT_EQ(b.below.requests.size(), 1u);
+  EXPECT_GE(b.who.told.at(2), b.who.told.at(1));
+}
+
+TEST(hierarchy, a_store_takes_the_line_from_all_others) {
+  bench b;
+  b.get(0, 1, false, 0);
+  b.get(1, 1, false, 1'000'000);
+  EXPECT_FALSE(b.caches->hit(0, 1, true));  // shared: not without asking
+  b.get(0, 1, true, 2'000'000);
+  EXPECT_TRUE(b.caches->hit(0, 1, true));
+  EXPECT_FALSE(b.caches->hit(1, 1, false));
+  EXPECT_EQ(b.caches->counts.invalidations, 1u);
+}
+
+TEST(hierarchy, what_is_alone_may_be_stored_to_without_asking) {
+  bench b;
+  b.get(0, 1, false, 0);
+  EXPECT_TRUE(b.caches->hit(0, 1, true));
+}
+
+TEST(hierarchy, clean_to_memory_writes_the_newest_content_once) {
+  bench b;
+  b.caches->keep_values();
+  b.get(0, 1, true, 0);
+  b.caches->value_stored(0, 1, 77);
+  auto a = b.caches->clean({1, 1, &b.who, 99}, 1, hierarchy::level::memory, false, 1'000'000);
+  EXPECT_EQ(a.what, answer::kind::later);
+  a = b.caches->clean({1, 1, &b.who, 100}, 1, hierarchy::level::memory, false, 1'000'001);
+  EXPECT_EQ(a.what, answer::kind::later) << "clean above, and still on its way";
+  while (!b.events.empty()) b.events.step();
+  EXPECT_EQ(b.caches->memory_value(1), 77u);
+  EXPECT_EQ(b.below.requests.size(), 2u);
+  EXPECT_EQ(b.who.told.at(99), b.who.told.at(100));
+  EXPECT_TRUE(b.caches->hit(0, 1, false));
+  a = b.caches->clean({1, 1, &b.who, 101}, 1, hierarchy::level::memory, false, 9'000'000);
+  EXPECT_EQ(a.what, answer::kind::at);
+}
+
+// One writer at a time, readers see the last write: four cores on few lines, so that everything is displaced all the time.
+TEST(hierarchy, readers_see_the_last_write) {
+  for (const char* policy : {"lru", "plru", "bip", "random"}) {
+    machine_config m = small_machine(4);
+    m.l1.replacement = m.l2.replacement = m.l3.replacement = policy;
+    bench b(m);
+    b.caches->keep_values();
+    std::map<std::uint64_t, std::uint64_t> flat;
+    base::rng random(3);
+    picoseconds now = 0;
+    for (std::uint64_t n = 1; n <= 200'000; ++n) {
+      const auto core = static_cast<unsigned>(random() % 4);
+      const std::uint64_t line = random() % 40;
+      const bool store = random() % 3 == 0;
+      if (random() % 50 == 0) (void)b.caches->clean({core, core, &b.who, 1}, line, hierarchy::level::memory, random() % 2 == 0, now);
+      while (!b.events.empty() && b.events.next() <= now) b.events.step();
+      const auto a = b.caches->get({core, core, &b.who, 0}, line, store, now);
+      now += 40'000;  // more often than the banks serve, and all would wait for them
+      if (a.what == answer::kind::refused) continue;
+      ASSERT_EQ(b.caches->value_seen(core, line), flat[line]) << policy << ", access " << n;
+      if (store) b.caches->value_stored(core, line, flat[line] = n);
+      if (n % 1000 == 0) {
+        ASSERT_EQ(b.caches->inconsistency(), "") << policy << ", access " << n;
+      }
+    }
+    while (!b.events.empty()) b.events.step();
+    EXPECT_GT(b.caches->counts.l3_misses, 1000u);
+    EXPECT_GT(b.caches->counts.transfers, 1000u);
+  }
+}
+
+}  // namespace
+}  // namespace stele::sim

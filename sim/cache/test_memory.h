@@ -1,0 +1,47 @@
+// A memory for tests: each request is done a fixed time after it came.
+#pragma once
+
+#include <sim/controller/memory.h>
+
+#include <vector>
+
+namespace stele::sim {
+
+class fixed_memory final : public memory, actor {
+ public:
+  fixed_memory(event_queue& events, picoseconds latency) : events_(events), latency_(latency) {}
+
+  void submit(picoseconds now, const request& r) override {
+    requests.push_back(r);
+    events_.at(now + latency_, *this, requests.size() - 1);
+    ++unfinished_;
+  }
+  void barrier(picoseconds, std::uint16_t) override {}
+  std::size_t unfinished() const noexcept override { return unfinished_; }
+
+  std::vector<request> requests;
+
+ private:
+  void act(picoseconds now, std::uint64_t what) override {
+    --unfinished_;
+    const request r = requests[what];
+    if (r.told != nullptr) r.told->act(now, r.token);
+  }
+
+  event_queue& events_;
+  picoseconds latency_;
+  std::size_t unfinished_ = 0;
+};
+
+// Two cores' worth of small caches: 4 lines, 8 lines, 16 lines.
+inline machine_config small_machine(unsigned cores = 2) {
+  machine_config m;
+  m.cores.count = cores;
+  m.cores.threads_per_core = 1;
+  m.l1 = {.size_bytes = 256, .ways = 2, .read_latency_ns = 1, .write_latency_ns = 1};
+  m.l2 = {.size_bytes = 512, .ways = 2, .read_latency_ns = 4, .write_latency_ns = 4};
+  m.l3 = {.size_bytes = 2048, .ways = 4, .read_latency_ns = 15, .write_latency_ns = 19, .banks = 2};
+  return m;
+}
+
+}  // namespace stele::sim

@@ -1,0 +1,80 @@
+// Keeps concurrent transactions apart: hardware transactional memory with a lock to fall back on, one mutex, or nothing.
+//
+// Hardware transactional memory after Hammond et al., "Transactional Memory Coherence and Consistency" (2004), as commodity
+// processors have it and as Zhao et al., "Kiln" (2013), section 5.1, models it: the lines that a transaction has read and
+// written stay in its core's private caches; one that is displaced, or that another core takes, ends the attempt (the
+// requester wins). After `htm_retries` lost attempts a transaction takes the lock, and all others wait.
+#pragma once
+
+#include <sim/cache/hierarchy.h>
+#include <sim/core/line_set.h>
+
+#include <deque>
+
+namespace stele::sim {
+
+enum class isolation_kind : std::uint8_t { none, mutex, htm };
+
+// A transaction in execution, as isolation sees it.
+class isolated {
+ public:
+  virtual void attempt_lost(picoseconds now) = 0;
+  virtual void may_begin(picoseconds now) = 0;
+
+ protected:
+  ~isolated() = default;
+};
+
+struct isolation_counts {
+  std::uint64_t conflicts = 0, displacements = 0, lock_taken = 0;
+};
+
+class isolation final : public private_watch {
+ public:
+  static constexpr std::uint8_t read = 1, written = 2;
+
+  isolation(isolation_kind kind, unsigned cores, unsigned retries, picoseconds handoff)
+      : kind_(kind), cores_(cores), retries_(retries), handoff_(handoff) {}
+  // Threads number 0, 1, ...; thread t runs on core t % cores.
+  void add(isolated& who) { threads_.push_back({&who, {}, false, 0}); }
+
+  isolation_kind kind() const noexcept { return kind_; }
+  // False: not yet; may_begin() will be called.
+  bool begin(unsigned thread, picoseconds now);
+  // Before the access. Returns the flags that the line had in this transaction.
+  std::uint8_t touch(unsigned thread, std::uint64_t line, bool store, picoseconds now);
+  // What it did is visible from now on. Its lines are known until release().
+  void end(unsigned thread) noexcept { threads_[thread].speculative = false; }
+  void release(unsigned thread, picoseconds now);
+  const line_set& lines(unsigned thread) const noexcept { return threads_[thread].lines; }
+  line_set& lines(unsigned thread) noexcept { return threads_[thread].lines; }
+
+  void taken(unsigned core, std::uint64_t line, bool by_store, picoseconds now) override;
+  void displaced(unsigned core, std::uint64_t line, picoseconds now) override;
+
+  isolation_counts counts;
+
+ private:
+  struct state {
+    isolated* who;
+    line_set lines;
+    bool speculative;
+    unsigned lost;  // attempts of the transaction that runs
+  };
+
+  bool lock(unsigned thread, picoseconds now);
+  void lose(unsigned thread, picoseconds now);
+  // f(thread) for each other thread of the core that has the line with one of these flags in a speculative transaction.
+  template <class F>
+  void for_each_holder(unsigned core, unsigned except, std::uint64_t line, std::uint8_t flags, F&& f);
+
+  isolation_kind kind_;
+  unsigned cores_, retries_;
+  picoseconds handoff_;
+  std::vector<state> threads_;
+  std::deque<unsigned> waiting_;  // for the lock
+  std::vector<unsigned> held_back_;  // speculative ones that wait until nobody has the lock
+  int owner_ = -1;
+};
+
+}  // namespace stele::sim

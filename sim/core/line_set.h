@@ -1,0 +1,71 @@
+// The lines that a transaction has touched, each with flags, in the order in which they came. Forgetting all is cheap.
+#pragma once
+
+#include <base/rng.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace stele::sim {
+
+class line_set {
+ public:
+  struct entry {
+    std::uint64_t line;
+    std::uint8_t flags;
+  };
+
+  line_set() : slots_(64) {}
+
+  // The flags of a line, 0 when it is not there.
+  std::uint8_t flags(std::uint64_t line) const noexcept {
+    const slot& s = slots_[place_of(line)];
+    return s.epoch == epoch_ ? entries_[s.entry].flags : std::uint8_t{0};
+  }
+  // Adds flags; returns those that it had.
+  std::uint8_t add(std::uint64_t line, std::uint8_t flags) {
+    slot& s = slots_[place_of(line)];
+    if (s.epoch == epoch_) {
+      const std::uint8_t had = entries_[s.entry].flags;
+      entries_[s.entry].flags |= flags;
+      return had;
+    }
+    s = {line, epoch_, static_cast<std::uint32_t>(entries_.size())};
+    entries_.push_back({line, flags});
+    if (entries_.size() * 2 > slots_.size()) grow();
+    return 0;
+  }
+  void remove_flags(std::uint64_t line, std::uint8_t flags) noexcept {
+    const slot& s = slots_[place_of(line)];
+    if (s.epoch == epoch_) entries_[s.entry].flags &= static_cast<std::uint8_t>(~flags);
+  }
+  void clear() noexcept {
+    entries_.clear();
+    ++epoch_;
+  }
+  const std::vector<entry>& entries() const noexcept { return entries_; }
+
+ private:
+  struct slot {
+    std::uint64_t line = 0;
+    std::uint32_t epoch = 0, entry = 0;
+  };
+
+  std::size_t place_of(std::uint64_t line) const noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t at = base::mix(line) & mask;
+    while (slots_[at].epoch == epoch_ && slots_[at].line != line) at = (at + 1) & mask;
+    return at;
+  }
+  void grow() {
+    std::vector<slot> larger(slots_.size() * 2);
+    slots_.swap(larger);
+    for (std::uint32_t i = 0; i < entries_.size(); ++i) slots_[place_of(entries_[i].line)] = {entries_[i].line, epoch_, i};
+  }
+
+  std::vector<slot> slots_;
+  std::vector<entry> entries_;
+  std::uint32_t epoch_ = 1;
+};
+
+}  // namespace stele::sim

@@ -1,0 +1,348 @@
+// The steps of a hardware thread. Each either is done or leaves everything as it was and waits to be woken.
+#include <sim/core/thread.h>
+
+#include <algorithm>
+
+namespace stele::sim {
+
+using media::tape_op;
+
+namespace {
+
+enum class token : std::uint64_t { load, store, persist };
+constexpr std::uint64_t to_token(token t, std::uint64_t place) noexcept { return static_cast<std::uint64_t>(t) << 56 | place; }
+constexpr std::uint64_t bytes_of_instruction = 16;
+
+bool is_dependent(const tape_item&) noexcept { return false; }
+
+}  // namespace
+
+thread_counts& thread_counts::operator+=(const thread_counts& o) noexcept {
+  events += o.events, instructions += o.instructions, loads += o.loads, stores += o.stores;
+  commits += o.commits, attempts_lost += o.attempts_lost, commit_time += o.commit_time;
+  return *this;
+}
+
+hardware_thread::hardware_thread(surroundings& s, unsigned number, unsigned sharing_core)
+    : events_(s.events), caches_(s.caches), around_(s), number_(number), core_(number % s.machine.cores.count),
+      slot_(std::max<picoseconds>(1, from_ns(sharing_core / (s.machine.cores.clock_ghz * s.machine.cores.issue_width)))),
+      window_size_(s.machine.cores.window_instructions / sharing_core) {
+  loads_.ring.resize(s.machine.cores.outstanding_misses);
+  stores_.ring.resize(s.machine.cores.store_buffer_entries);
+  may_be_lost_ = s.apart.kind() == isolation_kind::htm;
+  s.apart.add(*this);
+}
+
+// --- waking ---
+
+void hardware_thread::act(picoseconds now, std::uint64_t) {
+  asleep_ = true;
+  time_ = std::max(time_, now);
+  run();
+}
+
+void hardware_thread::wake(picoseconds now) {
+  if (!asleep_ || finished_) return;
+  asleep_ = false;
+  events_.at(std::max({now, time_, events_.now()}), *this);
+}
+
+void hardware_thread::done(picoseconds now, std::uint64_t t) {
+  const std::uint64_t place = t & 0xff'ffff'ffff'ffff;
+  switch (static_cast<token>(t >> 56)) {
+    case token::load: loads_.at(place).done = now; break;
+    case token::store: stores_.at(place).done = now; break;
+    case token::persist:
+      --persists_;
+      persisted_ = std::max(persisted_, now);
+      break;
+  }
+  if (!held_) wake(now);
+}
+
+void hardware_thread::try_again(picoseconds now) {
+  held_ = false;
+  wake(now);
+}
+
+// The caches are about to take a line away: what the attempt stored goes now, the rest when the thread runs again.
+void hardware_thread::attempt_lost(picoseconds now) {
+  lost_ = true;
+  ++counts.attempts_lost;
+  if (around_.observer != nullptr) around_.observer->attempt_lost(number_, core_);
+  around_.persistence.attempt_lost(number_);
+  if (!held_) wake(now);
+}
+
+// --- running ---
+
+void hardware_thread::run() {
+  for (;;) {
+    if (time_ > events_.next()) return wake(time_);
+    if (lost_) rewind(time_);
+    if (planned_at_ < plan_.size()) {
+      if (!run_plan()) return;
+      continue;
+    }
+    if (!fetch()) return finish();
+    const tape_item& item = replaying_ ? attempt_[replayed_] : items_[item_];
+    if (!step(item)) return;
+    if (lost_) continue;
+    piece_ = 0;
+    planned_ = false;
+    if (replaying_) {
+      replaying_ = ++replayed_ < attempt_.size();
+    } else {
+      if (phase_ == phase::inside && may_be_lost_) attempt_.push_back(item);
+      ++item_, ++counts.events;
+    }
+  }
+}
+
+bool hardware_thread::fetch() {
+  if (replaying_ || item_ < items_.size()) return true;
+  items_ = around_.tape.next(number_);
+  item_ = 0;
+  return !items_.empty();
+}
+
+void hardware_thread::finish() {
+  if (!drain()) return;
+  finished_ = true;
+}
+
+bool hardware_thread::step(const tape_item& item) {
+  if (!await_dependent()) return false;
+  const auto op = static_cast<tape_op>(item.record.op);
+  switch (op) {
+    case tape_op::load: return access(item, false);
+    case tape_op::store: return access(item, true);
+    case tape_op::compute:
+      time_ += item.record.address * slot_;
+      instruction_ += item.record.address, counts.instructions += item.record.address;
+      return true;
+    case tape_op::tx_begin: return begin();
+    case tape_op::tx_commit:
+    case tape_op::tx_abort: return end();
+    case tape_op::stream: return each_line(item, action::kind::stream);
+    case tape_op::flush: return each_line(item, action::kind::clean_to_memory);
+    case tape_op::bulk: return each_line(item, action::kind::clean_to_memory) && drain();
+    case tape_op::fence: return drain();
+    default: return true;
+  }
+}
+
+// --- plans ---
+
+bool hardware_thread::run_plan() {
+  while (planned_at_ < plan_.size()) {
+    if (time_ > events_.next()) {
+      wake(time_);
+      return false;
+    }
+    if (lost_) return true;
+    if (!carry_out(plan_[planned_at_])) return false;
+    ++planned_at_;
+  }
+  plan_.clear();
+  planned_at_ = 0;
+  return true;
+}
+
+bool hardware_thread::carry_out(const action& a) {
+  switch (a.what) {
+    case action::kind::load: return touch_line(a.line, false, 4);
+    case action::kind::store: return touch_line(a.line, true, 4);
+    case action::kind::fence: return drain();
+    default: return clean(a);
+  }
+}
+
+bool hardware_thread::each_line(const tape_item& item, action::kind what) {
+  const std::uint64_t first = item.record.address / 64;
+  const std::uint64_t last = (item.record.address + std::max(item.record.length, 1u) - 1) / 64;
+  for (; piece_ <= last - first; ++piece_) {
+    if (time_ > events_.next()) {
+      wake(time_);
+      return false;
+    }
+    if (!clean({what, first + piece_})) return false;
+  }
+  return true;
+}
+
+bool hardware_thread::clean(const action& a) {
+  if (a.what != action::kind::stream && !drain(stores_)) return false;  // the store has to be there first
+  const hierarchy::from who{core_, number_, this, to_token(token::persist, 0)};
+  time_ += slot_;
+  ++persists_;
+  answer got;
+  if (a.what == action::kind::stream) {
+    got = caches_.stream(who, a.line, 0, time_);
+  } else {
+    const auto to = a.what == action::kind::clean_to_shared ? hierarchy::level::shared_cache : hierarchy::level::memory;
+    got = caches_.clean(who, a.line, to, a.what == action::kind::drop_to_memory, time_);
+  }
+  if (got.what == answer::kind::at) {
+    --persists_;
+    persisted_ = std::max(persisted_, got.when);
+  }
+  return true;
+}
+
+bool hardware_thread::drain(window& w) {
+  while (!w.empty()) {
+    const picoseconds done = w.at(w.first).done;
+    if (done == never) return false;
+    time_ = std::max(time_, done);
+    ++w.first;
+  }
+  return true;
+}
+
+bool hardware_thread::drain() {
+  if (!drain(loads_) || !drain(stores_) || persists_ != 0) return false;
+  time_ = std::max(time_, persisted_);
+  return true;
+}
+
+// --- accesses ---
+
+bool hardware_thread::access(const tape_item& item, bool store) {
+  const std::uint64_t address = item.record.address, first = address / 64;
+  const std::uint64_t length = std::max<std::uint64_t>(item.record.length, 1);
+  const std::uint64_t lines = (address + length - 1) / 64 - first + 1;
+  if (store && phase_ == phase::inside && !planned_) {
+    planned_ = true;
+    held_back_ = around_.persistence.before_store(number_, first, lines, length, plan_, time_);
+    if (planned_at_ < plan_.size() && !run_plan()) return false;
+  }
+  if (planned_ && planned_at_ < plan_.size() && !run_plan()) return false;
+  if (lost_) return true;
+  if (store && held_back_) {
+    held_back_ = false;
+    return true;
+  }
+  for (; piece_ < lines; ++piece_) {
+    if (piece_ != 0 && time_ > events_.next()) {
+      wake(time_);
+      return false;
+    }
+    const std::uint64_t here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
+    if (phase_ == phase::inside) around_.apart.touch(number_, first + piece_, store, time_);
+    if (!touch_line(first + piece_, store, (here + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
+    if (lost_) return true;
+    if (!store) continue;
+    if (phase_ == phase::inside) around_.persistence.stored(number_, first + piece_, time_);
+    if (around_.observer != nullptr) around_.observer->stored(number_, core_, item, first + piece_);
+  }
+  if (is_dependent(item)) dependent_ = loads_.next;
+  return true;
+}
+
+bool hardware_thread::issue(window& w, std::uint64_t instructions) {
+  loads_.retire(time_);
+  while (!loads_.empty() && (instruction_ - loads_.at(loads_.first).instruction >= window_size_ || (&w == &loads_ && loads_.full()))) {
+    if (loads_.at(loads_.first).done == never) return false;
+    time_ = std::max(time_, loads_.at(loads_.first).done);
+    ++loads_.first;
+  }
+  if (&w == &stores_) {
+    stores_.retire(time_);
+    if (stores_.full()) {
+      if (stores_.at(stores_.first).done == never) return false;
+      time_ = std::max(time_, stores_.at(stores_.first).done);
+      ++stores_.first;
+    }
+  }
+  time_ += slot_ * instructions;
+  instruction_ += instructions;
+  return true;
+}
+
+bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions) {
+  window& w = store ? stores_ : loads_;
+  if (!issue(w, instructions)) return false;
+  if (!caches_.hit(core_, line, store) && !miss(line, store)) {
+    time_ -= slot_ * instructions;
+    instruction_ -= instructions;
+    return false;
+  }
+  counts.instructions += instructions;
+  ++(store ? counts.stores : counts.loads);
+  return true;
+}
+
+bool hardware_thread::miss(std::uint64_t line, bool store) {
+  window& w = store ? stores_ : loads_;
+  const answer got = caches_.get({core_, number_, this, to_token(store ? token::store : token::load, w.next)}, line, store, time_);
+  if (got.what == answer::kind::refused) {
+    held_ = true;
+    return false;
+  }
+  w.at(w.next++) = {instruction_, got.what == answer::kind::at ? got.when : never};
+  return true;
+}
+
+bool hardware_thread::await_dependent() {
+  if (dependent_ == 0) return true;
+  if (loads_.first < dependent_) {
+    const picoseconds done = loads_.at(dependent_ - 1).done;
+    if (done == never) return false;
+    time_ = std::max(time_, done);
+  } else {
+    time_ += caches_.hit_latency();
+  }
+  dependent_ = 0;
+  return true;
+}
+
+// --- transactions ---
+
+bool hardware_thread::begin() {
+  if (!planned_) {
+    held_ = !around_.persistence.begin(number_, *this, time_);
+    if (held_) return false;
+    planned_ = true;
+  }
+  held_ = !around_.apart.begin(number_, time_);
+  if (held_) return false;
+  phase_ = phase::inside;
+  return true;
+}
+
+bool hardware_thread::end() {
+  if (phase_ == phase::outside) return true;
+  if (phase_ == phase::inside) {
+    if (!drain(loads_) || !drain(stores_)) return false;
+    around_.apart.end(number_);
+    phase_ = phase::committing;
+    ended_at_ = time_;
+    if (around_.observer != nullptr) around_.observer->ended(number_, around_.apart.lines(number_));
+    around_.persistence.commit(number_, around_.apart.lines(number_), plan_, time_);
+  }
+  if (planned_at_ < plan_.size() && !run_plan()) return false;
+  around_.apart.release(number_, time_);
+  phase_ = phase::outside;
+  ++counts.commits;
+  counts.commit_time += time_ - ended_at_;
+  attempt_.clear();
+  around_.committed(number_, time_);
+  return true;
+}
+
+// Back to the transaction's first event, for another attempt.
+void hardware_thread::rewind(picoseconds now) {
+  lost_ = false;
+  plan_.clear();
+  planned_at_ = 0;
+  piece_ = 0;
+  planned_ = held_back_ = false;
+  dependent_ = 0;
+  time_ = now;
+  phase_ = phase::outside;
+  replaying_ = true;
+  replayed_ = 0;
+}
+
+}  // namespace stele::sim

@@ -1,0 +1,132 @@
+// A hardware thread: runs its events of the tape through an issue window, a store buffer and the caches.
+//
+// The model: instructions issue at a fixed rate; a load that misses is remembered until its line is there, and issue stops
+// when the oldest such load is more than the window behind, or when there are too many; stores wait in order in a buffer. A
+// load marked as dependent (of a pointer) holds everything after it until its value is there. Instructions of 16 bytes of an event
+// each, one at least; compute events are instructions that access nothing. Threads of a core share the issue rate evenly.
+// Not modelled: branches, functional units, instruction fetch.
+#pragma once
+
+#include <sim/core/isolation.h>
+#include <sim/design/design.h>
+#include <sim/feed/feed.h>
+
+#include <array>
+#include <functional>
+#include <optional>
+
+namespace stele::sim {
+
+struct thread_counts {
+  std::uint64_t events = 0, instructions = 0, loads = 0, stores = 0, commits = 0, attempts_lost = 0;
+  picoseconds commit_time = 0;  // from the transaction's last instruction to its end, summed
+
+  thread_counts& operator+=(const thread_counts& o) noexcept;
+};
+
+// What stores write, when contents are followed (crash.h).
+class store_observer {
+ public:
+  virtual void stored(unsigned thread, unsigned core, const tape_item& what, std::uint64_t line) = 0;
+  virtual void attempt_lost(unsigned thread, unsigned core) = 0;
+  virtual void ended(unsigned thread, const line_set& lines) = 0;
+
+ protected:
+  ~store_observer() = default;
+};
+
+class hardware_thread final : actor, asker, isolated {
+ public:
+  struct surroundings {
+    event_queue& events;
+    hierarchy& caches;
+    isolation& apart;
+    design& persistence;
+    feed& tape;
+    const machine_config& machine;
+    store_observer* observer = nullptr;
+    std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
+  };
+
+  hardware_thread(surroundings& s, unsigned number, unsigned sharing_core);
+  void start() { events_.at(0, *this); }
+  bool finished() const noexcept { return finished_; }
+  picoseconds time() const noexcept { return time_; }
+
+  thread_counts counts;
+
+ private:
+  struct under_way {
+    std::uint64_t instruction = 0;
+    picoseconds done = never;  // never: not known
+  };
+  // Oldest first; a place is a running number.
+  struct window {
+    std::vector<under_way> ring;
+    std::uint64_t first = 0, next = 0;
+    bool empty() const noexcept { return first == next; }
+    bool full() const noexcept { return next - first == ring.size(); }
+    under_way& at(std::uint64_t n) noexcept { return ring[n % ring.size()]; }
+    void retire(picoseconds now) noexcept {
+      while (!empty() && at(first).done <= now) ++first;
+    }
+  };
+
+  void act(picoseconds now, std::uint64_t) override;
+  void done(picoseconds now, std::uint64_t token) override;
+  void try_again(picoseconds now) override;
+  void attempt_lost(picoseconds now) override;
+  void may_begin(picoseconds now) override { try_again(now); }
+  void wake(picoseconds now);
+
+  void run();
+  bool fetch();
+  bool step(const tape_item& item);
+  bool run_plan();
+  bool carry_out(const action& a);
+  bool begin();
+  bool end();
+  bool access(const tape_item& item, bool store);
+  bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions);
+  bool issue(window& w, std::uint64_t instructions);
+  bool miss(std::uint64_t line, bool store);
+  bool each_line(const tape_item& item, action::kind what);
+  bool clean(const action& a);
+  bool drain();
+  bool drain(window& w);
+  bool await_dependent();
+  void rewind(picoseconds now);
+  void finish();
+
+  event_queue& events_;
+  hierarchy& caches_;
+  surroundings& around_;
+  unsigned number_, core_;
+  picoseconds slot_;  // of one instruction
+  std::uint64_t window_size_;
+  picoseconds time_ = 0;
+  std::uint64_t instruction_ = 0;
+  window loads_, stores_;
+  std::uint64_t persists_ = 0;     // under way
+  picoseconds persisted_ = 0;      // the last of those that are done
+  std::uint64_t dependent_ = 0;    // 1 + the place of the load that holds all others; 0: none
+  bool asleep_ = true;             // no event of ours is in the queue
+  bool held_ = false;    // until somebody says go: only that wakes it
+  bool lost_ = false, finished_ = false;
+
+  std::span<const tape_item> items_;
+  std::size_t item_ = 0;
+  std::uint64_t piece_ = 0;  // lines of the event that are done
+  enum class phase : std::uint8_t { outside, inside, ending, committing } phase_ = phase::outside;
+  bool planned_ = false;     // the design has been asked about this event
+  bool held_back_ = false;   // and does the store itself, later
+  plan plan_;
+  std::size_t planned_at_ = 0;
+  picoseconds ended_at_ = 0;
+  std::vector<tape_item> attempt_;  // events of this transaction, for another attempt
+  std::size_t replayed_ = 0;
+  bool replaying_ = false;
+  bool may_be_lost_ = false;
+};
+
+}  // namespace stele::sim

@@ -1,0 +1,31 @@
+// The designs by name: a new one is a source file and a line here.
+#include <base/check.h>
+#include <sim/design/kiln.h>
+#include <sim/design/logs.h>
+
+namespace stele::sim {
+
+namespace {
+
+using made = std::unique_ptr<design>;
+constexpr design_kind kinds[] = {{"native", [](const design_place&) -> made { return std::make_unique<design>(); }},
+                                 {"rlog", [](const design_place& w) { return make_redo_log(w, false); }},
+                                 {"ulog", [](const design_place& w) { return make_undo_log(w, false); }},
+                                 {"crlog", [](const design_place& w) { return make_redo_log(w, true); }},
+                                 {"culog", [](const design_place& w) { return make_undo_log(w, true); }},
+                                 {"kiln", [](const design_place& w) -> made { return std::make_unique<kiln>(w); }}};
+
+}  // namespace
+
+std::span<const design_kind> design_kinds() noexcept { return kinds; }
+
+result<const design_kind*> design_named(std::string_view name) {
+  std::string known;
+  for (const design_kind& k : kinds) {
+    if (k.name == name) return &k;
+    known += (known.empty() ? "" : ", ") + std::string(k.name);
+  }
+  return base::fail(errc::invalid_argument, "there is no design \"" + std::string(name) + "\"; choose one of " + known);
+}
+
+}  // namespace stele::sim

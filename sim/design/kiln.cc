@@ -1,0 +1,415 @@
+// Kiln's controllers. Each step of docs/protocol/kiln.md is marked with its number.
+#include <sim/design/kiln.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace stele::sim {
+
+namespace {
+
+enum class event : std::uint64_t { arrival, flag, state, fall_back, patience };
+constexpr std::uint64_t to_act(event e, std::uint64_t argument) noexcept { return static_cast<std::uint64_t>(e) << 56 | argument; }
+
+// The copies of overflowed lines, and the table that maps them: addresses of their own.
+constexpr std::uint64_t copies_at = std::uint64_t{3} << 36 >> 6, mapping_at = copies_at + (std::uint64_t{1} << 28);
+
+}  // namespace
+
+std::string_view name_of(kiln_fault f) noexcept {
+  constexpr std::string_view names[] = {"none", "pending_evicted", "committed_early", "overflow_copy_kept", "write_back_overwritten", "version_overwritten", "states_one_by_one", "out_of_order"};
+  return names[static_cast<std::size_t>(f)];
+}
+
+kiln::kiln(const design_place& where, kiln_fault fault)
+    : events_(where.events), caches_(where.caches), fault_(fault), relaxed_(where.machine.design.order == "relaxed"),
+      speculative_(where.machine.design.isolation == "htm"), cores_(where.machine.cores.count),
+      tracked_at_most_(where.machine.l1.persistence_queue_entries + where.machine.l2.persistence_queue_entries),
+      lazy_at_most_(std::max<std::size_t>(1, where.machine.design.transaction_ids / std::max(1u, where.threads)) - 1),
+      requests_at_most_(static_cast<std::size_t>(where.machine.design.overflow_at * where.machine.l2.request_queue_entries)),
+      flag_time_(from_ns(where.machine.l3.write_latency_ns)), interrupt_(from_ns(where.machine.design.overflow_interrupt_ns)), patience_(10 * interrupt_),
+      of_thread_(where.threads), wants_to_begin_(where.threads), cells_(where.caches.shared().places()) {
+  caches_.designed_by(this);
+}
+
+// --- transactions ---
+
+bool kiln::begin(unsigned thread, asker& told, picoseconds now) {
+  auto& mine = of_thread_[thread];
+  if (mine.size() > (relaxed_ ? lazy_at_most_ : 0)) {
+    if (relaxed_) send_up_to(open_.at(mine.front()).number, now);
+    wants_to_begin_[thread] = &told;
+    return false;
+  }
+  const std::uint64_t id = next_id_++;
+  open_[id].thread = thread;
+  mine.push_back(id);
+  return true;
+}
+
+// Lines of an older transaction that waits to be sent go first: a version of each.
+bool kiln::before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t, plan&, picoseconds now) {
+  if (!relaxed_) return false;
+  for (unsigned t = thread % cores_; t < of_thread_.size(); t += cores_)
+    for (std::uint64_t id : of_thread_[t]) {
+      const transaction& older = open_.at(id);
+      if (older.is != stage::ended || older.sent) continue;
+      for (std::size_t i = 0; i < lines && !older.sent; ++i)
+        if (older.tracked.flags(first_line + i) != 0) send_up_to(older.number, now);
+    }
+  return false;
+}
+
+void kiln::stored(unsigned thread, std::uint64_t line, picoseconds now) {
+  const std::uint64_t id = of_thread_[thread].back();
+  transaction& t = open_.at(id);
+  if (t.tracked.add(line, 1) != 0) return;
+  t.queue.push_back(line);
+  if (t.queue.size() <= tracked_at_most_ || speculative_) return;
+  while (!t.queue.empty() && t.tracked.flags(t.queue.front()) == 0) t.queue.pop_front();
+  if (t.queue.size() <= tracked_at_most_) return;
+  ++counts.queue_evictions;
+  send_line(id, t.queue.front(), now);
+}
+
+void kiln::attempt_lost(unsigned thread) {
+  open_.erase(of_thread_[thread].back());
+  of_thread_[thread].pop_back();
+}
+
+void kiln::commit(unsigned thread, const line_set&, plan&, picoseconds now) {
+  const std::uint64_t id = of_thread_[thread].back();
+  transaction& t = open_.at(id);
+  t.is = stage::ended;
+  t.ended = now;
+  t.number = ended_++;
+  counts.arrived_before_end += t.lines.size();
+  to_commit_.push_back(id);  // 1
+  if (!relaxed_) send(id, now);
+  let_commit(now);
+}
+
+void kiln::finish(picoseconds now) { send_up_to(ended_, now); }
+
+void kiln::send_up_to(std::uint64_t number, picoseconds now) {
+  for (std::uint64_t id : to_commit_)
+    if (open_.at(id).number <= number && !open_.at(id).sent) send(id, now);
+  let_commit(now);
+}
+
+// Clean-on-commit (section 3.3): what is still above goes to the nonvolatile cache.  2
+void kiln::send(std::uint64_t id, picoseconds now) {
+  transaction& t = open_.at(id);
+  t.sent = true;
+  for (const auto& e : t.tracked.entries())
+    if (e.flags != 0) send_line(id, e.line, now);
+}
+
+void kiln::send_line(std::uint64_t id, std::uint64_t line, picoseconds now) {
+  const unsigned thread = open_.at(id).thread;
+  caches_.clean({thread % cores_, thread, this, 0}, line, hierarchy::level::shared_cache, false, now);
+}
+
+std::uint64_t kiln::writer(unsigned core, std::uint64_t line) const {
+  for (unsigned t = core; t < of_thread_.size(); t += cores_)
+    for (std::uint64_t id : of_thread_[t])
+      if (open_.at(id).tracked.flags(line) != 0) return id;
+  return 0;
+}
+
+// --- lines arrive ---
+
+std::size_t kiln::new_transit(const transit& t) {
+  if (free_transits_.empty()) free_transits_.push_back(transits_.size()), transits_.emplace_back();
+  const std::size_t slot = free_transits_.back();
+  free_transits_.pop_back();
+  transits_[slot] = t;
+  return slot;
+}
+
+void kiln::arriving(hierarchy& h, cache_array::place p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when) {
+  h.at(p).flags |= shared_line::dirty;
+  h.set_value(p, value);
+  const std::uint64_t id = writer(core, line);
+  if (id == 0 && cells_[p].id == 0 && !on_the_way_.contains(line)) {
+    cells_[p] = {value, 0, true};
+    return;
+  }
+  ++on_the_way_[line];
+  if (id != 0) {
+    transaction& t = open_.at(id);
+    t.tracked.remove_flags(line, 1);
+    ++t.arriving;
+  }
+  events_.at(when, *this, to_act(event::arrival, new_transit({transit::kind::to_cache, id, line, value})));
+}
+
+// An open transaction whose version this one must not replace; 0: none.
+std::uint64_t kiln::older_writer(cache_array::place p, const transit& t) const {
+  if (cells_[p].id != 0 && cells_[p].id != t.id) return cells_[p].id;
+  const auto c = copies_.find(t.line);
+  return c != copies_.end() && !c->second.committed && c->second.id != t.id ? c->second.id : 0;
+}
+
+void kiln::arrive(std::size_t slot, picoseconds now) {
+  const transit t = transits_[slot];
+  const cache_array::place p = caches_.shared().find(t.line);
+  if (p != cache_array::none) {
+    if (const std::uint64_t older = older_writer(p, t); older != 0) {
+      ++counts.waits_for_older;
+      open_.at(older).behind.push_back(slot);
+      return;
+    }
+    cell& c = cells_[p];
+    if (t.id != 0 && c.id == 0 && c.there && !keep_version(p, slot, now)) return;  // 3
+    if (t.id != 0 && c.id != t.id) open_.at(t.id).lines.push_back(t.line);
+    c = {t.value, t.id != 0 && open_.at(t.id).is == stage::flagged ? 0 : t.id, true};  // 4
+  }
+  free_transits_.push_back(slot);
+  if (const auto w = on_the_way_.find(t.line); --w->second == 0) on_the_way_.erase(w);
+  if (t.id == 0) return;
+  transaction& mine = open_.at(t.id);
+  if (--mine.arriving == 0 && mine.is == stage::flagged) open_.erase(t.id);  // with a planted bug
+  let_commit(now);
+}
+
+// The committed version that a pending one is about to replace stays: in another way, or else in memory. False: it is on
+// its way there, and the line arrives again afterwards.
+bool kiln::keep_version(cache_array::place p, std::size_t slot, picoseconds now) {
+  if (fault_ == kiln_fault::version_overwritten) return true;
+  const transit t = transits_[slot];
+  const std::uint64_t old = t.line | superseded_line;
+  if (caches_.shared().find(old) != cache_array::none) return true;
+  const cell kept = cells_[p];
+  if (const auto q = caches_.make_room(old, now); q != cache_array::none) {
+    ++counts.superseded_kept;
+    caches_.shared().fill(q, old);
+    caches_.at(q) = {};
+    caches_.at(q).flags = shared_line::dirty;
+    caches_.set_value(q, kept.value);
+    cells_[q] = kept;
+    caches_.bank_access(t.line, true, now);
+    return true;
+  }
+  ++counts.superseded_written;
+  const bool waits = fault_ != kiln_fault::write_back_overwritten;
+  const std::uint64_t token = waits ? new_transit({transit::kind::version_to_memory, slot, t.line, kept.value}) : 0;
+  caches_.write_memory(t.line, kept.value, caches_.bank_access(t.line, false, now), waits ? this : nullptr, token, true);
+  return !waits;
+}
+
+// --- commit ---
+
+void kiln::let_commit(picoseconds now) {
+  const auto ready = [&](const transaction& t) { return t.sent && t.is == stage::ended && (t.arriving == 0 || fault_ == kiln_fault::committed_early); };
+  for (std::uint64_t id : to_commit_) {
+    transaction& t = open_.at(id);
+    if (ready(t)) {
+      t.is = stage::flagging;
+      if (fault_ == kiln_fault::states_one_by_one)
+        events_.at(now + flag_time_, *this, to_act(event::state, id));
+      else
+        events_.at(now + flag_time_, *this, to_act(event::flag, id));  // 5
+    }
+    if (fault_ != kiln_fault::out_of_order) return;
+  }
+}
+
+void kiln::flag(std::uint64_t id, picoseconds now) {
+  transaction& t = open_.at(id);
+  t.is = stage::flagged;
+  for (std::size_t i = 0; i < t.lines.size(); ++i) make_persistent(id, t.lines[i]);  // 6
+  close(id, now);
+}
+
+void kiln::next_state(std::uint64_t id, picoseconds now) {
+  transaction& t = open_.at(id);
+  if (t.states_set == t.lines.size()) {
+    t.is = stage::flagged;
+    return close(id, now);
+  }
+  make_persistent(id, t.lines[t.states_set++]);
+  events_.at(now + flag_time_, *this, to_act(event::state, id));
+}
+
+void kiln::make_persistent(std::uint64_t id, std::uint64_t line) {
+  auto& shared = caches_.shared();
+  if (const auto p = shared.find(line); p != cache_array::none && cells_[p].id == id) cells_[p].id = 0;
+  if (const auto q = shared.find(line | superseded_line); q != cache_array::none) {
+    caches_.at(q).flags = 0;
+    caches_.drop_shared(q, 0);
+  }
+}
+
+void kiln::close(std::uint64_t id, picoseconds now) {
+  transaction t = std::move(open_.at(id));
+  ++counts.transactions;
+  counts.lines += t.lines.size();
+  counts.commit_latency += now - t.ended;
+  for (std::uint64_t line : t.overflow) {
+    const auto c = copies_.find(line);
+    if (c == copies_.end() || c->second.id != id) continue;
+    c->second.committed = true;
+    caches_.write_memory(line, c->second.value, now, this, new_transit({transit::kind::home, id, line, c->second.value}));
+  }
+  std::erase(to_commit_, id);
+  std::erase(of_thread_[t.thread], id);
+  if (t.arriving == 0) open_.erase(id);  // else: with a planted bug
+  committed(t.number, now);
+  for (std::size_t slot : t.behind) arrive(slot, now);
+  if (asker* a = std::exchange(wants_to_begin_[t.thread], nullptr); a != nullptr) a->try_again(now);
+  caches_.room_again(now);
+  let_commit(now);
+}
+
+// --- room ---
+
+bool kiln::may_leave(cache_array::place p, std::uint64_t line) {
+  if ((line & superseded_line) != 0) return true;
+  if (on_the_way_.contains(line)) return false;
+  if (fault_ == kiln_fault::pending_evicted) return true;
+  if (cells_[p].id != 0) return false;
+  const auto owner = caches_.at(p).owner;
+  return owner == shared_line::nobody || writer(owner, line) == 0 || !caches_.dirty_above(p, line);
+}
+
+void kiln::left(cache_array::place p, std::uint64_t line, bool written_back) {
+  cells_[p] = {};
+  if (const auto c = copies_.find(line); written_back && c != copies_.end() && c->second.committed) copies_.erase(c);
+}
+
+std::uint64_t kiln::value_of_memory(hierarchy& h, std::uint64_t line) {
+  const auto c = copies_.find(line);
+  return c != copies_.end() ? c->second.value : h.memory_value(line);
+}
+
+// Section 4.4: a transaction that fills a set alone cannot go on; others may when the next one commits, so requests wait
+// until the queue is nearly full, or for a while.
+void kiln::no_room(std::uint64_t line, unsigned thread, picoseconds now) {
+  if (falling_back_) return;
+  const bool alone = !of_thread_[thread].empty() && all_pending_of(of_thread_[thread].back(), line);
+  const bool full = caches_.refused() + 1 >= requests_at_most_;
+  falling_back_ = true;
+  events_.at(now + (alone || full ? interrupt_ : patience_), *this, to_act(alone || full ? event::fall_back : event::patience, line));
+}
+
+bool kiln::all_pending_of(std::uint64_t id, std::uint64_t line) const {
+  const auto first = caches_.shared().first_of_set(line);
+  for (unsigned w = 0; w < caches_.shared().ways(); ++w) {
+    const auto p = first + w;
+    const auto owner = caches_.at(p).owner;
+    if (cells_[p].id != id && (owner == shared_line::nobody || writer(owner, caches_.shared().line_at(p)) != id)) return false;
+  }
+  return true;
+}
+
+bool kiln::may_be_copied(cache_array::place p) const {
+  const std::uint64_t line = caches_.shared().line_at(p);
+  return cells_[p].id != 0 && !on_the_way_.contains(line) && open_.at(cells_[p].id).is == stage::in_flight && !copies_.contains(line);
+}
+
+void kiln::overflow(std::uint64_t line, picoseconds now) {
+  falling_back_ = false;
+  if (caches_.refused() == 0) return;
+  const auto first = caches_.shared().first_of_set(line);
+  for (unsigned w = 0; w < caches_.shared().ways(); ++w) {
+    const auto p = first + w;
+    if (!may_be_copied(p)) continue;
+    const std::uint64_t victim = caches_.shared().line_at(p), id = cells_[p].id;
+    if (caches_.dirty_above(p, victim)) {
+      send_line(id, victim, now);  // its newest content first; the copy is made next time
+      continue;
+    }
+    ++counts.overflows;
+    falling_back_ = true;
+    ++open_.at(id).arriving;
+    copies_[victim] = {id, cells_[p].value};
+    caches_.write_memory(copies_at + copies_made_++ % (1 << 20), cells_[p].value, caches_.bank_access(victim, false, now), this,
+                         new_transit({transit::kind::copy, id, victim, cells_[p].value}));
+    return;
+  }
+  caches_.room_again(now);
+}
+
+// The copy is whole once its entry in the mapping table is; then the line leaves the cache.
+void kiln::copied(const transit& t, picoseconds now) {
+  falling_back_ = false;
+  transaction& mine = open_.at(t.id);
+  const auto p = caches_.shared().find(t.line);
+  if (cells_[p].value != t.value || caches_.dirty_above(p, t.line) || on_the_way_.contains(t.line)) {
+    copies_.erase(t.line);  // written again meanwhile
+  } else {
+    ++counts.overflowed_lines;
+    copies_.at(t.line).whole = true;
+    mine.overflow.push_back(t.line);
+    caches_.at(p).flags &= static_cast<std::uint8_t>(~shared_line::dirty);
+    caches_.evict_shared(p, now);
+  }
+  --mine.arriving;
+  let_commit(now);
+  caches_.room_again(now);
+}
+
+// --- events ---
+
+void kiln::act(picoseconds now, std::uint64_t what) {
+  const std::uint64_t argument = what & 0xff'ffff'ffff'ffff;
+  switch (static_cast<event>(what >> 56)) {
+    case event::arrival: return arrive(argument, now);
+    case event::flag: return flag(argument, now);
+    case event::state: return next_state(argument, now);
+    case event::fall_back: return overflow(argument, now);
+    case event::patience:
+      falling_back_ = false;
+      if (caches_.refused() == 0) return;
+      falling_back_ = true;
+      events_.at(now + interrupt_, *this, to_act(event::fall_back, argument));
+      return;
+  }
+}
+
+void kiln::done(picoseconds now, std::uint64_t token) {
+  const transit t = transits_[token];
+  free_transits_.push_back(token);
+  switch (t.what) {
+    case transit::kind::to_cache: return;
+    case transit::kind::version_to_memory: {
+      if (const auto p = caches_.shared().find(t.line); p != cache_array::none && cells_[p].id == 0) cells_[p].there = false;
+      return arrive(t.id, now);
+    }
+    case transit::kind::copy:
+      caches_.write_memory(mapping_at + copies_made_ % (1 << 16), 0, now, this, new_transit({transit::kind::mapping, t.id, t.line, t.value}));
+      return;
+    case transit::kind::mapping: return copied(t, now);
+    case transit::kind::home:
+      if (const auto c = copies_.find(t.line); c != copies_.end() && c->second.id == t.id) copies_.erase(c);
+      return;
+  }
+}
+
+// --- recovery ---
+
+nonvolatile_state kiln::recovered() const {
+  nonvolatile_state s;
+  s.lines = caches_.memory_values();
+  std::unordered_map<std::uint64_t, std::uint64_t> over;  // what recovery puts over memory
+  for (const auto& [line, c] : copies_)
+    if (c.whole && (c.committed || fault_ == kiln_fault::overflow_copy_kept)) over[line] = c.value;  // r2: copies of committed ones
+  std::vector<const hierarchy::write_in_flight*> buffered;
+  for (const auto& f : caches_.in_flight())
+    if (f.used && !f.read && !f.in_place) buffered.push_back(&f);
+  std::ranges::sort(buffered, {}, &hierarchy::write_in_flight::number);
+  for (const auto* f : buffered) over[f->line] = f->value;  // r3: the write-back buffer
+  const auto& shared = caches_.shared();
+  for (const bool superseded : {true, false})  // r1: pending lines are void, what they replaced is not
+    for (cache_array::place p = 0; p < shared.places(); ++p) {
+      if (!shared.holds(p) || !cells_[p].there || ((shared.line_at(p) & superseded_line) != 0) != superseded || cells_[p].id != 0) continue;
+      over[shared.line_at(p) & ~superseded_line] = cells_[p].value;
+    }
+  for (const auto& f : caches_.in_flight())
+    if (f.used && !f.read && f.in_place && !over.contains(f.line)) s.torn.emplace_back(f.line, f.value);
+  for (const auto& [line, value] : over) s.lines[line] = value;
+  return s;
+}
+
+}  // namespace stele::sim

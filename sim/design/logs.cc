@@ -1,0 +1,138 @@
+// Redo: records, fence, commit record, fence, then the stores; home is made durable when the log is half full.
+// Undo: before each store the old words and a fence; at the end home, fence, the cut of the log, fence.
+#include <sim/design/logs.h>
+
+#include <algorithm>
+
+namespace stele::sim {
+
+namespace {
+
+constexpr std::size_t entry_bytes = 16, word_bytes = 8;
+
+// A thread's log: where the next entry goes, and which of its lines are not yet sent off.
+class log {
+ public:
+  log(unsigned thread, std::uint64_t bytes) : first_(logs_at + thread * bytes), bytes_(bytes) {}
+
+  // Entries for so many bytes of data: each line is stored once.
+  void append(std::size_t data_bytes, plan& p) { put((data_bytes + word_bytes - 1) / word_bytes * entry_bytes, p); }
+  // A record of its own line: a commit record, the cut.
+  void append_record(plan& p) {
+    at_ = (at_ + 63) / 64 * 64;
+    put(64, p);
+  }
+  void send(action::kind how, plan& p) {
+    for (std::uint64_t line : unsent_) p.push_back({how, line});
+    unsent_.clear();
+  }
+  bool half_full() const noexcept { return at_ - cut_ > bytes_ / 2; }
+  void cut() noexcept { cut_ = at_; }
+
+ private:
+  void put(std::size_t bytes, plan& p) {
+    for (const std::uint64_t end = at_ + bytes; at_ < end;) {
+      const std::uint64_t line = (first_ + at_ % bytes_) / 64;
+      if (unsent_.empty() || unsent_.back() != line) {
+        unsent_.push_back(line);
+        p.push_back({action::kind::store, line});
+      }
+      at_ = std::min(end, (at_ / 64 + 1) * 64);
+    }
+  }
+
+  std::uint64_t first_, bytes_, at_ = 0, cut_ = 0;
+  std::vector<std::uint64_t> unsent_;
+};
+
+class logging : public design {
+ public:
+  logging(const design_place& where, bool in_cache) : send_(in_cache ? action::kind::clean_to_shared : action::kind::drop_to_memory) {
+    for (unsigned t = 0; t < where.threads; ++t) logs_.emplace_back(t, where.machine.design.log_bytes);
+  }
+
+ protected:
+  static void fence(plan& p) { p.push_back({action::kind::fence, 0}); }
+  void send_and_fence(log& l, plan& p) const {
+    l.send(send_, p);
+    fence(p);
+  }
+  // Data goes where logs go.
+  void send_lines(std::span<const std::uint64_t> lines, plan& p) const {
+    for (std::uint64_t line : lines) p.push_back({send_, line});
+  }
+
+  action::kind send_;
+  std::vector<log> logs_;
+};
+
+class redo_log final : public logging {
+ public:
+  redo_log(const design_place& where, bool in_cache) : logging(where, in_cache), held_back_(where.threads), since_cut_(where.threads) {}
+
+  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, plan& p, picoseconds) override {
+    logs_[thread].append(bytes, p);
+    for (std::size_t i = 0; i < lines; ++i) held_back_[thread].add(first_line + i, 1);
+    return true;
+  }
+  void attempt_lost(unsigned thread) override { held_back_[thread].clear(); }
+
+  void commit(unsigned thread, const line_set&, plan& p, picoseconds) override {
+    log& l = logs_[thread];
+    if (held_back_[thread].entries().empty()) return;
+    send_and_fence(l, p);  // records before the commit record
+    l.append_record(p);
+    send_and_fence(l, p);  // the commit record before home changes
+    for (const auto& e : held_back_[thread].entries()) {
+      p.push_back({action::kind::store, e.line});
+      since_cut_[thread].add(e.line, 1);
+    }
+    held_back_[thread].clear();
+    if (l.half_full()) truncate(thread, p);
+  }
+
+ private:
+  void truncate(unsigned thread, plan& p) {
+    for (const auto& e : since_cut_[thread].entries()) p.push_back({send_, e.line});
+    fence(p);  // home before the cut
+    logs_[thread].append_record(p);
+    send_and_fence(logs_[thread], p);  // the cut before the space is used again
+    logs_[thread].cut();
+    since_cut_[thread].clear();
+  }
+
+  std::vector<line_set> held_back_, since_cut_;
+};
+
+class undo_log final : public logging {
+ public:
+  using logging::logging;
+
+  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, plan& p, picoseconds) override {
+    for (std::size_t i = 0; i < lines; ++i) p.push_back({action::kind::load, first_line + i});
+    logs_[thread].append(bytes, p);
+    send_and_fence(logs_[thread], p);  // the old values before the store
+    return false;
+  }
+
+  void commit(unsigned thread, const line_set& lines, plan& p, picoseconds) override {
+    bool any = false;
+    for (const auto& e : lines.entries()) {
+      if ((e.flags & 2) == 0) continue;
+      p.push_back({send_, e.line});
+      any = true;
+    }
+    if (!any) return;
+    fence(p);  // home before the cut
+    logs_[thread].append_record(p);
+    send_and_fence(logs_[thread], p);  // the cut before the commit is told
+    logs_[thread].cut();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<design> make_redo_log(const design_place& where, bool in_cache) { return std::make_unique<redo_log>(where, in_cache); }
+std::unique_ptr<design> make_undo_log(const design_place& where, bool in_cache) { return std::make_unique<undo_log>(where, in_cache); }
+
+}  // namespace stele::sim

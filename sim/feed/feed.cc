@@ -1,0 +1,95 @@
+// Chunks of a tape, sorted by thread.
+#include <base/check.h>
+#include <sim/feed/feed.h>
+
+#include <cstring>
+
+namespace stele::sim {
+
+result<feed> feed::open(const std::string& path) {
+  auto reader = media::tape_reader::open(path);
+  if (!reader) return std::unexpected(reader.error());
+  return make(std::move(*reader));
+}
+
+result<feed> feed::over(std::span<const std::byte> tape) {
+  auto reader = media::tape_reader::over(tape);
+  if (!reader) return std::unexpected(reader.error());
+  return make(std::move(*reader));
+}
+
+result<feed> feed::make(media::tape_reader reader) {
+  const std::uint64_t threads = reader.header().threads;
+  if (threads == 0 || threads > most_threads)
+    return base::fail(errc::corrupt, threads == 0 ? "the tape does not say how many threads it has: the run that wrote it was cut off; record it again"
+                                                  : "the tape has " + std::to_string(threads) + " threads, at most " + std::to_string(most_threads) + " can be simulated");
+  return feed(std::move(reader), static_cast<unsigned>(threads));
+}
+
+std::span<const tape_item> feed::next(unsigned thread) {
+  cursor& c = cursors_[thread];
+  for (;;) {
+    if (c.held != nullptr) passed(c.number - 1);
+    c.held = status_ ? get(c.number) : nullptr;
+    if (c.held == nullptr) return {};
+    ++c.number;
+    if (const auto& items = c.held->of[thread]; !items.empty()) return items;
+  }
+}
+
+// The chunk that a thread has used up: whoever is the last drops it.
+void feed::passed(std::size_t number) {
+  if (number < first_ || chunks_[number - first_] == nullptr) return;
+  if (--chunks_[number - first_]->waited_for == 0) chunks_[number - first_] = nullptr;
+  while (!chunks_.empty() && chunks_.front() == nullptr) chunks_.pop_front(), ++first_;
+}
+
+std::shared_ptr<const feed::chunk> feed::get(std::size_t number) {
+  if (number >= first_ && number - first_ < chunks_.size() && chunks_[number - first_] != nullptr) return chunks_[number - first_];
+  const bool again = number < begins_.size();
+  if (!again && ended_) return nullptr;
+  if (!again) begins_.push_back(begins_.empty() ? reader_.where() : end_);
+  if (reader_.where().byte != begins_[number].byte && !(status_ = reader_.go_to(begins_[number]))) return nullptr;
+  auto read = read_chunk(!again);
+  if (again || read == nullptr) return read;
+  chunks_.push_back(read);
+  if (chunks_.size() > most_chunks) chunks_.pop_front(), ++first_;
+  return read;
+}
+
+std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
+  auto c = std::make_shared<chunk>();
+  c->of.resize(threads());
+  c->waited_for = threads();
+  for (std::size_t n = 0; n < chunk_events; ++n) {
+    const auto e = reader_.next();
+    if (!e) {
+      status_ = std::unexpected(e.error());
+      return nullptr;
+    }
+    if (!*e) {
+      ended_ = true;
+      break;
+    }
+    if (first_time) ++events_;
+    take(*c, **e, first_time);
+  }
+  if (first_time) end_ = reader_.where();
+  return c;
+}
+
+void feed::take(chunk& c, const media::tape_event& e, bool first_time) {
+  if (e.op == media::tape_op::image) {
+    if (first_time && on_image) on_image(e.address, e.bytes);
+    return;
+  }
+  tape_item item{{static_cast<std::uint8_t>(e.op), e.tag, static_cast<std::uint16_t>(e.thread), e.length, e.address}, nullptr};
+  if (!e.bytes.empty()) {
+    auto& copy = c.payloads.emplace_back(new std::byte[e.bytes.size()]);
+    std::memcpy(copy.get(), e.bytes.data(), e.bytes.size());
+    item.bytes = copy.get();
+  }
+  c.of[e.thread].push_back(item);
+}
+
+}  // namespace stele::sim
