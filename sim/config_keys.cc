@@ -1,0 +1,191 @@
+// The table of keys. A field that is added to sim/config.h is added here, or this does not compile.
+//
+// Bounds are wide: they keep out what is absurd (no ways, a latency of an hour), not what is unusual. What one key alone cannot
+// tell is in sim/config_check.cc.
+#include <sim/config_keys.h>
+
+#include <utility>
+
+namespace stele::sim {
+namespace {
+
+template <class S>
+struct field {
+  std::string_view name;
+  std::variant<bool S::*, unsigned S::*, std::uint64_t S::*, double S::*, std::string S::*, std::vector<timing_rule> S::*,
+               std::vector<retention_row> S::*>
+      member;
+  bounds within = {};
+  right_names one_of = {};
+};
+
+// How many members an aggregate has: as many as it can be initialized from.
+struct anything {
+  template <class T>
+  operator T() const;  // never called
+};
+template <class S, class... Given>
+consteval std::size_t members_of() {
+  if constexpr (requires { S{Given{}..., anything{}}; })
+    return members_of<S, Given..., anything>();
+  else
+    return sizeof...(Given);
+}
+
+constexpr std::string_view replacements[] = {"lru", "plru", "bip", "random"};
+constexpr std::string_view level_names[] = {"channel", "rank", "bank_group", "bank"};
+constexpr std::string_view command_names[] = {"activate", "precharge", "read", "write", "refresh", "any"};
+constexpr std::string_view technologies[] = {"dram", "stt-mram", "pcm"};
+constexpr std::string_view schedulers[] = {"fr-fcfs", "fcfs",  "strict", "rule1",       "rule2",
+                                           "rules",   "ideal", "bare",   "commit_first"};
+constexpr std::string_view designs[] = {"native", "rlog", "ulog", "crlog", "culog", "kiln"};
+constexpr std::string_view orders[] = {"strong", "relaxed"};
+constexpr std::string_view isolations[] = {"htm", "mutex", "none"};
+constexpr std::string_view fields_of_mappings[] = {"row", "rank", "bank_group", "bank", "column", "channel"};
+
+constexpr bounds time_ns = {0, 1e9};  // up to a second
+constexpr bounds queue_entries = {1, 65536};
+constexpr bounds share = {0, 1};
+constexpr bounds energy = {0, 1e6};
+constexpr bounds retention_s = {1e-9, 1e12};
+constexpr bounds count_power = {1, 1024, true};
+
+using core = core_config;
+constexpr field<core> core_fields[] = {
+    {"count", &core::count, {1, 1024}},
+    {"threads_per_core", &core::threads_per_core, {1, 64}},
+    {"clock_ghz", &core::clock_ghz, {1e-3, 100}},
+    {"issue_width", &core::issue_width, {1, 64}},
+    {"window_instructions", &core::window_instructions, {1, 65536}},
+    {"outstanding_misses", &core::outstanding_misses, {1, 65536}},
+    {"store_buffer_entries", &core::store_buffer_entries, {1, 65536}},
+};
+
+using cache = cache_config;
+constexpr field<cache> cache_fields[] = {
+    {"size_bytes", &cache::size_bytes, {64, 1ULL << 40}},
+    {"ways", &cache::ways, {1, 1024}},
+    {"replacement", &cache::replacement, {}, replacements},
+    {"read_latency_ns", &cache::read_latency_ns, time_ns},
+    {"write_latency_ns", &cache::write_latency_ns, time_ns},
+    {"banks", &cache::banks, count_power},
+    {"request_queue_entries", &cache::request_queue_entries, queue_entries},
+    {"persistence_queue_entries", &cache::persistence_queue_entries, queue_entries},
+    {"nonvolatile", &cache::nonvolatile},
+    {"read_energy_nj", &cache::read_energy_nj, energy},
+    {"write_energy_nj", &cache::write_energy_nj, energy},
+};
+
+constexpr field<crossbar_config> crossbar_fields[] = {
+    {"latency_ns", &crossbar_config::latency_ns, time_ns},
+    {"bytes_per_ns", &crossbar_config::bytes_per_ns, {1e-6, 1e6}},
+};
+
+constexpr field<timing_rule> timing_fields[] = {
+    {"level", &timing_rule::level, {}, level_names},
+    {"preceding", &timing_rule::preceding, {}, command_names},
+    {"following", &timing_rule::following, {}, command_names},
+    {"latency_ns", &timing_rule::latency_ns, time_ns},
+    {"window", &timing_rule::window, {1, 1024}},
+};
+
+constexpr field<retention_row> retention_fields[] = {
+    {"retention_s", &retention_row::retention_s, retention_s},
+    {"speedup", &retention_row::speedup, {1e-3, 1e3}},
+};
+
+using mem = memory_config;
+constexpr field<mem> memory_fields[] = {
+    {"technology", &mem::technology, {}, technologies},
+    {"controllers", &mem::controllers, count_power},
+    {"channels", &mem::channels, count_power},
+    {"ranks", &mem::ranks, count_power},
+    {"bank_groups", &mem::bank_groups, count_power},
+    {"banks", &mem::banks, count_power},
+    {"row_bytes", &mem::row_bytes, {64, 1ULL << 30, true}},
+    {"capacity_bytes", &mem::capacity_bytes, {64, 1ULL << 40, true}},  // volatile memory begins at 2^40
+    {"mapping", &mem::mapping},
+    {"scheduler", &mem::scheduler, {}, schedulers},
+    {"guarded_rules", &mem::guarded_rules},
+    {"read_queue_entries", &mem::read_queue_entries, queue_entries},
+    {"write_queue_entries", &mem::write_queue_entries, queue_entries},
+    {"bank_queue_entries", &mem::bank_queue_entries, {0, 65536}},
+    {"write_drain_from", &mem::write_drain_from, share},
+    {"write_drain_to", &mem::write_drain_to, share},
+    {"starvation_limit", &mem::starvation_limit, {1, 1 << 30}},
+    {"open_page", &mem::open_page},
+    {"read_latency_ns", &mem::read_latency_ns, time_ns},
+    {"write_latency_ns", &mem::write_latency_ns, time_ns},
+    {"write_pulse_ns", &mem::write_pulse_ns, time_ns},
+    {"refresh_interval_ns", &mem::refresh_interval_ns, time_ns},
+    {"refresh_time_ns", &mem::refresh_time_ns, time_ns},
+    {"timing", &mem::timing},
+    {"iteration_ns", &mem::iteration_ns, time_ns},
+    {"iterations", &mem::iterations, {0, 1e6}},
+    {"retention", &mem::retention},
+    {"data_retention_s", &mem::data_retention_s, retention_s},
+    {"log_retention_s", &mem::log_retention_s, retention_s},
+    {"row_buffer_read_pj_per_bit", &mem::row_buffer_read_pj_per_bit, energy},
+    {"row_buffer_write_pj_per_bit", &mem::row_buffer_write_pj_per_bit, energy},
+    {"array_read_pj_per_bit", &mem::array_read_pj_per_bit, energy},
+    {"array_write_pj_per_bit", &mem::array_write_pj_per_bit, energy},
+};
+
+constexpr field<design_config> design_fields[] = {
+    {"name", &design_config::name, {}, designs},
+    {"order", &design_config::order, {}, orders},
+    {"isolation", &design_config::isolation, {}, isolations},
+    {"htm_retries", &design_config::htm_retries, {0, 1e6}},
+    {"transaction_ids", &design_config::transaction_ids, {1, 65536}},
+    {"overflow_at", &design_config::overflow_at, share},
+    {"overflow_interrupt_ns", &design_config::overflow_interrupt_ns, time_ns},
+    {"log_bytes", &design_config::log_bytes, {4096, 1ULL << 40}},
+};
+
+constexpr field<machine_config> machine_fields[] = {
+    {"name", &machine_config::name},
+    {"source", &machine_config::source},
+    {"processor_dynamic_peak_w", &machine_config::processor_dynamic_peak_w, {0, 1e6}},
+};
+constexpr std::size_t sections = 8;
+static_assert(std::size(machine_fields) + sections == members_of<machine_config>(), "a field or section of a machine has no key");
+
+template <class S, std::size_t N>
+void append(std::vector<config_key>& keys, const std::string& prefix, S& s, const field<S> (&fields)[N]) {
+  if constexpr (!std::is_same_v<S, machine_config>) static_assert(N == members_of<S>(), "a field of sim/config.h has no key");
+  for (const field<S>& f : fields)
+    keys.push_back({prefix + std::string(f.name), std::visit([&](auto member) -> key_place { return &(s.*member); }, f.member),
+                    f.within, f.one_of});
+}
+
+}  // namespace
+
+std::vector<config_key> keys_of(machine_config& m) {
+  std::vector<config_key> keys;
+  append(keys, "", m, machine_fields);
+  append(keys, "cores.", m.cores, core_fields);
+  append(keys, "l1.", m.l1, cache_fields);
+  append(keys, "l2.", m.l2, cache_fields);
+  append(keys, "l3.", m.l3, cache_fields);
+  append(keys, "crossbar.", m.crossbar, crossbar_fields);
+  append(keys, "nonvolatile_memory.", m.nonvolatile_memory, memory_fields);
+  append(keys, "volatile_memory.", m.volatile_memory, memory_fields);
+  append(keys, "design.", m.design, design_fields);
+  return keys;
+}
+
+std::vector<config_key> keys_of(timing_rule& r) {
+  std::vector<config_key> keys;
+  append(keys, "", r, timing_fields);
+  return keys;
+}
+
+std::vector<config_key> keys_of(retention_row& r) {
+  std::vector<config_key> keys;
+  append(keys, "", r, retention_fields);
+  return keys;
+}
+
+right_names mapping_fields() { return fields_of_mappings; }
+
+}  // namespace stele::sim

@@ -1,0 +1,216 @@
+// Results as tables for people and as JSON for programs.
+#include <fmt/format.h>
+#include <sim/config_file.h>
+#include <sim/result.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace stele::sim {
+namespace {
+
+using json = nlohmann::ordered_json;
+using cells = std::vector<std::string>;
+
+constexpr double exact_up_to = 9007199254740992.0;  // 2^53: beyond it a double has gaps between whole numbers
+
+bool is_whole(double v) { return std::abs(v) < exact_up_to && v == std::floor(v); }
+
+// A whole number as one, so that counts look like counts; what is no number is null.
+json json_number(double v) {
+  if (!std::isfinite(v)) return nullptr;
+  return is_whole(v) ? json(static_cast<std::int64_t>(v)) : json(v);
+}
+
+double simulated_ns(const run_result& r) { return static_cast<double>(r.simulated) / 1000; }
+
+std::string separated(std::string digits) {
+  const std::size_t begin = digits.starts_with('-') ? 1 : 0;
+  const std::size_t end = std::min(digits.find('.'), digits.size());
+  for (std::size_t at = end; at > begin + 3;) digits.insert(at -= 3, 1, ',');
+  return digits;
+}
+
+// Whole numbers in full; others with three decimals, small ones with four digits.
+std::string text_of(double v) {
+  if (!std::isfinite(v)) return "-";
+  if (is_whole(v)) return separated(fmt::format("{:.0f}", v));
+  return std::abs(v) < 1 ? fmt::format("{:.4g}", v) : separated(fmt::format("{:.3f}", v));
+}
+
+// Nothing to nothing is no ratio, nor is something to nothing.
+double ratio(double value, double first) { return first == 0 ? std::nan("") : value / first; }
+
+std::string ratio_text(double r) { return std::isfinite(r) ? fmt::format("{:.3f}", r) : "-"; }
+
+std::string section_of(std::string_view path) {
+  const std::size_t dot = path.find('.');
+  return dot == path.npos ? std::string() : std::string(path.substr(0, dot));
+}
+
+std::string name_in_section(std::string_view path) {
+  const std::size_t dot = path.find('.');
+  return std::string(dot == path.npos ? path : path.substr(dot + 1));
+}
+
+// Columns stand left or right as `sides` says, the others right; a row of one cell is a heading and widens nothing.
+std::string laid_out(const std::vector<cells>& rows, std::string_view sides) {
+  std::vector<std::size_t> widths;
+  for (const cells& row : rows)
+    for (std::size_t i = 0; row.size() > 1 && i < row.size(); ++i) {
+      widths.resize(std::max(widths.size(), i + 1));
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  std::string out;
+  for (const cells& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::size_t width = row.size() == 1 ? 0 : widths[i];
+      const bool left = i < sides.size() && sides[i] == 'l';
+      out += left ? fmt::format("{:<{}}  ", row[i], width) : fmt::format("{:>{}}  ", row[i], width);
+    }
+    out.erase(out.find_last_not_of(' ') + 1);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string machine_line(const machine_config& m) {
+  return fmt::format("machine  {}{}\n", m.name.empty() ? "unnamed" : m.name, m.source.empty() ? "" : fmt::format(" ({})", m.source));
+}
+
+// Each quantity that any of them has, sections together, in the order of first appearance.
+std::vector<quantity> union_of(std::span<const run_result> results) {
+  std::vector<quantity> all;
+  std::vector<std::string> sections;
+  for (const run_result& r : results)
+    for (const quantity& q : r.quantities) {
+      const std::string section = section_of(q.path);
+      if (std::ranges::find(sections, section) == sections.end()) sections.push_back(section);
+      if (std::ranges::find(all, q.path, &quantity::path) == all.end()) all.push_back(q);
+    }
+  const auto place = [&](const quantity& q) { return std::ranges::find(sections, section_of(q.path)) - sections.begin(); };
+  std::ranges::stable_sort(all, {}, place);
+  return all;
+}
+
+double value_at(const run_result& r, std::string_view path) {
+  if (path == "simulated_ns") return simulated_ns(r);
+  const quantity* q = find(r, path);
+  return q == nullptr ? std::nan("") : q->value;
+}
+
+cells row_of(const quantity& q, std::span<const run_result> results) {
+  cells row = {"  " + name_in_section(q.path), q.unit};
+  const double first = value_at(results.front(), q.path);
+  for (const run_result& r : results) {
+    const double v = value_at(r, q.path);
+    row.push_back(text_of(v));
+    if (&r != &results.front()) row.push_back(ratio_text(ratio(v, first)));
+  }
+  return row;
+}
+
+std::vector<cells> rows_of(std::span<const run_result> results) {
+  std::vector<cells> rows;
+  std::string section;
+  for (const quantity& q : union_of(results)) {
+    if (section_of(q.path) != section) rows.push_back({section = section_of(q.path)});
+    rows.push_back(row_of(q, results));
+  }
+  return rows;
+}
+
+json line_of(const time_line& line) {
+  json samples = json::array();
+  for (const std::vector<double>& sample : line.samples) {
+    json row = json::array();
+    for (const double v : sample) row.push_back(json_number(v));
+    samples.push_back(std::move(row));
+  }
+  return {{"interval_ns", json_number(static_cast<double>(line.interval) / 1000)}, {"names", line.names}, {"samples", samples}};
+}
+
+json ratios_of(const run_result& r, const run_result& first) {
+  json ratios = json::object();
+  ratios["simulated_ns"] = json_number(ratio(simulated_ns(r), simulated_ns(first)));
+  for (const quantity& q : r.quantities) ratios[q.path] = json_number(ratio(q.value, value_at(first, q.path)));
+  return ratios;
+}
+
+}  // namespace
+
+const quantity* find(const run_result& r, std::string_view path) {
+  const auto found = std::ranges::find(r.quantities, path, &quantity::path);
+  return found == r.quantities.end() ? nullptr : &*found;
+}
+
+std::string table_of(const run_result& r) {
+  std::vector<cells> rows = rows_of({&r, 1});
+  for (cells& row : rows)
+    if (row.size() > 1) std::swap(row[1], row[2]);  // alone, a value stands before its unit
+  return machine_line(r.machine) + fmt::format("design   {}\ntape     {}\ntime     {} ns\n", r.machine.design.name, r.tape,
+                                               text_of(simulated_ns(r))) + laid_out(rows, "lrl");
+}
+
+std::string table_of_all(std::span<const run_result> results) {
+  const run_result& first = results.front();
+  cells heading = {"", ""};
+  for (const run_result& r : results) {
+    heading.push_back(r.label);
+    if (&r != &first) heading.push_back("ratio");
+  }
+  std::vector<cells> rows = {heading, row_of({"simulated_ns", 0, "ns"}, results)};
+  rows[1][0] = "time";
+  for (cells& row : rows_of(results)) rows.push_back(std::move(row));
+  return machine_line(first.machine) + fmt::format("tape     {}\n", first.tape) + laid_out(rows, "ll");
+}
+
+std::string table_of(const sweep& s, std::string_view path) {
+  const std::size_t columns = s.columns.size();
+  const bool alone = columns == 1;
+  std::vector<cells> rows = {{s.key}};
+  for (std::size_t c = 0; c < columns; ++c) {
+    rows[0].push_back(s.columns[c]);
+    if (alone || c > 0) rows[0].push_back("ratio");
+  }
+  for (std::size_t i = 0; i < s.runs.size(); ++i) {
+    if (i % columns == 0) rows.push_back({s.values[i / columns]});
+    const double v = value_at(s.runs[i], path), first = value_at(s.runs[alone ? 0 : i - i % columns], path);
+    rows.back().push_back(text_of(v));
+    if (alone || i % columns != 0) rows.back().push_back(ratio_text(ratio(v, first)));
+  }
+  const quantity* q = s.runs.empty() ? nullptr : find(s.runs.front(), path);
+  const std::string unit = path == "simulated_ns" ? "ns" : q == nullptr ? "" : q->unit;
+  return fmt::format("{}{}\n", path, unit.empty() ? "" : ", " + unit) + laid_out(rows, "l");
+}
+
+json json_of(const run_result& r) {
+  json quantities = json::object();
+  for (const quantity& q : r.quantities) quantities[q.path] = {{"value", json_number(q.value)}, {"unit", q.unit}};
+  json out = json::object();
+  if (!r.label.empty()) out["label"] = r.label;
+  out["tape"] = r.tape;
+  out["simulated_ns"] = json_number(simulated_ns(r));
+  out["quantities"] = std::move(quantities);
+  if (r.line.interval != 0) out["timeline"] = line_of(r.line);
+  out["machine"] = json_of(r.machine);
+  return out;
+}
+
+json json_of_all(std::span<const run_result> results) {
+  json runs = json::array();
+  for (const run_result& r : results) {
+    runs.push_back(json_of(r));
+    runs.back()["ratios"] = ratios_of(r, results.front());
+  }
+  return {{"runs", std::move(runs)}};
+}
+
+json json_of(const sweep& s) {
+  json out = {{"key", s.key}, {"values", s.values}, {"columns", s.columns}};
+  out["runs"] = json_of_all(s.runs)["runs"];
+  return out;
+}
+
+}  // namespace stele::sim
