@@ -39,7 +39,7 @@ struct crossbar_config {
 // After `preceding` at a node of `level`, `following` at the same node waits so long.
 struct timing_rule {
   std::string level;  // channel, rank, bank_group, bank
-  std::string preceding, following;  // activate, precharge, read, write, refresh
+  std::string preceding, following;  // activate, precharge, read, write, refresh, any
   double latency_ns = 0;
   unsigned window = 1;  // of so many preceding commands, the oldest counts (tFAW: 4)
 };
@@ -54,8 +54,9 @@ struct memory_config {
   unsigned ranks = 1, bank_groups = 1, banks = 8;  // bank_groups of a rank, banks of a group
   std::uint64_t row_bytes = 8192;
   std::uint64_t capacity_bytes = std::uint64_t{2} << 30;  // in all
-  std::string mapping = "row-rank-bank-column-channel";   // address bits, most significant first
-  std::string scheduler = "fr-fcfs";  // fr-fcfs, fcfs, strict, rule1, rule2, rules, ideal
+  std::string mapping = "row-rank-bank-column-channel";   // address bits, most significant first (sim/controller/mapping.h)
+  std::string scheduler = "fr-fcfs";  // fr-fcfs, fcfs, strict, rule1, rule2, rules, ideal; wrong: bare, commit_first
+  bool guarded_rules = true;          // rules 1 and 2 with the guards of sim/controller/barriers.cc
   unsigned read_queue_entries = 64, write_queue_entries = 64;  // of a channel
   unsigned bank_queue_entries = 0;  // writes a bank holds; 0: no limit beside the channel's
   double write_drain_from = 0.8, write_drain_to = 0.3;  // shares of the write queue

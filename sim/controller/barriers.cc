@@ -1,0 +1,81 @@
+// Persist barriers: which writes may start before all writes ahead of a barrier are persistent.
+//
+// After Sun, Lu and Shu, "DP2: Reducing Transaction Overhead with Differential and Dual Persistency in Persistent Memory",
+// 2015, section 3.3. Writes are told apart by address alone (ranges.h).
+//   strict: a write starts when all writes of earlier epochs are persistent. Every rule below only adds to this.
+//   rule 1: a log record need not wait at barriers: it has to be persistent only before its commit record, and that waits.
+//   rule 2: a commit record goes one step before its pre-commit barrier: it starts when the epoch before its own has all its
+//           log records persistent, and all epochs before that one are wholly persistent.
+// Departures: two guards, without which the paper's rules lose committed transactions once a log is truncated and used anew.
+//   Rule 1's: a log record that passes a barrier waits for every earlier write to its own log's commit record. Such a write
+//   may be the truncation, and before it is persistent a crash still needs the records that would be overwritten.
+//   Rule 2's: only a write that follows a log record of its own log since the log's last commit-record write is a commit.
+//   Another is a truncation, which must not pass the data that it gives up the records of. (A truncation that comes after
+//   the next transaction's first record looks like a commit; a log must be truncated before it is written again.)
+// Two schedulers are wrong on purpose: bare (both rules without guards) and commit_first (a commit record does not wait for
+// the log records of the epoch that it moves into).
+#include <sim/controller/fr_fcfs.h>
+#include <sim/controller/schedulers.h>
+
+namespace stele::sim {
+namespace {
+
+struct barrier_law {
+  bool rule1 = false, rule2 = false;
+  bool guarded = true;
+  bool records_first = true;  // of rule 2
+};
+
+class barrier_scheduler final : public first_ready {
+ public:
+  barrier_scheduler(const channel_state& channel, const memory_config& c, const write_stream& stream, barrier_law law)
+      : first_ready(channel, c), stream_(stream), law_(law) {}
+
+ protected:
+  bool may_start(const entry& e) const override {
+    const stream_place& p = e.stream;
+    if (stream_.persistent_before(p.epoch)) return true;
+    if (p.who.what == write_class::log_record) return law_.rule1 && may_pass(p);
+    return p.who.what == write_class::commit_record && law_.rule2 && may_step(p);
+  }
+
+ private:
+  bool may_pass(const stream_place& record) const { return !law_.guarded || stream_.commits_persistent_before(record); }
+  bool may_step(const stream_place& commit) const {  // its epoch is not the first: it has not been allowed above
+    return (!law_.guarded || commit.after_records) && stream_.persistent_before(commit.epoch - 1) &&
+           (!law_.records_first || stream_.records_persistent(commit.epoch - 1));
+  }
+
+  const write_stream& stream_;
+  barrier_law law_;
+};
+
+template <barrier_law Law>
+std::unique_ptr<scheduler> make(const channel_state& channel, const memory_config& c, const write_stream& stream) {
+  barrier_law law = Law;
+  law.guarded = law.guarded && c.guarded_rules;
+  return std::make_unique<barrier_scheduler>(channel, c, stream, law);
+}
+
+}  // namespace
+
+std::unique_ptr<scheduler> make_strict(const channel_state& channel, const memory_config& c, const write_stream& s) {
+  return make<barrier_law{}>(channel, c, s);
+}
+std::unique_ptr<scheduler> make_rule1(const channel_state& channel, const memory_config& c, const write_stream& s) {
+  return make<barrier_law{.rule1 = true}>(channel, c, s);
+}
+std::unique_ptr<scheduler> make_rule2(const channel_state& channel, const memory_config& c, const write_stream& s) {
+  return make<barrier_law{.rule2 = true}>(channel, c, s);
+}
+std::unique_ptr<scheduler> make_rules(const channel_state& channel, const memory_config& c, const write_stream& s) {
+  return make<barrier_law{.rule1 = true, .rule2 = true}>(channel, c, s);
+}
+std::unique_ptr<scheduler> make_bare(const channel_state& channel, const memory_config& c, const write_stream& s) {
+  return make<barrier_law{.rule1 = true, .rule2 = true, .guarded = false}>(channel, c, s);
+}
+std::unique_ptr<scheduler> make_commit_first(const channel_state& channel, const memory_config& c, const write_stream& s) {
+  return make<barrier_law{.rule2 = true, .records_first = false}>(channel, c, s);
+}
+
+}  // namespace stele::sim

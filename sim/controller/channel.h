@@ -1,0 +1,111 @@
+// The controller of one channel: admits requests to its queues, gives the commands that its scheduler chooses, refreshes.
+//
+// It is awake only while requests are queued, and then only at times at which a command may be allowed: it keeps at most one
+// wake-up that counts in the event queue, and one event for each request under way. Refreshes that fall due while nothing
+// is queued are given afterwards, at the times at which they would have been.
+// Admission is in order: a request that finds its queue, or its bank's, full holds up what came after it.
+// A bank whose cells are being written (a pulse above 0) takes no command until they are: that is the device's, not a rule.
+#pragma once
+
+#include <sim/controller/scheduler.h>
+#include <sim/controller/statistics.h>
+#include <sim/device/retention.h>
+
+namespace stele::sim {
+
+// A write that has just become persistent.
+struct write_report {
+  request asked;
+  classified who;
+  unsigned channel = 0, bank = 0;
+  picoseconds started = 0, persisted = 0;
+};
+
+// What channels have in common, and whom they tell.
+class channel_owner {
+ public:
+  virtual void persisted(const write_report& report) = 0;
+  virtual void order_changed(picoseconds now) = 0;  // the stream lets other writes start
+
+ protected:
+  ~channel_owner() = default;
+};
+
+struct channel_parts {
+  event_queue& events;
+  const memory_config& config;
+  const timing_table& timing;
+  const scheduler_kind& kind;
+  const write_pulses& pulses;
+  write_stream& stream;
+  channel_owner& owner;
+  unsigned number;
+};
+
+class channel final : public actor {
+ public:
+  explicit channel(const channel_parts& parts);
+  channel(const channel&) = delete;
+  channel& operator=(const channel&) = delete;
+
+  void submit(picoseconds now, const request& r, const place& where);
+  void order_changed(picoseconds now);
+  std::size_t unfinished() const noexcept { return unfinished_; }
+  // Including the refreshes of idle time until now.
+  const memory_statistics& statistics(picoseconds now);
+
+  void act(picoseconds now, std::uint64_t what) override;
+
+ private:
+  static constexpr std::uint64_t wake_up = ~std::uint64_t{0};  // what else an event carries is an entry
+
+  // channel.cc
+  bool has_room(const entry& e) const noexcept;
+  void admit();
+  void enqueue(entry_index i);
+  void wake_at(picoseconds when);
+  void serve(picoseconds now);
+  void give(const decision& d, picoseconds now);
+  void give_activate(entry& e, picoseconds now);
+  void give_precharge(unsigned bank, picoseconds at);
+  void give_column(entry_index i, picoseconds now);
+  void close_unless_hit(unsigned bank);
+  picoseconds pulse_of(const entry& e) const noexcept;
+  void account_start(const entry& e);
+  void finish(entry_index i, picoseconds now);
+  void finish_write(const entry& e, picoseconds now);
+
+  // refresh.cc
+  std::uint64_t banks_of(unsigned rank) const noexcept;
+  void give_refresh(unsigned rank, picoseconds at);
+  picoseconds close_rank(unsigned rank, picoseconds due, picoseconds now);
+  picoseconds refresh_rank(unsigned rank, picoseconds now);
+  picoseconds refresh(picoseconds now);
+  void catch_up(picoseconds now);
+
+  event_queue& events_;
+  channel_owner& owner_;
+  write_stream& stream_;
+  channel_state state_;
+  std::unique_ptr<scheduler> scheduler_;
+  decision decision_;
+  bool undecided_ = true;
+  entry_list front_;  // not admitted yet
+  picoseconds woken_at_ = never;
+  std::size_t unfinished_ = 0;
+  std::uint64_t numbers_ = 0;
+  picoseconds busy_since_ = 0;
+  memory_statistics done_;
+
+  picoseconds read_latency_, write_latency_;
+  write_pulses pulses_;
+  unsigned read_limit_, write_limit_, bank_limit_;
+  bool open_page_, follows_barriers_;
+  unsigned number_;
+
+  picoseconds refresh_interval_;
+  std::vector<picoseconds> refresh_due_;  // of each rank
+  picoseconds earliest_due_ = never;
+};
+
+}  // namespace stele::sim

@@ -1,0 +1,120 @@
+// Making a memory from its configuration, and what its channels share: the stream's order, logs' retention, wear.
+#include <base/check.h>
+#include <sim/controller/controller.h>
+
+#include <sstream>
+
+namespace stele::sim {
+namespace {
+
+constexpr unsigned most_banks = 64;  // of a channel: sets of banks are the bits of a word
+
+result<void> check_queues(const memory_config& c) {
+  if (c.read_queue_entries == 0 || c.write_queue_entries == 0)
+    return base::fail(errc::invalid_argument, "memory: a queue of 0 entries admits nothing; give read_queue_entries and "
+                                              "write_queue_entries of at least 1");
+  if (!(c.write_drain_to >= 0 && c.write_drain_to < c.write_drain_from && c.write_drain_from <= 1))
+    return base::fail(errc::invalid_argument, "memory: write_drain_to must be below write_drain_from, both from 0 to 1");
+  if (c.ranks * c.bank_groups * c.banks > most_banks)
+    return base::fail(errc::invalid_argument, "memory: " + std::to_string(c.ranks * c.bank_groups * c.banks) +
+                                                  " banks in a channel; at most 64, use more channels");
+  return {};
+}
+
+result<void> check_times(const memory_config& c) {
+  if (c.technology != "dram" && c.technology != "stt-mram" && c.technology != "pcm")
+    return base::fail(errc::invalid_argument, "memory: there is no technology \"" + c.technology + "\"; use dram, stt-mram or pcm");
+  for (const double t : {c.read_latency_ns, c.write_latency_ns, c.write_pulse_ns, c.refresh_interval_ns, c.refresh_time_ns})
+    if (!(t >= 0 && t < 1e9))
+      return base::fail(errc::invalid_argument, "memory: a latency or refresh time is negative or above a second; give nanoseconds");
+  return {};
+}
+
+}  // namespace
+
+result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& c) {
+  const auto places = mapping::parse(c);
+  if (!places) return std::unexpected(places.error());
+  for (auto check : {check_queues, check_times})
+    if (auto sound = check(c); !sound) return std::unexpected(sound.error());
+  const auto timing = timing_table::compile(c);
+  if (!timing) return std::unexpected(timing.error());
+  const auto kind = find_scheduler(c.scheduler);
+  if (!kind) return std::unexpected(kind.error());
+  const auto pulses = pulses_of(c);
+  if (!pulses) return std::unexpected(pulses.error());
+  std::unique_ptr<memory_system> m(new memory_system(c, *places));
+  for (unsigned i = 0; i < c.controllers * c.channels; ++i)
+    m->channels_.push_back(std::make_unique<channel>(
+        channel_parts{events, m->config_, *timing, **kind, *pulses, m->stream_, *m, i}));
+  return m;
+}
+
+void memory_system::submit(picoseconds now, const request& r) {
+  const place p = mapping_.locate(r.address);
+  channels_[p.channel]->submit(now, r, p);
+}
+
+std::size_t memory_system::unfinished() const noexcept {
+  std::size_t all = 0;
+  for (const auto& c : channels_) all += c->unfinished();
+  return all;
+}
+
+void memory_system::order_changed(picoseconds now) {
+  for (const auto& c : channels_) c->order_changed(now);
+}
+
+// --- logs ---
+
+result<void> memory_system::set_ranges(const std::vector<log_range>& logs) {
+  if (unfinished()) return base::fail(errc::in_use, "memory: log ranges change while requests are unfinished; let them end first");
+  auto ranges = log_ranges::of(logs);
+  if (!ranges) return std::unexpected(ranges.error());
+  stream_ = write_stream(std::move(*ranges));
+  log_lines_.clear();
+  for (const log_range& l : logs)
+    for (const auto& [begin, end] : {std::pair{l.records_begin, l.records_end}, std::pair{l.commit_begin, l.commit_end}})
+      log_lines_.push_back({begin, std::vector<picoseconds>((end - begin) / line_bytes, never)});
+  return {};
+}
+
+const picoseconds* memory_system::written_at(std::uint64_t address) const noexcept {
+  const classified who = stream_.ranges().classify(address);
+  if (who.what == write_class::data) return nullptr;
+  const log_lines& lines = log_lines_[2 * who.log + (who.what == write_class::commit_record)];
+  return &lines.written[(address - lines.begin) / line_bytes];
+}
+
+bool memory_system::expired(std::uint64_t address, picoseconds now) const noexcept {
+  const picoseconds* written = written_at(address);
+  if (config_.technology != "pcm" || !written || *written == never) return false;
+  return static_cast<double>(now - *written) > config_.log_retention_s * 1e12;
+}
+
+result<picoseconds> memory_system::trusted_log_line(std::uint64_t address, picoseconds now) const {
+  const picoseconds* written = written_at(address);
+  const std::string line = "memory: the line at " + std::to_string(address);
+  if (!written) return base::fail(errc::invalid_argument, line + " is in no log's range; ask for a log's lines only");
+  if (*written == never) return base::fail(errc::not_found, line + " of a log was never written");
+  if (!expired(address, now)) return *written;
+  std::ostringstream why;
+  why << line << " of a log was written " << static_cast<double>(now - *written) * 1e-12 << " s ago and lasts "
+      << config_.log_retention_s << " s; truncate sooner or write the log with a longer retention";
+  return base::fail(errc::corrupt, why.str());
+}
+
+void memory_system::persisted(const write_report& report) {
+  if (report.who.what != write_class::data) *const_cast<picoseconds*>(written_at(report.asked.address)) = report.persisted;
+  if (counts_lines_) most_line_writes_ = std::max(most_line_writes_, ++line_writes_[report.asked.address]);
+  if (observer_) observer_->persisted(report);
+}
+
+memory_statistics memory_system::statistics(picoseconds now) {
+  memory_statistics all;
+  for (const auto& c : channels_) all.add(c->statistics(now));
+  all.most_writes_to_a_line = most_line_writes_;
+  return all;
+}
+
+}  // namespace stele::sim

@@ -1,0 +1,36 @@
+// First come, first served: every command is for the channel's oldest request, read or write. Barriers are ignored: with
+// nothing passing anything, only the time from a write's start to its persistence is left for them to order.
+#include <sim/controller/schedulers.h>
+
+namespace stele::sim {
+namespace {
+
+class first_come final : public scheduler {
+ public:
+  explicit first_come(const channel_state& channel) : channel_(channel) {}
+
+  decision next(picoseconds now) override {
+    const entry_index read = channel_.queue.of(access::read).head, write = channel_.queue.of(access::write).head;
+    if (read == no_entry && write == no_entry) return {};
+    const bool read_first = write == no_entry || (read != no_entry && channel_.queue[read].number < channel_.queue[write].number);
+    const entry_index oldest = read_first ? read : write;
+    const entry& e = channel_.queue[oldest];
+    if (channel_.is_held(e.bank)) return {};
+    const command what = channel_.next_command(e);
+    return {std::max(now, channel_.timing.earliest(what, e.bank)), oldest, what};
+  }
+  void bank_changed(unsigned) override {}
+  void order_changed() override {}
+  void starting(const entry&) override {}
+
+ private:
+  const channel_state& channel_;
+};
+
+}  // namespace
+
+std::unique_ptr<scheduler> make_fcfs(const channel_state& channel, const memory_config&, const write_stream&) {
+  return std::make_unique<first_come>(channel);
+}
+
+}  // namespace stele::sim

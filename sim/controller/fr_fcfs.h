@@ -1,0 +1,55 @@
+// First-ready, first-come-first-served (Rixner et al., "Memory access scheduling", 2000): of the commands that the rules
+// allow soonest, one that moves data comes first, then the one whose request is oldest.
+//
+// In a bank, requests for the open row pass older ones; once `starvation_limit` have passed the channel's oldest request, it
+// alone is served. Reads come before writes, until the write queue fills to write_drain_from; then writes come first, down
+// to write_drain_to. Without reads, writes are served at once. Where writing cells keeps a bank busy, a bank without
+// a request of the kind that comes first serves the other kind meanwhile; elsewhere the bus would turn too often.
+// Barriers are ignored; a scheduler that follows them says which writes may start.
+#pragma once
+
+#include <sim/controller/scheduler.h>
+
+namespace stele::sim {
+
+class first_ready : public scheduler {
+ public:
+  first_ready(const channel_state& channel, const memory_config& c);
+
+  decision next(picoseconds now) final;
+  void bank_changed(unsigned bank) final { stale_[0] |= bit(bank), stale_[1] |= bit(bank); }
+  void order_changed() final { stale_[1] = ~std::uint64_t{0}; }
+  void starting(const entry& e) final;
+
+ protected:
+  virtual bool may_start(const entry&) const { return true; }
+
+ private:
+  static std::uint64_t bit(unsigned bank) noexcept { return std::uint64_t{1} << bank; }
+
+  void choose_mode();
+  bool startable(const entry& e) const { return e.asked.kind == access::read || (e.older == no_entry && may_start(e)); }
+  // What a bank does next. Kept while the bank does not change: most banks have not when the next command is chosen.
+  struct choice {
+    picoseconds at = never;  // by the rules of the bank's own node
+    std::uint64_t number = 0;
+    entry_index entry = no_entry;
+    command what = command::activate;
+  };
+  entry_index pick(access kind, unsigned bank) const;
+  choice choice_of(entry_index i) const;
+  void refresh_choices(access kind);
+  void better(const choice& c, unsigned bank, picoseconds now, decision& best) const;
+  std::uint64_t consider(access kind, std::uint64_t banks, picoseconds now, decision& best);
+  bool starving(access kind) const;  // once enough have passed: the oldest could start
+
+  const channel_state& channel_;
+  unsigned drain_from_, drain_to_, starvation_limit_;
+  bool pulsed_;
+  bool draining_ = false;
+  std::array<std::vector<choice>, 2> choices_;  // by kind, of each bank
+  std::array<std::uint64_t, 2> chosen_{}, stale_{};  // banks that have a choice; whose choice is to be made anew
+  std::array<unsigned, 2> passed_{};  // how many were served before the oldest
+};
+
+}  // namespace stele::sim

@@ -1,0 +1,83 @@
+// Refresh: every interval, each rank closes its rows and takes one refresh command, for whose time it takes no other.
+//
+// A refresh that is due goes before requests: the rank's banks are held, closed as soon as the rules let them be, and freed
+// by the command. In idle time the same happens without events: it is worked out when work comes.
+#include <sim/controller/channel.h>
+
+#include <bit>
+
+namespace stele::sim {
+
+std::uint64_t channel::banks_of(unsigned rank) const noexcept {
+  const unsigned banks = state_.timing.banks() / state_.timing.ranks();
+  return (banks == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << banks) - 1) << rank * banks;
+}
+
+void channel::give_refresh(unsigned rank, picoseconds at) {
+  state_.timing.give_refresh(rank, at);
+  state_.held &= ~banks_of(rank);
+  refresh_due_[rank] += refresh_interval_;
+  earliest_due_ = *std::ranges::min_element(refresh_due_);
+  ++done_.refreshes;
+  undecided_ = true;
+}
+
+// Closes the rank's rows at the first allowed times that are not before `due`, as far as these are not after `now`.
+// Returns when the next can be closed; never, when none is left open.
+picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now) {
+  picoseconds next = never;
+  for (std::uint64_t banks = banks_of(rank); banks; banks &= banks - 1) {
+    const auto bank = static_cast<unsigned>(std::countr_zero(banks));
+    if (state_.open_row[bank] == no_row) continue;
+    const picoseconds at = std::max(due, state_.timing.earliest(command::precharge, bank));
+    if (at <= now)
+      give_precharge(bank, at);
+    else
+      next = std::min(next, at);
+  }
+  return next;
+}
+
+// Brings a refresh that is due on as far as it can be now. Returns when it can go on, or the next is due.
+picoseconds channel::refresh_rank(unsigned rank, picoseconds now) {
+  state_.held |= banks_of(rank);
+  undecided_ = true;
+  const picoseconds closing = close_rank(rank, now, now);
+  if (closing != never) return closing;
+  const picoseconds at = state_.timing.earliest_refresh(rank);
+  if (at > now) return at;
+  give_refresh(rank, now);
+  return std::max(now, refresh_due_[rank]);
+}
+
+picoseconds channel::refresh(picoseconds now) {
+  picoseconds next = never;
+  for (unsigned rank = 0; rank < refresh_due_.size(); ++rank)
+    next = std::min(next, refresh_due_[rank] <= now ? refresh_rank(rank, now) : refresh_due_[rank]);
+  return next;
+}
+
+// The refreshes that would have been given by now, had the channel been awake. Nothing is queued.
+void channel::catch_up(picoseconds now) {
+  for (unsigned rank = 0; rank < refresh_due_.size(); ++rank) {
+    while (refresh_due_[rank] <= now) {
+      if (close_rank(rank, refresh_due_[rank], now) != never) break;
+      const picoseconds at = std::max(refresh_due_[rank], state_.timing.earliest_refresh(rank));
+      if (at > now) break;
+      const std::uint64_t undisturbed = (now - at) / refresh_interval_;  // all rows are closed: each on its time
+      if (undisturbed > 1) {
+        done_.refreshes += undisturbed - 1;
+        refresh_due_[rank] += (undisturbed - 1) * refresh_interval_;
+      }
+      give_refresh(rank, undisturbed > 1 ? std::max(at, refresh_due_[rank]) : at);
+    }
+  }
+}
+
+const memory_statistics& channel::statistics(picoseconds now) {
+  if (state_.queue.empty() && now >= earliest_due_) catch_up(now);
+  if (unfinished_ != 0) done_.busy_ps += now - busy_since_, busy_since_ = now;
+  return done_;
+}
+
+}  // namespace stele::sim

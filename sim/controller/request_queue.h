@@ -1,0 +1,124 @@
+// The requests of one channel: in front of the queues, in them, and under way to or in the device.
+//
+// A queued request is in two lists, both in order of arrival: those of its kind in the channel, and those of its kind in its
+// bank. Lists are links within one array of entries, so nothing is allocated once the array has grown to the load.
+// Of several queued writes to one line each knows the next older one; only one without may start.
+#pragma once
+
+#include <sim/controller/line_index.h>
+#include <sim/controller/mapping.h>
+#include <sim/controller/write_stream.h>
+#include <sim/time.h>
+
+#include <array>
+
+namespace stele::sim {
+
+struct entry {
+  request asked;
+  std::uint64_t number = 0;  // order of arrival in the channel
+  picoseconds arrived = 0, started = 0;
+  std::uint32_t row = 0;
+  std::uint16_t bank = 0;
+  bool activated = false, precharged = false;  // for its sake
+  entry_index next = no_entry, previous = no_entry;                  // in the channel
+  entry_index next_in_bank = no_entry, previous_in_bank = no_entry;  // in the bank
+  entry_index older = no_entry, younger = no_entry;                  // queued writes to the line
+  stream_place stream;
+};
+
+struct entry_list {
+  entry_index head = no_entry, tail = no_entry;
+  unsigned size = 0;
+};
+
+class request_queue {
+ public:
+  explicit request_queue(unsigned banks) : banks_{std::vector<entry_list>(banks), std::vector<entry_list>(banks)} {}
+
+  const entry& operator[](entry_index i) const noexcept { return entries_[i]; }
+  entry& operator[](entry_index i) noexcept { return entries_[i]; }
+
+  // Queued requests.
+  const entry_list& of(access kind) const noexcept { return all_[index(kind)]; }
+  const entry_list& of(access kind, unsigned bank) const noexcept { return banks_[index(kind)][bank]; }
+  std::uint64_t banks_with(access kind) const noexcept { return occupied_[index(kind)]; }  // as bits
+  bool empty() const noexcept { return all_[0].size + all_[1].size == 0; }
+  entry_index youngest_write(std::uint64_t line) const noexcept { return lines_.find(line); }
+
+  entry_index allocate() {
+    if (free_ == no_entry) {
+      entries_.emplace_back();
+      return static_cast<entry_index>(entries_.size() - 1);
+    }
+    const entry_index i = free_;
+    free_ = entries_[i].next;
+    entries_[i] = entry{};
+    return i;
+  }
+  void release(entry_index i) noexcept {
+    entries_[i].next = free_;
+    free_ = i;
+  }
+
+  void enqueue(entry_index i) {
+    entry& e = entries_[i];
+    const unsigned k = index(e.asked.kind);
+    append<&entry::next, &entry::previous>(all_[k], i);
+    append<&entry::next_in_bank, &entry::previous_in_bank>(banks_[k][e.bank], i);
+    occupied_[k] |= std::uint64_t{1} << e.bank;
+    if (e.asked.kind == access::write) join_line(i);
+  }
+
+  void dequeue(entry_index i) {
+    const entry& e = entries_[i];
+    const unsigned k = index(e.asked.kind);
+    take<&entry::next, &entry::previous>(all_[k], i);
+    take<&entry::next_in_bank, &entry::previous_in_bank>(banks_[k][e.bank], i);
+    if (banks_[k][e.bank].size == 0) occupied_[k] &= ~(std::uint64_t{1} << e.bank);
+    if (e.asked.kind == access::write) leave_line(i);
+  }
+
+ private:
+  static unsigned index(access kind) noexcept { return static_cast<unsigned>(kind); }
+
+  void join_line(entry_index i) {
+    const std::uint64_t line = entries_[i].asked.address;
+    const entry_index before = lines_.find(line);
+    entries_[i].older = before;
+    if (before != no_entry) entries_[before].younger = i;
+    lines_.put(line, i);
+  }
+  void leave_line(entry_index i) {
+    const entry& e = entries_[i];
+    if (e.younger != no_entry)
+      entries_[e.younger].older = no_entry;
+    else
+      lines_.erase(e.asked.address);
+  }
+
+  template <auto Next, auto Previous>
+  void append(entry_list& l, entry_index i) {
+    entries_[i].*Next = no_entry;
+    entries_[i].*Previous = l.tail;
+    (l.tail == no_entry ? l.head : entries_[l.tail].*Next) = i;
+    l.tail = i;
+    ++l.size;
+  }
+  template <auto Next, auto Previous>
+  void take(entry_list& l, entry_index i) {
+    const entry_index next = entries_[i].*Next, previous = entries_[i].*Previous;
+    (previous == no_entry ? l.head : entries_[previous].*Next) = next;
+    (next == no_entry ? l.tail : entries_[next].*Previous) = previous;
+    --l.size;
+  }
+
+  std::vector<entry> entries_;
+  entry_index free_ = no_entry;
+  std::array<entry_list, 2> all_;
+  std::array<std::vector<entry_list>, 2> banks_;
+  std::array<std::uint64_t, 2> occupied_{};
+  line_index lines_;
+};
+
+}  // namespace stele::sim

@@ -1,0 +1,107 @@
+// Compiling timing rules, and the rules that count several preceding commands (four activates).
+#include <base/check.h>
+#include <sim/controller/timing.h>
+
+#include <string_view>
+
+namespace stele::sim {
+namespace {
+
+constexpr std::array<std::string_view, commands> command_names = {"activate", "precharge", "read", "write", "refresh"};
+constexpr std::array<std::string_view, levels> level_names = {"channel", "rank", "bank_group", "bank"};
+
+template <std::size_t N>
+unsigned find(const std::array<std::string_view, N>& names, const std::string& name) {
+  return static_cast<unsigned>(std::ranges::find(names, name) - names.begin());
+}
+
+std::unexpected<error> wrong(const timing_rule& r, const std::string& why) {
+  return base::fail(errc::invalid_argument, "memory: timing rule " + r.level + ": " + r.preceding + " -> " + r.following + " " + why);
+}
+
+// Commands that a name stands for, as bits.
+unsigned commands_named(const std::string& name) {
+  if (name == "any") return (1U << commands) - 1;
+  const unsigned i = find(command_names, name);
+  return i < commands ? 1U << i : 0;
+}
+
+}  // namespace
+
+void timing_table::build(const memory_config& c) {
+  ranks_ = c.ranks;
+  const unsigned groups = c.ranks * c.bank_groups, banks = groups * c.banks;
+  first_ = {0, 1, 1 + c.ranks, 1 + c.ranks + groups, 1 + c.ranks + groups + banks};
+  nodes_.assign(first_[levels], row{});
+  for (unsigned bank = 0; bank < banks; ++bank) {
+    const unsigned group = bank / c.banks;
+    paths_.push_back({0, static_cast<std::uint16_t>(first_[1] + group / c.bank_groups),
+                      static_cast<std::uint16_t>(first_[2] + group), static_cast<std::uint16_t>(first_[3] + bank)});
+  }
+}
+
+void timing_table::add_pair(level l, command preceding, command following, const timing_rule& r) {
+  const picoseconds latency = from_ns(r.latency_ns);
+  const auto li = static_cast<unsigned>(l), p = static_cast<unsigned>(preceding);
+  if (r.window == 1) {
+    picoseconds& wait = wait_[li][p][static_cast<unsigned>(following)];
+    wait = std::max(wait, latency);
+    return;
+  }
+  windowed_[li] = static_cast<std::uint8_t>(windowed_[li] | 1U << p);
+  windows_.push_back({l, preceding, following, latency, r.window, times_.size()});
+  times_.resize(times_.size() + std::size_t{r.window} * nodes_of(l), never);
+  oldest_.resize(times_.size(), 0);
+}
+
+result<void> timing_table::add(const timing_rule& r) {
+  const unsigned l = find(level_names, r.level), before = commands_named(r.preceding), after = commands_named(r.following);
+  if (l == levels) return wrong(r, "names no level; use channel, rank, bank_group or bank");
+  if (!before || !after) return wrong(r, "names no command; use activate, precharge, read, write, refresh or any");
+  if (!(r.latency_ns >= 0) || r.window == 0) return wrong(r, "has a negative latency or an empty window; give latency_ns >= 0, window >= 1");
+  if (l > 1 && (r.preceding == "refresh" || r.following == "refresh"))
+    return wrong(r, "orders a refresh below the rank; refresh is a rank's, give the rule to rank or channel");
+  for (unsigned p = 0; p < commands; ++p)
+    for (unsigned f = 0; f < commands; ++f)
+      if ((before >> p & 1) && (after >> f & 1)) add_pair(static_cast<level>(l), static_cast<command>(p), static_cast<command>(f), r);
+  return {};
+}
+
+result<timing_table> timing_table::compile(const memory_config& c) {
+  timing_table t;
+  t.build(c);
+  for (const timing_rule& r : c.timing)
+    if (auto added = t.add(r); !added) return std::unexpected(added.error());
+  if (c.refresh_interval_ns > 0) {
+    if (!(c.refresh_time_ns >= 0 && c.refresh_time_ns < c.refresh_interval_ns))
+      return base::fail(errc::invalid_argument, "memory: refresh_time_ns is not below refresh_interval_ns; the rank would do nothing else");
+    if (auto added = t.add({"rank", "refresh", "any", c.refresh_time_ns, 1}); !added) return std::unexpected(added.error());
+  }
+  return t;
+}
+
+void timing_table::move_windows(unsigned l, unsigned node, command c, picoseconds at) noexcept {
+  for (const window_rule& w : windows_) {
+    if (static_cast<unsigned>(w.where) != l || w.preceding != c) continue;
+    const std::size_t ring = w.history + std::size_t{node - first_[l]} * w.window;
+    std::uint32_t& oldest = oldest_[ring];
+    times_[ring + oldest] = at;
+    oldest = (oldest + 1) % w.window;
+    picoseconds& ready = nodes_[node][static_cast<unsigned>(w.following)];
+    if (times_[ring + oldest] != never) ready = std::max(ready, times_[ring + oldest] + w.latency);
+  }
+}
+
+void timing_table::give_auto_precharge(unsigned bank, picoseconds at) noexcept {
+  const auto precharge = static_cast<unsigned>(command::precharge), refresh = static_cast<unsigned>(command::refresh);
+  move(3, paths_[bank][3], command::precharge, at);
+  hold_refresh(bank, at + wait_[1][precharge][refresh]);
+}
+
+void timing_table::occupy(unsigned bank, picoseconds until) noexcept {
+  row& ready = nodes_[paths_[bank][3]];
+  for (unsigned f = 0; f < commands; ++f) ready[f] = std::max(ready[f], until);
+  hold_refresh(bank, until);
+}
+
+}  // namespace stele::sim
