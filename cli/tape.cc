@@ -2,8 +2,7 @@
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <media/tape.h>
-#include <unistd.h>
-#include <workloads/workload.h>
+#include <workloads/record.h>
 
 #include <array>
 #include <filesystem>
@@ -18,9 +17,10 @@ using media::tape_event;
 using media::tape_op;
 
 struct options {
-  std::string path, json, workload = "sps", mechanism, dir;
-  std::uint64_t limit = 0, operations = 10'000, seed = 1;
-  workloads::parameters parameters{.keys = 4096};
+  std::string path, json;
+  std::uint64_t limit = 0;
+  bool no_bytes = false, filled = false;
+  workloads::recorded_run run;
 };
 
 media::tape_reader open_tape(const std::string& path) {
@@ -81,27 +81,15 @@ void stat(const options& o) {
   write_json(o.json, j);
 }
 
-// Runs a workload's transactions on a fresh pool, recorded from its opening on.
-void record(const options& o) {
-  auto w = workloads::make_workload(o.workload, o.parameters);
-  if (!w) fail(w.error());
-  const std::string dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
-  const std::string pool = fmt::format("{}/tape-{}.stele", dir, ::getpid());
-  pool_options p;
-  p.create_size = o.parameters.keys * (o.parameters.value_size + 128) * 2 + (std::size_t{4} << 20);
-  p.mechanism = o.mechanism;
-  p.tape = o.path;
-  auto handle = detail::pool_handle::open(pool, p, (*w)->root_size());
-  std::filesystem::remove(pool);
-  if (!handle) fail(handle.error());
-  (*w)->attach(std::move(*handle));
-  if (auto filled = (*w)->set_up(); !filled) fail(filled.error());
-  base::rng random(o.seed);
-  for (std::uint64_t i = 0; i < o.operations && !interrupted(); ++i) {
-    const workloads::operation op = (*w)->draw(random);
-    if (auto done = (*w)->apply({&op, 1}); !done) fail(done.error());
-  }
-  (*w)->detach();
+void record(options& o) {
+  auto& r = o.run;
+  if (r.dir.empty()) r.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+  r.keep_bytes = !o.no_bytes;
+  r.filling_too = !o.filled;
+  r.cancelled = interrupted;
+  const auto tape = workloads::record(r, [&](const media::tape_shape& shape) { return media::tape_writer::to_file(o.path, shape); });
+  if (!tape) fail(tape.error());
+  if (interrupted()) throw CLI::RuntimeError(130);
 }
 
 CLI::App* add(CLI::App& group, const char* name, const char* what, const std::shared_ptr<options>& o) {
@@ -117,13 +105,20 @@ void add_tape(CLI::App& app) {
   CLI::App* group = app.add_subcommand("tape", "record and read the memory events of a run");
   group->require_subcommand(1);
   CLI::App* recorded = add(*group, "record", "run a workload and write its tape", o);
-  recorded->add_option("--workload", o->workload, "sps, hash, rbtree, bptree, kv")->capture_default_str();
-  recorded->add_option("--mechanism", o->mechanism, "a mechanism of `stele compare`; default: the library's");
-  recorded->add_option("--operations", o->operations, "transactions of one operation")->capture_default_str();
-  recorded->add_option("--keys", o->parameters.keys, "size of the key space")->capture_default_str();
-  recorded->add_option("--value-size", o->parameters.value_size, "bytes")->capture_default_str();
-  recorded->add_option("--seed", o->seed, "of the operations")->capture_default_str();
-  recorded->add_option("--dir", o->dir, "where the pool is created and removed again");
+  auto& r = o->run;
+  r.dir.clear();
+  recorded->add_option("--workload", r.workload, "sps, hash, rbtree, bptree, kv")->capture_default_str();
+  recorded->add_option("--mechanism", r.mechanism, "a mechanism of `stele compare`; default: the library's");
+  recorded->add_option("--operations", r.operations, "transactions of one operation")->capture_default_str();
+  recorded->add_option("--threads", r.threads, "threads with a log each, taking turns transaction by transaction")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  recorded->add_option("--keys", r.content.keys, "size of the key space")->capture_default_str();
+  recorded->add_option("--value-size", r.content.value_size, "bytes")->capture_default_str();
+  recorded->add_option("--seed", r.seed, "of the operations")->capture_default_str();
+  recorded->add_flag("--no-bytes", o->no_bytes, "leave out what stores store, and the pool's content: a tape for timing");
+  recorded->add_flag("--filled", o->filled, "begin when the pool has been filled");
+  recorded->add_option("--dir", r.dir, "where the pool is created and removed again");
   recorded->callback([o] { record(*o); });
   CLI::App* dumped = add(*group, "dump", "every event, one a line", o);
   dumped->add_option("--limit", o->limit, "stop after so many events; 0: all");

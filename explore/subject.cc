@@ -99,10 +99,7 @@ result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, tim
 
 result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
                                                   const detail::mechanism_entry& mechanism) {
-  const auto tape = media::tape_writer::to_memory({.pool_size = header_.size,
-                                                   .home_offset = header_.home_offset,
-                                                   .log_offset = header_.log_offset,
-                                                   .log_size = header_.log_size});
+  const auto tape = media::tape_writer::to_memory(detail::tape_shape_of(header_, mechanism.logs));
   media::image_view view(image.data(), image.size());
   if (auto opened =
           open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .tuning = tuning_of(plan_)}, mechanism);

@@ -36,7 +36,8 @@ const char* name_of(tape_tag tag) noexcept {
 
 tape_writer::tape_writer(int fd, const tape_shape& shape) : fd_(fd), shape_(shape) {
   buffer_.reserve(buffer_size + longest_payload);
-  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, tape_version, shape.keep_bytes ? 1u : 0u, shape.pool_size, shape.home_offset, shape.log_offset, shape.log_size, 0, 0};
+  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, tape_version, shape.keep_bytes ? 1u : 0u, shape.pool_size, shape.home_offset, shape.log_offset,
+                shape.log_size, shape.commit_offset, shape.commit_size, 0};
   append(&h, sizeof h);
 }
 
@@ -61,7 +62,9 @@ tape_writer::turn::~turn() { writer_.busy_.clear(std::memory_order_release); }
 tape_tag tape_writer::tag_of(std::uint64_t address) const noexcept {
   if (address >= shape_.home_offset) return tape_tag::data;
   if (address < shape_.log_offset || shape_.log_size == 0) return tape_tag::metadata;
-  return (address - shape_.log_offset) % shape_.log_size < line_size ? tape_tag::metadata : tape_tag::log_record;
+  const std::uint64_t in_log = (address - shape_.log_offset) % shape_.log_size;
+  if (in_log < line_size) return tape_tag::metadata;
+  return in_log - shape_.commit_offset < shape_.commit_size ? tape_tag::commit_record : tape_tag::log_record;
 }
 
 void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length, const void* bytes) {

@@ -31,8 +31,8 @@ struct tape_header {
   std::uint32_t version;
   std::uint32_t flags;  // bit 0: stores carry their bytes
   std::uint64_t pool_size, home_offset, log_offset, log_size;
-  std::uint64_t threads;  // one more than the largest thread number; 0: not known (the tape was cut off)
-  std::uint64_t reserved;
+  std::uint32_t commit_offset, commit_size;  // of a log's commit lines, from its beginning; 0: it has none of its own
+  std::uint64_t threads;                     // one more than the largest thread number; 0: not known (the tape was cut off)
 };
 static_assert(sizeof(tape_header) == 64);
 
@@ -58,6 +58,7 @@ struct tape_event {
 
 struct tape_shape {
   std::uint64_t pool_size = 0, home_offset = 0, log_offset = 0, log_size = 0;
+  std::uint32_t commit_offset = 0, commit_size = 0;
   bool keep_bytes = true;
 };
 

@@ -99,6 +99,22 @@ TEST(tape, an_image_skips_zeroes) {
   EXPECT_FALSE(reader->next()->has_value());
 }
 
+TEST(tape, commit_lines_have_a_tag_where_logs_have_such) {
+  tape_shape with_commits = shape;
+  with_commits.commit_offset = 64, with_commits.commit_size = 128;
+  auto tape = tape_writer::to_memory(with_commits);
+  {
+    const tape_writer::turn mine(*tape);
+    for (const std::uint64_t in_log : {0u, 64u, 191u, 192u}) tape->event(tape_op::flush, 0, 2 * 4096 + in_log, 1);
+  }
+  ASSERT_TRUE(tape->finish());
+  auto reader = tape_reader::over(tape->memory());
+  EXPECT_EQ(reader->header().commit_offset, 64u);
+  EXPECT_EQ(reader->header().commit_size, 128u);
+  for (const tape_tag tag : {tape_tag::metadata, tape_tag::commit_record, tape_tag::commit_record, tape_tag::log_record})
+    EXPECT_EQ((*reader->next())->tag, tag);
+}
+
 TEST(tape, tags_name_the_part_of_the_pool) {
   auto tape = tape_writer::to_memory(shape);
   {

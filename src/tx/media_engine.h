@@ -10,9 +10,9 @@ namespace stele::detail {
 enum class log_kind : std::uint8_t {
   none = 0,
   torn_bit = 1,
-  ordered_writes = 2,
   by_head = 3,  // rings of lines or of blocks
   chunks = 4,   // log_structured
+  ordered_writes = 5,  // two slots a log; 2, with one, is not read any more
 };
 
 template <class Media>

@@ -1,5 +1,6 @@
 // Opening a pool: file, recovery, heap, engine, root; and the functions behind pool<Root>'s members.
 #include <fmt/format.h>
+#include <format/ordered_log.h>
 #include <media/tape.h>
 #include <stele/pool.h>
 #include <tx/mechanism/catalog.h>
@@ -51,9 +52,10 @@ result<format::session> read_session(const storage::pool_file& file) {
 
 }  // namespace
 
-media::tape_shape tape_shape_of(const storage::pool_file& file) {
-  const auto& h = file.header();
-  return {.pool_size = h.size, .home_offset = h.home_offset, .log_offset = h.log_offset, .log_size = h.log_size};
+media::tape_shape tape_shape_of(const format::pool_header& h, log_kind logs) {
+  media::tape_shape shape{.pool_size = h.size, .home_offset = h.home_offset, .log_offset = h.log_offset, .log_size = h.log_size};
+  if (logs == log_kind::ordered_writes) shape.commit_offset = format::ordered_commits_at, shape.commit_size = format::ordered_commits_size;
+  return shape;
 }
 
 result<> recover_if_open(pool_state& state, const media_choice& media) {
@@ -112,7 +114,7 @@ result<pool_handle> pool_handle::open(const std::string& path, const pool_option
   auto state = std::make_unique<pool_state>(std::move(*file));
   std::unique_ptr<media::tape_writer> tape;
   if (!options.tape.empty()) {
-    auto writer = media::tape_writer::to_file(options.tape, tape_shape_of(state->file));
+    auto writer = media::tape_writer::to_file(options.tape, tape_shape_of(state->file.header(), (*mechanism)->logs));
     if (!writer) return std::unexpected(writer.error());
     tape = std::move(*writer);
     tape->image(state->file.base(), state->file.header().size);

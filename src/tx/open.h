@@ -7,7 +7,8 @@
 
 namespace stele::detail {
 
-media::tape_shape tape_shape_of(const storage::pool_file& file);
+// `logs`: of the mechanism that is recorded.
+media::tape_shape tape_shape_of(const format::pool_header& h, log_kind logs);
 
 // Recovers the pool if its session word says that nobody closed it; by the mechanism whose logs it has.
 result<> recover_if_open(pool_state& state, const media_choice& media);

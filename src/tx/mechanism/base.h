@@ -1,23 +1,29 @@
 // base: the conventional order - log, commit record, home, cut - with a fence after each.
 // Page: docs/protocol/base.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016), section 2.3 and figure 2(b).
 //
-// A log is a control line, a commit line and the records. The commit line's first word is its TxID, guarded, stored last:
-// stores to one line persist in order, so while it is 0 the log holds nothing, and when it is not, everything is there.
+// A log has two slots, each a commit line and room for records, used in turn: a transaction's records leave those of the one
+// before it alone, so a memory controller may write them early (docs/protocol/dp2.md). The commit line's first word is its
+// TxID, guarded, stored last: stores to one line persist in order, so while it is 0 the slot holds nothing, and when it is
+// not, everything is there.
 #pragma once
 
+#include <format/ordered_log.h>
 #include <tx/engine_on.h>
+
+#include <vector>
 
 namespace stele::detail {
 
 template <class Media>
 class base_log final : public engine_on<Media> {
  public:
-  base_log(pool_state& state, std::unique_ptr<typename Media::shared> shared) : engine_on<Media>(state, std::move(shared), log_kind::ordered_writes) {}
+  base_log(pool_state& state, std::unique_ptr<typename Media::shared> shared)
+      : engine_on<Media>(state, std::move(shared), log_kind::ordered_writes), turns_(state.file.header().log_count) {}
 
   result<> prepare(transaction& t) override {
     auto& l = this->lanes_[t.log()];
     this->drop_reserved(l);
-    const std::uint64_t bytes = this->state_.file.header().log_size - records_at;
+    const std::uint64_t bytes = format::ordered_slot_size(this->state_.file.header().log_size);
     if (16 * 8 * t.lines().size() <= bytes) return {};
     const std::uint64_t words = payload_words(t.lines());
     return words * 8 <= bytes ? result<>{} : this->prepare_spill(l, t, words);
@@ -27,27 +33,30 @@ class base_log final : public engine_on<Media> {
     using base::mutant;
     using base::planted;
     auto& l = this->lanes_[t.log()];
-    const commit_line line = describe(t, l, txid);
-    if (planted<Media>(mutant::base_commit_first)) write_commit(l, line);
+    const slot at{&l, turns_[l.number].next};
+    const format::ordered_commit line = describe(t, at, txid);
+    if (planted<Media>(mutant::base_commit_first)) write_commit(at, line);
     write_records(t, l, line.offset);                                                    // 1
     if (!planted<Media>(mutant::base_no_log_fence) && !this->settled(l)) return false;   // 2: records before the commit line
-    write_commit(l, line);                                                               // 3
+    write_commit(at, line);                                                              // 3
     if (!planted<Media>(mutant::base_no_commit_fence) && !this->settled(l)) return false;  // 4: the commit before home changes
     t.begin_home();
     this->store_home_flushed(l, t, mutant::base_last_home_line);                                        // 5
     if (!planted<Media>(mutant::base_no_data_fence) && !this->settled(l)) return false;  // 6: home before the log is cut
-    clear_commit(l.media, l);                                                            // 7
+    clear_commit(l.media, at);                                                           // 7
     if (!planted<Media>(mutant::base_no_truncate_fence) && !this->settled(l)) return false;  // 8: the cut before locks go
     this->drop_reserved(l);
+    turns_[l.number].next = (at.number + 1) % format::ordered_slots;
     return true;
   }
 
-  // Replays the transaction of each log that has one; see docs/protocol/base.md. Safe to run again: a log is cut after home
+  // Replays the transaction of each slot that has one; see docs/protocol/base.md. Safe to run again: a slot is cut after home
   // is durable.
   result<> recover() override {
     std::vector<log_record> records;
     for (auto& l : this->lanes_)
-      if (auto read = read_log(l, records); !read) return read;
+      for (unsigned s = 0; s < (base::planted<Media>(base::mutant::base_first_slot_only) ? 1 : format::ordered_slots); ++s)
+        if (auto read = read_slot({&l, s}, records); !read) return read;
     std::uint64_t newest = 0;
     for (const log_record& r : records) {
       auto& file = this->state_.file;
@@ -65,26 +74,30 @@ class base_log final : public engine_on<Media> {
   }
 
  private:
-  static constexpr std::uint64_t commit_at = format::log_control_size;
-  static constexpr std::uint64_t records_at = commit_at + line_size;
-
-  struct commit_line {
-    std::uint64_t txid;  // guarded; 0: the log is empty
-    std::uint64_t offset, words, checksum;
+  using lane = typename engine_on<Media>::lane;
+  struct slot {
+    lane* l;
+    unsigned number;
+  };
+  struct alignas(64) turn {  // of a log: its owner's alone
+    unsigned next = 0;
   };
 
-  std::byte* commit_bytes(const typename engine_on<Media>::lane& l) const { return this->state_.file.base() + this->log_offset(l) + commit_at; }
+  std::uint64_t commit_offset(slot s) const { return this->log_offset(*s.l) + format::ordered_commit_at(s.number); }
+  std::uint64_t records_offset(slot s) const {
+    return this->log_offset(*s.l) + format::ordered_records_of(s.number, this->state_.file.header().log_size);
+  }
 
-  commit_line describe(const transaction& t, typename engine_on<Media>::lane& l, std::uint64_t txid) {
+  format::ordered_commit describe(const transaction& t, slot s, std::uint64_t txid) {
     const auto& h = this->state_.file.header();
-    const std::uint64_t offset = l.reserved_bytes != 0 ? l.reserved_spill : this->log_offset(l) + records_at;
+    const std::uint64_t offset = s.l->reserved_bytes != 0 ? s.l->reserved_spill : records_offset(s);
     struct summer {
       base::checksum sum;
       std::uint64_t words = 0;
       void word(std::uint64_t w) { sum.add(w), ++words; }
     } out{base::checksum(h.id ^ txid)};
     this->write_any_runs(t.lines(), out, this->new_value);
-    return {format::guard(txid, h.id, this->log_offset(l) + commit_at), offset, out.words, out.sum.value()};
+    return {format::guard(txid, h.id, commit_offset(s)), offset, out.words, out.sum.value(), {}};
   }
 
   void write_records(const transaction& t, typename engine_on<Media>::lane& l, std::uint64_t offset) {
@@ -97,20 +110,25 @@ class base_log final : public engine_on<Media> {
     this->write_any_runs(t.lines(), out, this->new_value);
     l.media.flush(begin, static_cast<std::size_t>(out.to - begin));
   }
-  void write_commit(typename engine_on<Media>::lane& l, const commit_line& line) {
-    std::byte* const to = commit_bytes(l);
-    if (base::planted<Media>(base::mutant::base_word_first)) l.media.store(to, &line.txid, 8);
-    for (const std::uint64_t* field : {&line.offset, &line.words, &line.checksum}) l.media.store(to + (reinterpret_cast<const std::byte*>(field) - reinterpret_cast<const std::byte*>(&line)), field, 8);
-    l.media.store(to, &line.txid, 8);
-    l.media.flush(to, sizeof line);
+  void write_commit(slot s, const format::ordered_commit& line) {
+    std::byte* const to = this->state_.file.at(commit_offset(s));
+    Media& media = s.l->media;
+    if (base::planted<Media>(base::mutant::base_word_first)) media.store(to, &line.txid, 8);
+    media.store(to + offsetof(format::ordered_commit, offset), &line.offset, 8);
+    media.store(to + offsetof(format::ordered_commit, words), &line.words, 8);
+    media.store(to + offsetof(format::ordered_commit, checksum), &line.checksum, 8);
+    media.store(to, &line.txid, 8);
+    media.flush(to, sizeof line);
   }
-  void clear_commit(Media& media, typename engine_on<Media>::lane& l) {
+  void clear_commit(Media& media, slot s) {
     constexpr std::uint64_t nothing = 0;
-    media.store(commit_bytes(l), &nothing, 8);
-    media.flush(commit_bytes(l), 8);
+    std::byte* const at = this->state_.file.at(commit_offset(s));
+    media.store(at, &nothing, 8);
+    media.flush(at, 8);
   }
   void clear_all() {
-    for (auto& l : this->lanes_) clear_commit(this->control_, l);
+    for (auto& l : this->lanes_)
+      for (unsigned s = 0; s < format::ordered_slots; ++s) clear_commit(this->control_, {&l, s});
     this->control_.fence();  // the cuts before new commits
   }
   result<> take_over(log_kind logs_were) override {
@@ -118,18 +136,18 @@ class base_log final : public engine_on<Media> {
     return {};
   }
 
-  result<> read_log(typename engine_on<Media>::lane& l, std::vector<log_record>& records) {
+  result<> read_slot(slot s, std::vector<log_record>& records) {
     const auto& file = this->state_.file;
     const auto& h = file.header();
     auto damaged = [&](const char* what) {
-      return base::fail(errc::corrupt, fmt::format("{}: the log at offset {} is damaged: {}; restore the pool from a copy", file.path(), this->log_offset(l), what));
+      return base::fail(errc::corrupt, fmt::format("{}: the log slot at offset {} is damaged: {}; restore the pool from a copy", file.path(), commit_offset(s), what));
     };
-    commit_line line;
-    std::memcpy(&line, commit_bytes(l), sizeof line);
-    const auto txid = format::unguard(line.txid, h.id, this->log_offset(l) + commit_at);
+    format::ordered_commit line;
+    std::memcpy(&line, file.at(commit_offset(s)), sizeof line);
+    const auto txid = format::unguard(line.txid, h.id, commit_offset(s));
     if (!txid) return damaged("its commit word fails the check bits");
     if (*txid == 0) return {};
-    const bool inside = line.offset == this->log_offset(l) + records_at || (line.offset >= h.chunks_offset && line.offset < h.size && line.offset % line_size == 0);
+    const bool inside = line.offset == records_offset(s) || (line.offset >= h.chunks_offset && line.offset < h.size && line.offset % line_size == 0);
     if (!inside || line.words > (h.size - line.offset) / 8) return damaged("its commit line points outside the pool");
     log_record r;
     r.txid = *txid;
@@ -141,6 +159,8 @@ class base_log final : public engine_on<Media> {
     records.push_back(std::move(r));
     return {};
   }
+
+  std::vector<turn> turns_;
 };
 
 }  // namespace stele::detail

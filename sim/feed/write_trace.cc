@@ -1,0 +1,125 @@
+// Reading operations off the tape and letting them take turns.
+#include <sim/feed/write_trace.h>
+
+#include <algorithm>
+
+namespace stele::sim {
+
+using media::tape_op;
+using kind = trace_step::kind;
+
+namespace {
+
+constexpr std::uint64_t line_size = media::line_size;
+
+bool share_a_line(const std::vector<std::uint64_t>& a, const std::vector<std::uint64_t>& b) {
+  auto x = a.begin(), y = b.begin();
+  while (x != a.end() && y != b.end()) {
+    if (*x == *y) return true;
+    *x < *y ? ++x : ++y;
+  }
+  return false;
+}
+
+}  // namespace
+
+log_ranges log_ranges_of(const media::tape_header& h) {
+  log_ranges ranges;
+  if (h.log_size == 0) return ranges;
+  for (std::uint64_t log = h.log_offset; log + h.log_size <= h.home_offset; log += h.log_size) {
+    const std::uint64_t commits = log + h.commit_offset, records = h.commit_size == 0 ? log + line_size : commits + h.commit_size;
+    if (h.commit_size != 0) ranges.commits.push_back({commits, records});
+    ranges.records.push_back({records, log + h.log_size});
+  }
+  return ranges;
+}
+
+written_lines lines_written_by(const media::tape_event& e) noexcept {
+  const bool writes = e.op == tape_op::flush || e.op == tape_op::stream || e.op == tape_op::bulk;
+  if (!writes || e.length == 0) return {};
+  const std::uint64_t first = e.address / line_size;
+  return {first, (e.address + e.length - 1) / line_size - first + 1};
+}
+
+result<std::optional<trace_step>> write_trace::next() {
+  for (;;) {
+    if (auto admitted = admit(); !admitted) return std::unexpected(admitted.error());
+    if (active_.empty()) return std::nullopt;
+    turn_ %= active_.size();
+    piece& p = active_[turn_];
+    if (p.at == p.steps.size()) {
+      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(turn_));
+      continue;
+    }
+    const trace_step s = p.steps[p.at++];
+    if (s.what == kind::barrier) ++turn_;
+    return s;
+  }
+}
+
+result<> write_trace::admit() {
+  for (;;) {
+    if (!waiting_ && !ended_) {
+      piece p;
+      const auto read = read_piece(p);
+      if (!read) return std::unexpected(read.error());
+      if (*read) waiting_ = std::move(p);
+    }
+    if (!waiting_ || !may_begin(*waiting_)) return {};
+    active_.push_back(std::move(*waiting_));
+    waiting_.reset();
+  }
+}
+
+bool write_trace::may_begin(const piece& p) const {
+  if (active_.empty()) return true;
+  if (!overlap_ || p.alone()) return false;
+  return std::ranges::none_of(active_, [&](const piece& a) { return a.alone() || a.source == p.source || share_a_line(a.home, p.home); });
+}
+
+// False at the end of the tape.
+result<bool> write_trace::read_piece(piece& p) {
+  for (;;) {
+    const auto event = tape_.next();
+    if (!event) return std::unexpected(event.error());
+    ended_ = !*event;
+    if (ended_) return !p.steps.empty();
+    if (!take(**event, p)) continue;
+    std::ranges::sort(p.home);
+    return true;
+  }
+}
+
+bool write_trace::take(const media::tape_event& e, piece& p) {
+  if (e.op == tape_op::invoked) {
+    p.operation = e.address;
+    p.steps.insert(p.steps.begin(), {kind::began, 0, 0, e.address, e.address});
+    return false;
+  }
+  if (e.op == tape_op::returned) {
+    for (trace_step& s : p.steps) s.source = p.source;
+    p.steps.push_back({kind::ended, p.source, 0, e.address, p.operation});
+    return true;
+  }
+  const written_lines lines = lines_written_by(e);
+  for (std::uint64_t i = 0; i < lines.count; ++i) write(lines.first + i, e.thread, p);
+  const bool orders = e.op == tape_op::fence || e.op == tape_op::bulk;
+  return orders && fence(e.thread, p) && p.alone();
+}
+
+void write_trace::write(std::uint64_t line, unsigned source, piece& p) {
+  p.source = static_cast<std::uint16_t>(source);
+  p.steps.push_back({kind::write, p.source, line * line_size, writes_++, p.operation});
+  if (line * line_size >= header().home_offset) p.home.push_back(line);
+  if (unfenced_.size() <= source) unfenced_.resize(source + 1);
+  unfenced_[source] = true;
+}
+
+bool write_trace::fence(unsigned source, piece& p) {
+  if (source >= unfenced_.size() || !unfenced_[source]) return false;
+  unfenced_[source] = false;
+  p.steps.push_back({kind::barrier, static_cast<std::uint16_t>(source), 0, 0, p.operation});
+  return true;
+}
+
+}  // namespace stele::sim

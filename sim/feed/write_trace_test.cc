@@ -1,0 +1,145 @@
+// What a tape becomes at the controller: its writes and barriers, and how operations of several threads overlap.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sim/feed/write_trace.h>
+
+#include <string>
+
+namespace stele::sim {
+namespace {
+
+using media::tape_op;
+using testing::ElementsAre;
+
+constexpr media::tape_shape shape{.pool_size = 1 << 16, .home_offset = 3 * 4096, .log_offset = 4096, .log_size = 4096, .commit_offset = 64, .commit_size = 128};
+constexpr std::uint64_t home = shape.home_offset;
+
+class taped {
+ public:
+  taped& event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length) {
+    const media::tape_writer::turn mine(*tape_);
+    tape_->event(op, thread, address, length);
+    return *this;
+  }
+  // One operation: a record, a commit line, two lines of home, each with its fence.
+  taped& operation(std::uint64_t number, unsigned thread, std::uint64_t line) {
+    const std::uint64_t log = 4096 * (1 + thread);
+    event(tape_op::invoked, thread, number, 0);
+    event(tape_op::flush, thread, log + 192, 64).event(tape_op::fence, thread, 0, 0);
+    event(tape_op::flush, thread, log + 64, 64).event(tape_op::fence, thread, 0, 0);
+    event(tape_op::flush, thread, home + 64 * line, 128).event(tape_op::fence, thread, 0, 0);
+    return event(tape_op::returned, thread, number, 0);
+  }
+  // Each step as a word: thread, then w and the line, | for a barrier, ( and ) for an operation's begin and end.
+  std::string steps(bool overlap = true) {
+    EXPECT_TRUE(tape_->finish());
+    write_trace trace(std::move(*media::tape_reader::over(tape_->memory())), overlap);
+    std::string text;
+    for (;;) {
+      const auto s = trace.next();
+      EXPECT_TRUE(s) << s.error().message;
+      if (!s || !*s) return text;
+      const trace_step& step = **s;
+      if (step.what == trace_step::kind::write) text += std::to_string(step.source) + "w" + std::to_string(step.address / 64) + " ";
+      if (step.what == trace_step::kind::barrier) text += std::to_string(step.source) + "| ";
+      if (step.what == trace_step::kind::began) text += "(" + std::to_string(step.number) + " ";
+      if (step.what == trace_step::kind::ended) text += ")" + std::to_string(step.number) + " ";
+    }
+  }
+
+  // Of the writes, as they come.
+  std::vector<std::uint64_t> numbers() {
+    EXPECT_TRUE(tape_->finish());
+    write_trace trace(std::move(*media::tape_reader::over(tape_->memory())));
+    std::vector<std::uint64_t> all;
+    for (auto s = trace.next(); s && *s; s = trace.next())
+      if ((*s)->what == trace_step::kind::write) all.push_back((*s)->number);
+    return all;
+  }
+
+ private:
+  std::unique_ptr<media::tape_writer> tape_ = media::tape_writer::to_memory(shape);
+};
+
+TEST(write_trace, a_fence_without_writes_is_no_barrier) {
+  taped t;
+  t.event(tape_op::fence, 0, 0, 0).event(tape_op::store, 0, home, 8).event(tape_op::fence, 0, 0, 0);
+  t.event(tape_op::flush, 0, home + 60, 8).event(tape_op::fence, 1, 0, 0).event(tape_op::fence, 0, 0, 0).event(tape_op::fence, 0, 0, 0);
+  EXPECT_EQ(t.steps(), "0w192 0w193 0| ");
+}
+
+TEST(write_trace, streams_and_bulk_persistence_write_lines) {
+  taped t;
+  t.event(tape_op::stream, 0, home, 128).event(tape_op::fence, 0, 0, 0).event(tape_op::bulk, 0, home + 128, 64);
+  EXPECT_EQ(t.steps(), "0w192 0w193 0| 0w194 0| ");
+}
+
+TEST(write_trace, operations_of_two_threads_take_turns_barrier_by_barrier) {
+  taped t;
+  t.operation(0, 0, 0).operation(1, 1, 4);
+  EXPECT_EQ(t.steps(), "(0 0w67 0| (1 1w131 1| 0w65 0| 1w129 1| 0w192 0w193 0| 1w196 1w197 1| )0 )1 ");
+}
+
+TEST(write_trace, operations_that_share_a_line_or_a_thread_do_not_overlap) {
+  taped lines, thread;
+  lines.operation(0, 0, 0).operation(1, 1, 1);
+  EXPECT_EQ(lines.steps(), "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 1w131 1| 1w129 1| 1w193 1w194 1| )1 ");
+  thread.operation(0, 0, 0).operation(1, 0, 4);
+  EXPECT_EQ(thread.steps(), "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 0w67 0| 0w65 0| 0w196 0w197 0| )1 ");
+}
+
+TEST(write_trace, what_is_outside_of_operations_overlaps_with_nothing) {
+  taped t;
+  t.operation(0, 0, 0).event(tape_op::flush, 1, home + 640, 8).event(tape_op::fence, 1, 0, 0).operation(1, 1, 4);
+  EXPECT_EQ(t.steps(), "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 1w202 1| (1 1w131 1| 1w129 1| 1w196 1w197 1| )1 ");
+}
+
+TEST(write_trace, without_overlap_the_order_is_the_tapes) {
+  taped t;
+  t.operation(0, 0, 0).operation(1, 1, 4);
+  EXPECT_EQ(t.steps(false), "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 1w131 1| 1w129 1| 1w196 1w197 1| )1 ");
+}
+
+TEST(write_trace, an_event_writes_the_lines_that_it_touches) {
+  const auto lines = [](tape_op op, std::uint64_t address, std::uint32_t length) {
+    return lines_written_by({op, media::tape_tag::none, 0, length, address, {}}).count;
+  };
+  EXPECT_EQ(lines(tape_op::flush, 64, 0), 0u);
+  EXPECT_EQ(lines(tape_op::flush, 63, 2), 2u);
+  EXPECT_EQ(lines(tape_op::store, 63, 2), 0u);
+}
+
+TEST(write_trace, writes_keep_their_numbers_on_the_tape) {
+  taped t;
+  t.operation(0, 0, 0).operation(1, 1, 4);
+  EXPECT_THAT(t.numbers(), ElementsAre(0, 4, 1, 5, 2, 3, 6, 7));
+}
+
+TEST(write_trace, ranges_are_those_of_each_log) {
+  media::tape_header h{};
+  h.log_offset = 4096, h.log_size = 4096, h.home_offset = 3 * 4096, h.commit_offset = 64, h.commit_size = 128;
+  const log_ranges r = log_ranges_of(h);
+  ASSERT_EQ(r.records.size(), 2u);
+  ASSERT_EQ(r.commits.size(), 2u);
+  EXPECT_EQ(r.commits[1].begin, 2 * 4096u + 64);
+  EXPECT_EQ(r.commits[1].end, r.records[1].begin);
+  EXPECT_EQ(r.records[1].end, 3 * 4096u);
+  h.commit_size = h.commit_offset = 0;
+  EXPECT_TRUE(log_ranges_of(h).commits.empty());
+  EXPECT_EQ(log_ranges_of(h).records[0].begin, 4096u + 64);
+}
+
+TEST(write_trace, a_tape_that_was_cut_off_is_an_error) {
+  auto tape = media::tape_writer::to_memory(shape);
+  {
+    const media::tape_writer::turn mine(*tape);
+    tape->event(tape_op::flush, 0, home, 64);
+  }
+  write_trace trace(std::move(*media::tape_reader::over(tape->memory())));
+  const auto s = trace.next();
+  ASSERT_FALSE(s);
+  EXPECT_EQ(s.error().code, errc::corrupt);
+}
+
+}  // namespace
+}  // namespace stele::sim
