@@ -12,8 +12,10 @@ namespace {
 enum class token : std::uint64_t { load, store, persist };
 constexpr std::uint64_t to_token(token t, std::uint64_t place) noexcept { return static_cast<std::uint64_t>(t) << 56 | place; }
 constexpr std::uint64_t bytes_of_instruction = 16;
+// Others get their turn after so many events, though nothing happens meanwhile: to show progress, to stop.
+constexpr unsigned events_at_once = 1 << 16;
 
-bool is_dependent(const tape_item&) noexcept { return false; }
+bool is_dependent(const tape_item& i) noexcept { return (i.record.tag & media::tape_of_pointer) != 0; }
 
 }  // namespace
 
@@ -77,8 +79,8 @@ void hardware_thread::attempt_lost(picoseconds now) {
 // --- running ---
 
 void hardware_thread::run() {
-  for (;;) {
-    if (time_ > events_.next()) return wake(time_);
+  for (unsigned n = 0;; ++n) {
+    if (time_ > events_.next() || n == events_at_once) return wake(time_);
     if (lost_) rewind(time_);
     if (planned_at_ < plan_.size()) {
       if (!run_plan()) return;

@@ -2,28 +2,28 @@
 #include <base/check.h>
 #include <sim/feed/feed.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace stele::sim {
 
-result<feed> feed::open(const std::string& path) {
+result<feed> feed::open(const std::string& path, unsigned most_threads) {
   auto reader = media::tape_reader::open(path);
   if (!reader) return std::unexpected(reader.error());
-  return make(std::move(*reader));
+  return make(std::move(*reader), most_threads);
 }
 
-result<feed> feed::over(std::span<const std::byte> tape) {
+result<feed> feed::over(std::span<const std::byte> tape, unsigned most_threads) {
   auto reader = media::tape_reader::over(tape);
   if (!reader) return std::unexpected(reader.error());
-  return make(std::move(*reader));
+  return make(std::move(*reader), most_threads);
 }
 
-result<feed> feed::make(media::tape_reader reader) {
+result<feed> feed::make(media::tape_reader reader, unsigned most_threads) {
   const std::uint64_t threads = reader.header().threads;
-  if (threads == 0 || threads > most_threads)
-    return base::fail(errc::corrupt, threads == 0 ? "the tape does not say how many threads it has: the run that wrote it was cut off; record it again"
-                                                  : "the tape has " + std::to_string(threads) + " threads, at most " + std::to_string(most_threads) + " can be simulated");
-  return feed(std::move(reader), static_cast<unsigned>(threads));
+  if (threads == 0)
+    return base::fail(errc::corrupt, "the tape does not say how many threads it has: the run that wrote it was cut off; record it again");
+  return feed(std::move(reader), static_cast<unsigned>(std::min<std::uint64_t>(threads, most_threads)));
 }
 
 std::span<const tape_item> feed::next(unsigned thread) {
@@ -83,13 +83,13 @@ void feed::take(chunk& c, const media::tape_event& e, bool first_time) {
     if (first_time && on_image) on_image(e.address, e.bytes);
     return;
   }
-  tape_item item{{static_cast<std::uint8_t>(e.op), e.tag, static_cast<std::uint16_t>(e.thread), e.length, e.address}, nullptr};
+  tape_item item{{static_cast<std::uint8_t>(e.op), static_cast<std::uint8_t>(static_cast<std::uint8_t>(e.tag) | (e.of_pointer ? media::tape_of_pointer : 0)), static_cast<std::uint16_t>(e.thread), e.length, e.address}, nullptr};
   if (!e.bytes.empty()) {
     auto& copy = c.payloads.emplace_back(new std::byte[e.bytes.size()]);
     std::memcpy(copy.get(), e.bytes.data(), e.bytes.size());
     item.bytes = copy.get();
   }
-  c.of[e.thread].push_back(item);
+  c.of[e.thread % threads()].push_back(item);
 }
 
 }  // namespace stele::sim

@@ -24,12 +24,11 @@ class feed {
  public:
   static constexpr std::size_t chunk_events = 1 << 14, most_chunks = 96;
 
-  static constexpr unsigned most_threads = 64;
-
-  // Errors: those of tape_reader; corrupt, when the tape does not say how many threads it has.
-  static result<feed> open(const std::string& path);
+  // Tapes with more threads than `most_threads` have them folded (by remainder). Errors: those of tape_reader; corrupt, when the
+  // tape does not say how many threads it has.
+  static result<feed> open(const std::string& path, unsigned most_threads);
   // `tape` outlives the feed.
-  static result<feed> over(std::span<const std::byte> tape);
+  static result<feed> over(std::span<const std::byte> tape, unsigned most_threads);
 
   const media::tape_header& header() const { return reader_.header(); }
   unsigned threads() const noexcept { return static_cast<unsigned>(cursors_.size()); }
@@ -40,8 +39,9 @@ class feed {
   const result<>& status() const noexcept { return status_; }
   // Images seen so far, in order: (offset, bytes).
   std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)> on_image;
-  // Events read from the tape so far.
+  // Of the tape, read so far.
   std::uint64_t events() const noexcept { return events_; }
+  std::uint64_t bytes() const noexcept { return end_.byte; }
 
  private:
   struct chunk {
@@ -55,7 +55,7 @@ class feed {
   };
 
   feed(media::tape_reader reader, unsigned threads) : reader_(std::move(reader)), cursors_(threads) {}
-  static result<feed> make(media::tape_reader reader);
+  static result<feed> make(media::tape_reader reader, unsigned most_threads);
   std::shared_ptr<const chunk> get(std::size_t number);
   std::shared_ptr<chunk> read_chunk(bool first_time);
   void take(chunk& c, const media::tape_event& e, bool first_time);

@@ -1,0 +1,90 @@
+// Putting a machine together.
+#include <base/check.h>
+#include <sim/simulation.h>
+
+#include <bit>
+
+namespace stele::sim {
+
+namespace {
+
+result<isolation_kind> isolation_named(const std::string& name) {
+  if (name == "none") return isolation_kind::none;
+  if (name == "mutex") return isolation_kind::mutex;
+  if (name == "htm") return isolation_kind::htm;
+  return base::fail(errc::invalid_argument, "there is no isolation \"" + name + "\"; choose one of none, mutex, htm");
+}
+
+}  // namespace
+
+result<std::unique_ptr<simulation>> simulation::make(const machine_config& machine, feed tape, options o) {
+  std::unique_ptr<simulation> s(new simulation(machine, std::move(tape)));
+  if (auto together = s->put_together(std::move(o)); !together) return std::unexpected(together.error());
+  return s;
+}
+
+result<> simulation::put_together(options o) {
+  auto lasting = make_memory(events, machine.nonvolatile_memory), other = make_memory(events, machine.volatile_memory);
+  if (!lasting) return std::unexpected(lasting.error());
+  if (!other) return std::unexpected(other.error());
+  memories = std::make_unique<two_memories>(std::move(*lasting), std::move(*other));
+  auto levels = hierarchy::make(events, *memories, machine, o.seed);
+  if (!levels) return std::unexpected(levels.error());
+  caches = std::move(*levels);
+  if (o.keep_values) caches->keep_values();
+
+  const auto kind = isolation_named(machine.design.isolation);
+  if (!kind) return std::unexpected(kind.error());
+  const picoseconds handoff = 2 * caches->wires().latency() + from_ns(machine.l3.read_latency_ns);
+  apart = std::make_unique<isolation>(*kind, machine.cores.count, machine.design.htm_retries, handoff);
+  if (*kind == isolation_kind::htm) caches->watched_by(apart.get());
+
+  const unsigned count = tape.threads();
+  const design_place place{events, *caches, machine, count};
+  if (machine.design.name == "kiln") {
+    if (!machine.l3.nonvolatile || !std::has_single_bit(caches->shared().sets()))
+      return base::fail(errc::invalid_argument, "kiln needs a nonvolatile l3 with a power of two of sets; this one has " +
+                                                    std::to_string(caches->shared().sets()) + (machine.l3.nonvolatile ? "" : " and is volatile"));
+    auto k = std::make_unique<kiln>(place, o.fault);
+    with_kiln = k.get();
+    persistence = std::move(k);
+  } else {
+    const auto named = design_named(machine.design.name);
+    if (!named) return std::unexpected(named.error());
+    persistence = (*named)->make(place);
+  }
+
+  around_.reset(new hardware_thread::surroundings{events, *caches, *apart, *persistence, tape, machine, o.observer, std::move(o.committed)});
+  for (unsigned t = 0; t < count; ++t) {
+    const unsigned core = t % machine.cores.count, sharing = (count - core + machine.cores.count - 1) / machine.cores.count;
+    threads.push_back(std::make_unique<hardware_thread>(*around_, t, sharing));
+  }
+  for (auto& t : threads) t->start();
+  return {};
+}
+
+bool simulation::advance(std::size_t events_at_most, picoseconds until) {
+  while (events_at_most-- != 0) {
+    if (events.next() > until || events.empty()) return false;
+    events.step();
+  }
+  return true;
+}
+
+bool simulation::all_finished() const noexcept {
+  for (const auto& t : threads)
+    if (!t->finished()) return false;
+  return true;
+}
+
+result<> simulation::finish() {
+  if (!tape.status()) return std::unexpected(tape.status().error());
+  if (!all_finished())
+    return base::fail(errc::invalid_argument, "the threads of the tape wait for each other at " + std::to_string(events.now() / 1000) +
+                                                  " ns: a transaction needs more of the machine than it has; give it larger caches");
+  persistence->finish(events.now());
+  while (advance(1 << 20)) {}
+  return {};
+}
+
+}  // namespace stele::sim
