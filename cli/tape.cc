@@ -1,9 +1,10 @@
-// stele tape record|dump|stat: the stream of memory events of a run.
+// stele tape record|convert|dump|stat: the stream of memory events of a run, or of another tool's trace.
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <media/tape.h>
+#include <sim/feed/convert.h>
 #include <unistd.h>
-#include <workloads/workload.h>
+#include <workloads/native.h>
 
 #include <array>
 #include <filesystem>
@@ -18,9 +19,11 @@ using media::tape_event;
 using media::tape_op;
 
 struct options {
-  std::string path, json, workload = "sps", mechanism, dir;
+  std::string path, json, workload = "sps", mechanism, dir, kind = "mechanism", from, input;
   std::uint64_t limit = 0, operations = 10'000, seed = 1;
   workloads::parameters parameters{.keys = 4096};
+  unsigned threads = 1;
+  bool bytes = false;
 };
 
 media::tape_reader open_tape(const std::string& path) {
@@ -46,6 +49,7 @@ void dump(const options& o) {
   fmt::print("{:>10}  {:>6}  {:<8}  {:<6}  {:>12}  {:>6}  bytes\n", "event", "thread", "op", "tag", "address", "length");
   for_each_event(o.path, [&](const tape_event& e) {
     fmt::print("{:>10}  {:>6}  {:<8}  {:<6}  {:>12}  {:>6} ", number++, e.thread, name_of(e.op), name_of(e.tag), e.address, e.length);
+    if (e.of_pointer) fmt::print(" pointer");
     for (std::size_t i = 0; i < e.bytes.size() && i < 16; ++i) fmt::print(" {:02x}", static_cast<unsigned>(e.bytes[i]));
     fmt::print("{}\n", e.bytes.size() > 16 ? " .." : "");
     return o.limit == 0 || number < o.limit;
@@ -79,6 +83,34 @@ void stat(const options& o) {
     if (s.events[i] != 0) j["ops"][name_of(static_cast<tape_op>(i))] = {{"events", s.events[i]}, {"bytes", s.bytes[i]}};
   for (const auto& [thread, events] : s.by_thread) j["threads"][std::to_string(thread)] = events;
   write_json(o.json, j);
+}
+
+// A new tape at the path, made by `write` and ended.
+template <class Write>
+void write_tape(const std::string& path, const media::tape_shape& shape, Write&& write) {
+  auto tape = media::tape_writer::to_file(path, shape);
+  if (!tape) fail(tape.error());
+  write(**tape);
+  if (auto ended = (*tape)->finish(); !ended) fail(ended.error());
+}
+
+// Runs a workload's operations without persistence, by threads that take turns; filling the structure is not on the tape.
+void record_native(const options& o) {
+  const workloads::native_plan plan{.what = o.parameters, .threads = o.threads, .operations = o.operations, .seed = o.seed, .bytes = o.bytes};
+  auto run = workloads::make_native(o.workload, plan);
+  if (!run) fail(run.error());
+  write_tape(o.path, workloads::native_shape(**run, plan), [&](media::tape_writer& tape) {
+    const auto done = workloads::record_native(**run, o.workload, plan, tape, [](std::uint64_t) { return !interrupted(); });
+    if (!done) fail(done.error());
+  });
+}
+
+void convert(const options& o) {
+  write_tape(o.path, sim::converted_shape, [&](media::tape_writer& tape) {
+    const auto done = sim::convert_trace(o.from, o.input, tape, [](std::uint64_t) { return !interrupted(); });
+    if (!done) fail(done.error());
+    fmt::print("{} lines, {} events\n", done->lines, done->events);
+  });
 }
 
 // Runs a workload's transactions on a fresh pool, recorded from its opening on.
@@ -117,14 +149,25 @@ void add_tape(CLI::App& app) {
   CLI::App* group = app.add_subcommand("tape", "record and read the memory events of a run");
   group->require_subcommand(1);
   CLI::App* recorded = add(*group, "record", "run a workload and write its tape", o);
-  recorded->add_option("--workload", o->workload, "sps, hash, rbtree, bptree, kv")->capture_default_str();
+  recorded->add_option("--kind", o->kind, "mechanism: on a pool; native: without persistence")
+      ->check(CLI::IsMember({"mechanism", "native"}))
+      ->capture_default_str();
+  recorded->add_option("--workload", o->workload, "sps, hash, rbtree, bptree, kv, sdg, ssca2")->capture_default_str();
   recorded->add_option("--mechanism", o->mechanism, "a mechanism of `stele compare`; default: the library's");
   recorded->add_option("--operations", o->operations, "transactions of one operation")->capture_default_str();
   recorded->add_option("--keys", o->parameters.keys, "size of the key space")->capture_default_str();
-  recorded->add_option("--value-size", o->parameters.value_size, "bytes")->capture_default_str();
+  recorded->add_option("--value-size,--elements-bytes", o->parameters.value_size, "bytes of an element; native: up to 1 MiB")->capture_default_str();
+  recorded->add_option("--read-share", o->parameters.read_share, "share of operations that only read")->capture_default_str();
+  recorded->add_option("--threads", o->threads, "native: threads that take turns")->capture_default_str();
+  recorded->add_flag("--bytes", o->bytes, "native: the tape begins with the memory's content, and stores carry their bytes");
   recorded->add_option("--seed", o->seed, "of the operations")->capture_default_str();
   recorded->add_option("--dir", o->dir, "where the pool is created and removed again");
-  recorded->callback([o] { record(*o); });
+  recorded->callback([o] { o->kind == "native" ? record_native(*o) : record(*o); });
+  CLI::App* made = group->add_subcommand("convert", "a tape of another tool's trace");
+  made->add_option("input", o->input, "the trace")->required();
+  made->add_option("tape", o->path, "the tape file")->required();
+  made->add_option("--from", o->from, fmt::format("its format: {}", fmt::join(sim::trace_formats(), ", ")))->required();
+  made->callback([o] { convert(*o); });
   CLI::App* dumped = add(*group, "dump", "every event, one a line", o);
   dumped->add_option("--limit", o->limit, "stop after so many events; 0: all");
   dumped->callback([o] { dump(*o); });
