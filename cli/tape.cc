@@ -1,7 +1,10 @@
-// stele tape record|dump|stat: the stream of memory events of a run.
+// stele tape record|dump|stat|convert: the stream of memory events of a run.
 #include <cli/command.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <media/tape.h>
+#include <sim/feed/convert.h>
+#include <workloads/native.h>
 #include <workloads/record.h>
 
 #include <array>
@@ -17,9 +20,9 @@ using media::tape_event;
 using media::tape_op;
 
 struct options {
-  std::string path, json;
+  std::string path, json, kind = "mechanism", from, input;
   std::uint64_t limit = 0;
-  bool no_bytes = false, filled = false;
+  bool bytes = false, no_bytes = false, filled = false;
   workloads::recorded_run run;
 };
 
@@ -81,6 +84,36 @@ void stat(const options& o) {
   write_json(o.json, j);
 }
 
+// A new tape at the path, made by `write` and ended.
+template <class Write>
+void write_tape(const std::string& path, const media::tape_shape& shape, Write&& write) {
+  auto tape = media::tape_writer::to_file(path, shape);
+  if (!tape) fail(tape.error());
+  write(**tape);
+  if (auto ended = (*tape)->finish(); !ended) fail(ended.error());
+}
+
+// Runs a workload's operations without persistence, by threads that take turns; filling the structure is not on the tape.
+void record_native(const options& o) {
+  const auto& r = o.run;
+  const workloads::native_plan plan{.what = r.content, .threads = r.threads, .operations = r.operations, .seed = r.seed, .bytes = o.bytes};
+  auto run = workloads::make_native(r.workload, plan);
+  if (!run) fail(run.error());
+  write_tape(o.path, workloads::native_shape(**run, plan), [&](media::tape_writer& tape) {
+    const auto done = workloads::record_native(**run, r.workload, plan, tape, [](std::uint64_t) { return !interrupted(); });
+    if (!done) fail(done.error());
+  });
+}
+
+void convert(const options& o) {
+  write_tape(o.path, sim::converted_shape, [&](media::tape_writer& tape) {
+    const auto done = sim::convert_trace(o.from, o.input, tape, [](std::uint64_t) { return !interrupted(); });
+    if (!done) fail(done.error());
+    fmt::print("{} lines, {} events\n", done->lines, done->events);
+  });
+}
+
+// Runs a workload's transactions on a fresh pool.
 void record(options& o) {
   auto& r = o.run;
   if (r.dir.empty()) r.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
@@ -107,19 +140,29 @@ void add_tape(CLI::App& app) {
   CLI::App* recorded = add(*group, "record", "run a workload and write its tape", o);
   auto& r = o->run;
   r.dir.clear();
-  recorded->add_option("--workload", r.workload, "sps, hash, rbtree, bptree, kv")->capture_default_str();
+  recorded->add_option("--kind", o->kind, "mechanism: on a pool; native: without persistence")
+      ->check(CLI::IsMember({"mechanism", "native"}))
+      ->capture_default_str();
+  recorded->add_option("--workload", r.workload, "sps, hash, rbtree, bptree, kv, sdg, ssca2")->capture_default_str();
   recorded->add_option("--mechanism", r.mechanism, "a mechanism of `stele compare`; default: the library's");
   recorded->add_option("--operations", r.operations, "transactions of one operation")->capture_default_str();
   recorded->add_option("--threads", r.threads, "threads with a log each, taking turns transaction by transaction")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   recorded->add_option("--keys", r.content.keys, "size of the key space")->capture_default_str();
-  recorded->add_option("--value-size", r.content.value_size, "bytes")->capture_default_str();
+  recorded->add_option("--value-size,--elements-bytes", r.content.value_size, "bytes of an element; native: up to 1 MiB")->capture_default_str();
   recorded->add_option("--seed", r.seed, "of the operations")->capture_default_str();
-  recorded->add_flag("--no-bytes", o->no_bytes, "leave out what stores store, and the pool's content: a tape for timing");
-  recorded->add_flag("--filled", o->filled, "begin when the pool has been filled");
+  recorded->add_option("--read-share", r.content.read_share, "share of operations that only read")->capture_default_str();
+  recorded->add_flag("--bytes", o->bytes, "native: the tape begins with the memory's content, and stores carry their bytes");
+  recorded->add_flag("--no-bytes", o->no_bytes, "mechanism: leave out what stores store, and the pool's content: a tape for timing");
+  recorded->add_flag("--filled", o->filled, "mechanism: begin when the pool has been filled");
   recorded->add_option("--dir", r.dir, "where the pool is created and removed again");
-  recorded->callback([o] { record(*o); });
+  recorded->callback([o] { o->kind == "native" ? record_native(*o) : record(*o); });
+  CLI::App* made = group->add_subcommand("convert", "a tape of another tool's trace");
+  made->add_option("input", o->input, "the trace")->required();
+  made->add_option("tape", o->path, "the tape file")->required();
+  made->add_option("--from", o->from, fmt::format("its format: {}", fmt::join(sim::trace_formats(), ", ")))->required();
+  made->callback([o] { convert(*o); });
   CLI::App* dumped = add(*group, "dump", "every event, one a line", o);
   dumped->add_option("--limit", o->limit, "stop after so many events; 0: all");
   dumped->callback([o] { dump(*o); });

@@ -28,9 +28,9 @@ result<> simulation::put_together(options o) {
   if (!lasting) return std::unexpected(lasting.error());
   if (!other) return std::unexpected(other.error());
   memories = std::make_unique<two_memories>(std::move(*lasting), std::move(*other));
-  auto levels = hierarchy::make(events, *memories, machine, o.seed);
-  if (!levels) return std::unexpected(levels.error());
-  caches = std::move(*levels);
+  auto made = hierarchy::make(events, *memories, machine, o.seed);
+  if (!made) return std::unexpected(made.error());
+  caches = std::move(*made);
   if (o.keep_values) caches->keep_values();
 
   const auto kind = isolation_named(machine.design.isolation);

@@ -15,7 +15,7 @@ namespace stele::sim {
 // Nonvolatile and volatile memory behind one face, told apart by address.
 class two_memories final : public memory {
  public:
-  two_memories(std::unique_ptr<memory_system> lasting, std::unique_ptr<memory_system> other) : nonvolatile(std::move(lasting)), other(std::move(other)) {}
+  two_memories(std::unique_ptr<memory_system> lasting, std::unique_ptr<memory_system> rest) : nonvolatile(std::move(lasting)), other(std::move(rest)) {}
 
   void submit(picoseconds now, const request& r) override { (r.address >= volatile_memory_at ? *other : *nonvolatile).submit(now, r); }
   void barrier(picoseconds now, std::uint16_t source) override { nonvolatile->barrier(now, source); }

@@ -1,6 +1,7 @@
 // bptree: keys toggled in a b+ tree of 4 KiB nodes.
 #include <stele/bptree.h>
 #include <workloads/kinds.h>
+#include <workloads/native.h>
 #include <workloads/toggle.h>
 
 namespace stele::workloads {
@@ -26,6 +27,6 @@ using bptree = toggle<maps, N>;
 }  // namespace
 
 constinit const kind bptree_kind = {"bptree", make_sized<workload, pool_run, bptree>,
-                                    make_sized<volatile_run, plain_run, bptree>};
+                                    make_sized<volatile_run, plain_run, bptree>, make_native_sized<bptree>};
 
 }  // namespace stele::workloads

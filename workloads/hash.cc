@@ -1,6 +1,7 @@
 // hash: keys toggled in a hash map with as many buckets as keys, so chains stay short and never move.
 #include <stele/hash_map.h>
 #include <workloads/kinds.h>
+#include <workloads/native.h>
 #include <workloads/toggle.h>
 
 namespace stele::workloads {
@@ -28,6 +29,7 @@ using hash = toggle<maps, N>;
 
 }  // namespace
 
-constinit const kind hash_kind = {"hash", make_sized<workload, pool_run, hash>, make_sized<volatile_run, plain_run, hash>};
+constinit const kind hash_kind = {"hash", make_sized<workload, pool_run, hash>,
+                                  make_sized<volatile_run, plain_run, hash>, make_native_sized<hash>};
 
 }  // namespace stele::workloads

@@ -1,4 +1,4 @@
-// The registry's view of the workloads: two makers each. The value size given has been checked.
+// The registry's view of the workloads: their makers. The value size given has been checked.
 #pragma once
 
 #include <workloads/workload.h>
@@ -8,12 +8,20 @@ namespace stele::workloads {
 template <class Base>
 using maker = std::unique_ptr<Base> (*)(const parameters&);
 
+class native_run;
+class native_space;
+using native_maker = std::unique_ptr<native_run> (*)(const parameters&, std::unique_ptr<native_space>);
+
 struct kind {
   std::string_view name;
   maker<workload> make;
   maker<volatile_run> make_volatile;
+  native_maker make_native;  // null: the workload has no native runs
 };
 
-extern const kind sps_kind, hash_kind, rbtree_kind, bptree_kind, kv_kind;
+// Errors: not_found; invalid_argument for the parameters, of which native runs allow larger values.
+result<const kind*> find_native_kind(std::string_view name, const parameters& p);
+
+extern const kind sps_kind, hash_kind, rbtree_kind, bptree_kind, kv_kind, sdg_kind, ssca2_kind;
 
 }  // namespace stele::workloads

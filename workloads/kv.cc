@@ -137,6 +137,6 @@ std::unique_ptr<Base> make_kv(const parameters& p) {
 
 }  // namespace
 
-constinit const kind kv_kind = {"kv", make_kv<workload, pool_run<kv>>, make_kv<volatile_run, plain_run<kv>>};
+constinit const kind kv_kind = {"kv", make_kv<workload, pool_run<kv>>, make_kv<volatile_run, plain_run<kv>>, nullptr};
 
 }  // namespace stele::workloads

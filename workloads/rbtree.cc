@@ -1,6 +1,7 @@
 // rbtree: keys toggled in a red-black tree.
 #include <stele/rb_map.h>
 #include <workloads/kinds.h>
+#include <workloads/native.h>
 #include <workloads/toggle.h>
 
 namespace stele::workloads {
@@ -27,6 +28,6 @@ using rbtree = toggle<maps, N>;
 }  // namespace
 
 constinit const kind rbtree_kind = {"rbtree", make_sized<workload, pool_run, rbtree>,
-                                    make_sized<volatile_run, plain_run, rbtree>};
+                                    make_sized<volatile_run, plain_run, rbtree>, make_native_sized<rbtree>};
 
 }  // namespace stele::workloads

@@ -1,5 +1,6 @@
 // Workloads by name. A new one is a source file, a line in kinds.h and one here.
 #include <workloads/kinds.h>
+#include <workloads/native.h>
 
 #include <array>
 #include <bit>
@@ -8,15 +9,15 @@ namespace stele::workloads {
 
 namespace {
 
-constexpr std::array kinds = {&sps_kind, &hash_kind, &rbtree_kind, &bptree_kind, &kv_kind};
+constexpr std::array kinds = {&sps_kind, &hash_kind, &rbtree_kind, &bptree_kind, &kv_kind, &sdg_kind, &ssca2_kind};
 
 std::unexpected<error> invalid(std::string message) {
   return std::unexpected(error{errc::invalid_argument, std::move(message)});
 }
 
-result<> check_parameters(const parameters& p) {
-  if (!std::has_single_bit(p.value_size) || p.value_size < 8 || p.value_size > 4096) {
-    return invalid("value size " + std::to_string(p.value_size) + ": give a power of two from 8 to 4096");
+result<> check_parameters(const parameters& p, std::size_t largest_value) {
+  if (!std::has_single_bit(p.value_size) || p.value_size < 8 || p.value_size > largest_value) {
+    return invalid("value size " + std::to_string(p.value_size) + ": give a power of two from 8 to " + std::to_string(largest_value));
   }
   if (p.keys == 0 || p.keys >= std::size_t{1} << 32) {
     return invalid(std::to_string(p.keys) + " keys: give a number from 1 to 2^32 - 1");
@@ -28,10 +29,10 @@ result<> check_parameters(const parameters& p) {
   return {};
 }
 
-result<const kind*> find_kind(std::string_view name, const parameters& p) {
+result<const kind*> find_kind(std::string_view name, const parameters& p, std::size_t largest_value = 4096) {
   for (const kind* k : kinds) {
     if (k->name != name) continue;
-    if (auto sound = check_parameters(p); !sound) return std::unexpected(std::move(sound.error()));
+    if (auto sound = check_parameters(p, largest_value); !sound) return std::unexpected(std::move(sound.error()));
     return k;
   }
   std::string names;
@@ -40,6 +41,12 @@ result<const kind*> find_kind(std::string_view name, const parameters& p) {
 }
 
 }  // namespace
+
+result<const kind*> find_native_kind(std::string_view name, const parameters& p) {
+  auto k = find_kind(name, p, largest_native_value);
+  if (k && (*k)->make_native == nullptr) return invalid("the workload " + std::string(name) + " has no native runs");
+  return k;
+}
 
 std::vector<std::string> workload_names() {
   std::vector<std::string> names;

@@ -1,6 +1,7 @@
 // sps: swaps of two random elements of an array. Element i starts as a value made from i.
 #include <stele/array.h>
 #include <workloads/kinds.h>
+#include <workloads/native.h>
 #include <workloads/run.h>
 
 namespace stele::workloads {
@@ -30,30 +31,28 @@ template <std::size_t N>
 struct sps {
   static constexpr std::string_view name = "sps";
   template <class Memory>
-  using root = basic_array<blob<N>, Memory>;
-  template <class Memory>
-  using values = element<blob<N>, Memory>;
+  using root = basic_array<value_of_size<N, Memory>, Memory>;
 
-  template <class Memory>
-  static void prepare(basic_array<blob<N>, Memory>& r, const key_space& keys) {
+  template <class V, class Memory>
+  static void prepare(basic_array<V, Memory>& r, const key_space& keys) {
     r.resize(keys.size());
   }
-  template <class Memory>
-  static void fill(basic_array<blob<N>, Memory>& r, const key_space& keys, std::uint64_t i) {
-    values<Memory>::assign(r[i], blob_of<N>(keys.word_at_start(i)));
+  template <class V, class Memory>
+  static void fill(basic_array<V, Memory>& r, const key_space& keys, std::uint64_t i) {
+    element<V, Memory>::assign(r[i], value_from<V>(keys.word_at_start(i)));
   }
-  template <class Memory>
-  static void apply(basic_array<blob<N>, Memory>& r, const key_space&, const operation& op) {
+  template <class V, class Memory>
+  static void apply(basic_array<V, Memory>& r, const key_space&, const operation& op) {
     r.swap_elements(op.a, op.b);
   }
-  template <class Memory>
-  static void read(const basic_array<blob<N>, Memory>& r, const operation& op) {
-    use(values<Memory>::get(r[op.a]));
+  template <class V, class Memory>
+  static void read(const basic_array<V, Memory>& r, const operation& op) {
+    use(element<V, Memory>::get(r[op.a]));
   }
-  template <class Memory>
-  static std::uint64_t digest(const basic_array<blob<N>, Memory>& r) {
+  template <class V, class Memory>
+  static std::uint64_t digest(const basic_array<V, Memory>& r) {
     std::uint64_t sum = 0, i = 0;
-    r.for_each([&](const auto& stored) { sum += digest_item(i++, values<Memory>::get(stored).bytes, N); });
+    r.for_each([&](const auto& stored) { sum += digest_value(i++, element<V, Memory>::get(stored)); });
     return sum;
   }
 
@@ -68,6 +67,7 @@ struct sps {
 
 }  // namespace
 
-constinit const kind sps_kind = {"sps", make_sized<workload, pool_run, sps>, make_sized<volatile_run, plain_run, sps>};
+constinit const kind sps_kind = {"sps", make_sized<workload, pool_run, sps>,
+                                 make_sized<volatile_run, plain_run, sps>, make_native_sized<sps>};
 
 }  // namespace stele::workloads

@@ -34,7 +34,7 @@ template <class Maps, std::size_t N>
 struct toggle {
   static constexpr std::string_view name = Maps::name;
   template <class Memory>
-  using root = typename Maps::template map<blob<N>, Memory>;
+  using root = typename Maps::template map<value_of_size<N, Memory>, Memory>;
 
   template <class Map>
   static void prepare(Map& map, const key_space& keys) {
@@ -43,7 +43,7 @@ struct toggle {
   template <class Map>
   static void fill(Map& map, const key_space& keys, std::uint64_t i) {
     const std::uint64_t key = keys.scattered(i);
-    if (keys.holds_at_start(key)) map.insert(key, blob_of<N>(keys.word_at_start(key)));
+    if (keys.holds_at_start(key)) map.insert(key, value_from<typename Map::mapped_type>(keys.word_at_start(key)));
   }
   template <class Map>
   static void apply(Map& map, const key_space&, const operation& op) {
@@ -51,17 +51,17 @@ struct toggle {
     if (entry.exists()) {
       entry.erase();
     } else {
-      entry.insert(blob_of<N>(op.b));
+      entry.insert(value_from<typename Map::mapped_type>(op.b));
     }
   }
   template <class Map>
   static void read(const Map& map, const operation& op) {
-    if (const auto* stored = Maps::find(map, op.a)) use(value_of(*stored));
+    if (const auto* stored = Maps::find(map, op.a)) use(stored_value(*stored));
   }
   template <class Map>
   static std::uint64_t digest(const Map& map) {
     std::uint64_t sum = 0;
-    map.for_each([&](std::uint64_t key, const auto& stored) { sum += digest_item(key, value_of(stored).bytes, N); });
+    map.for_each([&](std::uint64_t key, const auto& stored) { sum += digest_value(key, stored_value(stored)); });
     return sum;
   }
 
@@ -71,10 +71,6 @@ struct toggle {
     return {operation::kind::toggle, key, random()};
   }
   static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<toggle_model>(keys); }
-
- private:
-  static blob<N> value_of(const field<blob<N>>& stored) { return element<blob<N>, pool_memory>::get(stored); }
-  static blob<N> value_of(const plain_field<blob<N>>& stored) { return element<blob<N>, plain_memory>::get(stored); }
 };
 
 }  // namespace stele::workloads

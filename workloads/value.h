@@ -15,16 +15,43 @@ inline void fill_with(void* to, std::size_t size_bytes, std::uint64_t word) {
   for (std::size_t i = 0; i < size_bytes; i += 8) std::memcpy(static_cast<char*>(to) + i, &word, 8);
 }
 
+// The type of a value of N bytes in a memory: other memories may have another.
+template <std::size_t N, class Memory>
+struct value_for {
+  using type = blob<N>;
+};
+template <std::size_t N, class Memory>
+using value_of_size = typename value_for<N, Memory>::type;
+
 template <std::size_t N>
-blob<N> blob_of(std::uint64_t word) {
-  blob<N> b;
-  fill_with(b.bytes, N, word);
-  return b;
+void set_word(blob<N>& to, std::uint64_t word) {
+  fill_with(to.bytes, N, word);
+}
+// A value that is the word over and over.
+template <class Value>
+Value value_from(std::uint64_t word) {
+  Value v;
+  set_word(v, word);
+  return v;
+}
+
+template <std::size_t N>
+blob<N> stored_value(const field<blob<N>>& stored) {
+  return element<blob<N>, pool_memory>::get(stored);
+}
+template <std::size_t N>
+blob<N> stored_value(const plain_field<blob<N>>& stored) {
+  return element<blob<N>, plain_memory>::get(stored);
 }
 
 // The part of one item in a digest that is a sum over items, so independent of their order.
 inline std::uint64_t digest_item(std::uint64_t key, const void* value, std::size_t size_bytes) {
   return base::mix(base::mix(key) ^ detail::hash_bytes(value, size_bytes));
+}
+
+template <std::size_t N>
+std::uint64_t digest_value(std::uint64_t key, const blob<N>& value) {
+  return digest_item(key, value.bytes, N);
 }
 
 // The same for a value that is the word over and over.

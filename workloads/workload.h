@@ -82,7 +82,7 @@ class workload {
   durability commits_as_ = durability::durable;
 };
 
-// A workload by name: sps, hash, rbtree, bptree, kv. Errors: not_found, invalid_argument (value size, keys).
+// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2. Errors: not_found, invalid_argument (value size, keys).
 result<std::unique_ptr<workload>> make_workload(std::string_view name, const parameters& p);
 
 // The same structures and operations on plain ordinary memory, without pool or transaction: the ceiling.

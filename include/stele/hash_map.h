@@ -193,7 +193,7 @@ class basic_hash_map<K, V, Memory>::head {
     for (; n != nullptr; n = n->next) ++length;
     return length;
   }
-  typename Memory::template field<std::uint64_t> word_;
+  link_field<Memory, std::uint64_t> word_;
 };
 
 }  // namespace stele

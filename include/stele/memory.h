@@ -60,6 +60,25 @@ struct pool_memory {
   static constexpr std::size_t max_bytes = std::size_t{1} << 46;
 };
 
+namespace detail {
+
+template <class Memory, class Word>
+struct link_word {
+  using type = typename Memory::template field<Word>;
+};
+template <class Memory, class Word>
+  requires requires { typename Memory::template link<Word>; }
+struct link_word<Memory, Word> {
+  using type = typename Memory::template link<Word>;
+};
+
+}  // namespace detail
+
+// The field for a word in which a container packs the distance to an object with bits of its own. A memory that has to know
+// where pointers are names a type for it, link<Word>; to the others it is a field like any.
+template <class Memory, class Word>
+using link_field = typename detail::link_word<Memory, Word>::type;
+
 // The plain twin of field<T>: same operations, no routing.
 template <class T>
 class plain_field {

@@ -151,7 +151,7 @@ class basic_rb_map<K, V, Memory>::link {
   void clear() { word_ = 0; }
 
  private:
-  typename Memory::template field<std::int64_t> word_;
+  link_field<Memory, std::int64_t> word_;
 };
 
 template <class K, class V, class Memory>

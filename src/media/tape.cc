@@ -17,7 +17,7 @@ using base::fail_errno;
 namespace {
 
 constexpr std::size_t buffer_size = std::size_t{1} << 20;
-constexpr std::uint32_t tape_version = 1;
+constexpr std::uint32_t plain_version = 1, pointer_version = 2;
 constexpr std::size_t longest_payload = std::size_t{1} << 16;
 
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
@@ -36,8 +36,8 @@ const char* name_of(tape_tag tag) noexcept {
 
 tape_writer::tape_writer(int fd, const tape_shape& shape) : fd_(fd), shape_(shape) {
   buffer_.reserve(buffer_size + longest_payload);
-  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, tape_version, shape.keep_bytes ? 1u : 0u, shape.pool_size, shape.home_offset, shape.log_offset,
-                shape.log_size, shape.commit_offset, shape.commit_size, 0};
+  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, shape.mark_pointers ? pointer_version : plain_version, shape.keep_bytes ? 1u : 0u, shape.pool_size,
+                shape.home_offset, shape.log_offset, shape.log_size, shape.commit_offset, shape.commit_size, 0};
   append(&h, sizeof h);
 }
 
@@ -70,8 +70,8 @@ tape_tag tape_writer::tag_of(std::uint64_t address) const noexcept {
 void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length, const void* bytes) {
   const bool memory_op = op <= tape_op::flush || op == tape_op::bulk || op == tape_op::image;
   const bool follow = bytes != nullptr && (shape_.keep_bytes || op == tape_op::image);
-  const tape_record r{static_cast<std::uint8_t>(static_cast<std::uint8_t>(op) | (follow ? tape_bytes_follow : 0)), memory_op ? tag_of(address) : tape_tag::none,
-                      static_cast<std::uint16_t>(thread), length, address};
+  const tape_record r{static_cast<std::uint8_t>(static_cast<std::uint8_t>(op) | (follow ? tape_bytes_follow : 0)),
+                      static_cast<std::uint8_t>(memory_op ? tag_of(address) : tape_tag::none), static_cast<std::uint16_t>(thread), length, address};
   append(&r, sizeof r);
   if (follow) {
     append(bytes, length);
@@ -80,6 +80,14 @@ void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std:
   }
   ++events_;
   threads_ = std::max<std::uint64_t>(threads_, thread + 1);
+  if (fd_ >= 0 && buffer_.size() >= buffer_size) write_out();
+}
+
+void tape_writer::load_of_pointer(unsigned thread, std::uint64_t address, std::uint32_t length) {
+  const tape_record r{static_cast<std::uint8_t>(tape_op::load), static_cast<std::uint8_t>(static_cast<std::uint8_t>(tag_of(address)) | tape_of_pointer),
+                      static_cast<std::uint16_t>(thread), length, address};
+  append(&r, sizeof r);
+  ++events_;
   if (fd_ >= 0 && buffer_.size() >= buffer_size) write_out();
 }
 
@@ -119,7 +127,7 @@ void tape_writer::write_threads() {
 result<> tape_writer::finish() {
   if (!finished_) {
     const turn mine(*this);
-    const tape_record end{static_cast<std::uint8_t>(tape_op::end), tape_tag::none, 0, 0, events_};
+    const tape_record end{static_cast<std::uint8_t>(tape_op::end), static_cast<std::uint8_t>(tape_tag::none), 0, 0, events_};
     append(&end, sizeof end);
     finished_ = true;
     if (fd_ >= 0) write_out();
@@ -157,7 +165,8 @@ result<> tape_reader::start(const std::string& name) {
   if (!there) return std::unexpected(there.error());
   if (*there) std::memcpy(&header_, window_.data(), sizeof header_);
   if (!*there || std::memcmp(header_.magic, "STELETAP", 8) != 0) return fail(errc::not_a_pool, fmt::format("{} is not a tape (its first bytes are not a tape's)", name));
-  if (header_.version != tape_version) return fail(errc::version, fmt::format("{} is a tape of version {}; this program reads version {}", name, header_.version, tape_version));
+  if (header_.version < plain_version || header_.version > pointer_version)
+    return fail(errc::version, fmt::format("{} is a tape of version {}; this program reads versions {} and {}", name, header_.version, plain_version, pointer_version));
   window_ = window_.subspan(sizeof header_);
   consumed_ = sizeof header_;
   return {};
@@ -203,14 +212,16 @@ result<std::optional<tape_event>> tape_reader::next() {
   tape_record r;
   std::memcpy(&r, window_.data(), sizeof r);
   const auto op = static_cast<tape_op>(r.op & ~tape_bytes_follow);
-  if (op < tape_op::load || op > tape_op::end || r.tag > tape_tag::volatile_memory) return damaged("no such event");
+  const bool of_pointer = header_.version >= pointer_version && op == tape_op::load && (r.tag & tape_of_pointer) != 0;
+  const auto tag = static_cast<tape_tag>(of_pointer ? r.tag & ~tape_of_pointer : r.tag);
+  if (op < tape_op::load || op > tape_op::end || tag > tape_tag::volatile_memory) return damaged("no such event");
   const bool follow = (r.op & tape_bytes_follow) != 0;
   if (follow && r.length > longest_payload) return damaged("it claims more bytes than an event may have");
   const std::size_t whole = sizeof r + (follow ? padded(r.length) : 0);
   const auto rest = need(whole);
   if (!rest) return std::unexpected(rest.error());
   if (!*rest) return damaged("the tape ends in the middle; the run that wrote it was cut off");
-  tape_event e{op, r.tag, r.thread, r.length, r.address, {}};
+  tape_event e{op, tag, r.thread, r.length, r.address, {}, of_pointer};
   if (follow) e.bytes = window_.subspan(sizeof r, r.length);
   window_ = window_.subspan(whole);
   consumed_ += whole;

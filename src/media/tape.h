@@ -37,10 +37,11 @@ struct tape_header {
 static_assert(sizeof(tape_header) == 64);
 
 inline constexpr std::uint8_t tape_bytes_follow = 0x80;  // in the op byte
+inline constexpr std::uint8_t tape_of_pointer = 0x80;    // in the tag byte of a load, on tapes of version 2
 
 struct tape_record {
   std::uint8_t op;
-  tape_tag tag;
+  std::uint8_t tag;  // a tape_tag, and tape_of_pointer
   std::uint16_t thread;
   std::uint32_t length;
   std::uint64_t address;  // or the argument of a mark
@@ -54,12 +55,14 @@ struct tape_event {
   std::uint32_t length = 0;
   std::uint64_t address = 0;
   std::span<const std::byte> bytes;  // valid until the next event is read
+  bool of_pointer = false;           // a load whose value says where accesses of the thread go that follow it
 };
 
 struct tape_shape {
   std::uint64_t pool_size = 0, home_offset = 0, log_offset = 0, log_size = 0;
   std::uint32_t commit_offset = 0, commit_size = 0;
   bool keep_bytes = true;
+  bool mark_pointers = false;  // a tape of version 2: its writer says which loads are of pointers
 };
 
 class tape_writer {
@@ -82,6 +85,8 @@ class tape_writer {
 
   // Inside a turn.
   void event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length, const void* bytes = nullptr);
+  // A load of a pointer. On a tape that marks pointers.
+  void load_of_pointer(unsigned thread, std::uint64_t address, std::uint32_t length);
   // The pool's content at the tape's beginning: lines that are not zero. Not inside a turn.
   void image(const std::byte* base, std::size_t size);
 

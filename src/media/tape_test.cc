@@ -182,6 +182,46 @@ TEST(tape, missing_files_other_versions_and_unwritable_paths_are_told) {
   }
 }
 
+// A tape of version 2 with one load of a pointer; `tag` in place of the load's.
+std::vector<std::byte> with_pointer(std::byte tag, std::byte op = std::byte(tape_op::load), std::byte version = std::byte{2}) {
+  tape_shape marking = shape;
+  marking.mark_pointers = true;
+  auto tape = tape_writer::to_memory(marking);
+  tape->load_of_pointer(3, 1 << 15, 8);
+  tape->event(tape_op::load, 3, 1 << 15, 8);
+  EXPECT_TRUE(tape->finish());
+  std::vector<std::byte> bytes(tape->memory().begin(), tape->memory().end());
+  EXPECT_EQ(bytes[8], std::byte{2});
+  bytes[8] = version;
+  bytes[sizeof(tape_header)] = op;
+  bytes[sizeof(tape_header) + 1] = tag;
+  return bytes;
+}
+
+TEST(tape, marks_loads_of_pointers_in_version_2) {
+  constexpr std::byte data{static_cast<std::uint8_t>(tape_tag::data)}, flag{tape_of_pointer};
+  const auto bytes = with_pointer(data | flag);
+  auto reader = tape_reader::over(bytes);
+  ASSERT_TRUE(reader);
+  const auto pointer = reader->next(), other = reader->next();
+  ASSERT_TRUE(pointer && *pointer && other && *other);
+  EXPECT_TRUE((*pointer)->of_pointer);
+  EXPECT_FALSE((*other)->of_pointer);
+  for (const auto& e : {pointer, other}) {
+    EXPECT_EQ((*e)->op, tape_op::load);
+    EXPECT_EQ((*e)->tag, tape_tag::data);
+    EXPECT_EQ((*e)->thread, 3u);
+    EXPECT_EQ((*e)->address, std::uint64_t{1} << 15);
+    EXPECT_EQ((*e)->length, 8u);
+  }
+  EXPECT_FALSE(count_events(with_pointer(data | flag, std::byte(tape_op::load), std::byte{1})));
+  EXPECT_FALSE(count_events(with_pointer(data | flag, std::byte(tape_op::store))));
+  EXPECT_FALSE(count_events(with_pointer(std::byte{6} | flag)));
+  EXPECT_TRUE(count_events(with_pointer(data)));
+  auto plain = tape_writer::to_memory(shape);
+  EXPECT_EQ(plain->memory()[8], std::byte{1});
+}
+
 TEST(tape, takes_turns) {
   auto tape = tape_writer::to_memory(shape);
   {

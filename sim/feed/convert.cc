@@ -1,0 +1,135 @@
+// Lines of a file, one at a time, to the format that was asked for.
+#include <base/check.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sim/feed/convert.h>
+#include <sim/feed/convert_format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace stele::sim {
+
+using base::fail;
+using base::fail_errno;
+
+namespace {
+
+constexpr std::size_t longest_line = std::size_t{1} << 16;
+constexpr std::size_t shown_of_line = 80;
+
+struct named_format {
+  std::string_view name;
+  std::unique_ptr<trace_format> (*make)();
+};
+constexpr std::array formats = {named_format{"lackey", make_lackey},
+                                named_format{"ramulator", make_ramulator},
+                                named_format{"ramulator-memory", make_ramulator_memory},
+                                named_format{"ramulator2", make_ramulator2},
+                                named_format{"dramsim3", make_dramsim3},
+                                named_format{"nvmain", make_nvmain}};
+
+// The lines of a file, each once, the last also when no line end follows it.
+class line_reader {
+ public:
+  static result<line_reader> open(const std::string& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail_errno(errno == ENOENT ? errc::not_found : errc::permission, fmt::format("cannot read the trace {}", path));
+    return line_reader(fd, path);
+  }
+  line_reader(line_reader&& o) noexcept : fd_(std::exchange(o.fd_, -1)), path_(std::move(o.path_)), buffer_(std::move(o.buffer_)) {}
+  line_reader& operator=(line_reader&&) = delete;
+  ~line_reader() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  // Without its end, LF or CR LF; nothing at the end of the file. Valid until the next call.
+  result<std::optional<std::string_view>> next() {
+    for (std::size_t looked = from_;;) {
+      if (const void* end = looked < filled_ ? std::memchr(buffer_.data() + looked, '\n', filled_ - looked) : nullptr)
+        return take(static_cast<std::size_t>(static_cast<const char*>(end) - buffer_.data()), 1);
+      if (ended_ && from_ == filled_) return std::nullopt;
+      if (ended_ || filled_ - from_ > longest_line) return take(filled_, 0);
+      looked = filled_ - from_;
+      if (auto more = fill(); !more) return std::unexpected(more.error());
+    }
+  }
+  std::uint64_t number() const noexcept { return number_; }  // of the line given last, from 1
+  std::uint64_t bytes_read() const noexcept { return bytes_read_; }
+
+ private:
+  line_reader(int fd, std::string path) : fd_(fd), path_(std::move(path)), buffer_((std::size_t{1} << 20) + longest_line, '\0') {}
+
+  result<std::optional<std::string_view>> take(std::size_t end, std::size_t line_end) {
+    if (end - from_ > longest_line) return fail(errc::corrupt, fmt::format("{}:{}: a line of more than {} bytes", path_, number_ + 1, longest_line));
+    std::string_view line(buffer_.data() + from_, end - from_);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    from_ = end + line_end;
+    ++number_;
+    return line;
+  }
+  // Moves what is left of the buffer to its beginning and reads behind it.
+  result<> fill() {
+    std::memmove(buffer_.data(), buffer_.data() + from_, filled_ - from_);
+    filled_ -= std::exchange(from_, 0);
+    ssize_t n = 0;
+    do n = ::read(fd_, buffer_.data() + filled_, buffer_.size() - filled_);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) return fail_errno(errc::io, fmt::format("cannot read the trace {}", path_));
+    ended_ = n == 0;
+    filled_ += static_cast<std::size_t>(n);
+    bytes_read_ += static_cast<std::uint64_t>(n);
+    return {};
+  }
+
+  int fd_;
+  std::string path_, buffer_;
+  std::size_t from_ = 0, filled_ = 0;
+  std::uint64_t number_ = 0, bytes_read_ = 0;
+  bool ended_ = false;
+};
+
+// What is printed of a line: its beginning, with bytes that are no text shown as such.
+std::string shown(std::string_view line) {
+  std::string text;
+  for (const char c : line.substr(0, shown_of_line)) {
+    const auto byte = static_cast<unsigned char>(c);
+    text += byte == '\t' ? "\\t" : byte < 32 || byte > 126 ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+  }
+  return line.size() > shown_of_line ? text + ".." : text;
+}
+
+}  // namespace
+
+std::vector<std::string> trace_formats() {
+  std::vector<std::string> names;
+  for (const named_format& f : formats) names.emplace_back(f.name);
+  return names;
+}
+
+result<convert_report> convert_trace(std::string_view format, const std::string& path, media::tape_writer& tape, const convert_progress& progress) {
+  const auto named = std::ranges::find(formats, format, &named_format::name);
+  if (named == formats.end())
+    return fail(errc::invalid_argument, fmt::format("no format of traces is called \"{}\"; there are {}", format, fmt::join(trace_formats(), ", ")));
+  auto lines = line_reader::open(path);
+  if (!lines) return std::unexpected(lines.error());
+  const auto reads = named->make();
+  const std::uint64_t before = tape.events();
+  trace_sink sink(tape);
+  const media::tape_writer::turn mine(tape);
+  for (;;) {
+    const auto line = lines->next();
+    if (!line) return std::unexpected(line.error());
+    if (!*line) break;
+    if (const expectation expected = reads->take(**line, sink))
+      return fail(errc::corrupt, fmt::format("{}:{}: \"{}\": expected {}", path, lines->number(), shown(**line), *expected));
+    if (lines->number() % 65536 == 0 && progress && !progress(lines->bytes_read()))
+      return fail(errc::cancelled, fmt::format("{}: stopped after line {}", path, lines->number()));
+  }
+  reads->finish(sink);
+  return convert_report{lines->number(), tape.events() - before};
+}
+
+}  // namespace stele::sim

@@ -1,0 +1,112 @@
+// What a format of traces is to the converter: something that takes lines, and says what it expected when it cannot.
+#pragma once
+
+#include <media/tape.h>
+
+#include <charconv>
+#include <expected>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace stele::sim {
+
+// Where events go. An access longer than a piece is several events.
+class trace_sink {
+ public:
+  explicit trace_sink(media::tape_writer& tape) : tape_(tape) {}
+
+  void load(unsigned thread, std::uint64_t address, std::uint32_t length) { tape_.event(media::tape_op::load, thread, address, length); }
+  void store(unsigned thread, std::uint64_t address, std::uint32_t length) { tape_.event(media::tape_op::store, thread, address, length); }
+  void compute(unsigned thread, std::uint64_t instructions) {
+    if (instructions != 0) tape_.event(media::tape_op::compute, thread, instructions, 0);
+  }
+  // A request of a memory controller: the line of 64 bytes that holds the address.
+  void line(bool writes, unsigned thread, std::uint64_t address) {
+    if (writes) {
+      store(thread, address & ~std::uint64_t{63}, 64);
+    } else {
+      load(thread, address & ~std::uint64_t{63}, 64);
+    }
+  }
+
+ private:
+  media::tape_writer& tape_;
+};
+
+// What a line should have been; nothing: it was.
+using expectation = std::optional<std::string>;
+
+class trace_format {
+ public:
+  virtual ~trace_format() = default;
+  // A line without its end. Nothing is written to the sink when it is not as expected.
+  virtual expectation take(std::string_view line, trace_sink& to) = 0;
+  // After the last line.
+  virtual void finish(trace_sink&) {}
+};
+
+std::unique_ptr<trace_format> make_lackey();
+std::unique_ptr<trace_format> make_ramulator();
+std::unique_ptr<trace_format> make_ramulator_memory();
+std::unique_ptr<trace_format> make_ramulator2();
+std::unique_ptr<trace_format> make_dramsim3();
+std::unique_ptr<trace_format> make_nvmain();
+
+// Reading of fields.
+
+// The fields of a line, between spaces and tabs.
+inline std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (std::size_t at = line.find_first_not_of(" \t"); at != line.npos;) {
+    const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+    fields.push_back(line.substr(at, end - at));
+    at = line.find_first_not_of(" \t", end);
+  }
+  return fields;
+}
+
+// The number that the whole text is, without sign.
+inline std::optional<std::uint64_t> number_of(std::string_view text, int base) {
+  std::uint64_t value = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (text.empty() || wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+inline std::optional<std::uint64_t> decimal(std::string_view text) { return number_of(text, 10); }
+inline bool has_0x(std::string_view text) { return text.starts_with("0x") || text.starts_with("0X"); }
+inline std::optional<std::uint64_t> hexadecimal(std::string_view text) { return number_of(text, 16); }
+inline std::optional<std::uint64_t> hexadecimal_0x(std::string_view text) {
+  return has_0x(text) ? hexadecimal(text.substr(2)) : std::nullopt;
+}
+// 0x and hexadecimal, or decimal. A leading zero would mean octal to some readers and decimal to others.
+inline std::optional<std::uint64_t> either_base(std::string_view text) {
+  if (has_0x(text)) return hexadecimal_0x(text);
+  return text.size() > 1 && text.front() == '0' ? std::nullopt : decimal(text);
+}
+
+// Times of requests, made into the compute between them: a thread is idle in the cycles that are between two of its requests,
+// and in those before its first.
+class request_clock {
+ public:
+  // Cycles never go back.
+  bool accepts(std::uint64_t cycle) const noexcept { return cycle >= last_; }
+  std::uint64_t last() const noexcept { return last_; }
+  // The idle cycles of the thread before a request at `cycle`.
+  std::uint64_t idle_before(unsigned thread, std::uint64_t cycle) {
+    last_ = cycle;
+    std::uint64_t& next = next_.try_emplace(thread, 0).first->second;
+    const std::uint64_t idle = cycle > next ? cycle - next : 0;
+    next = std::max(next, cycle) + 1;
+    return idle;
+  }
+
+ private:
+  std::uint64_t last_ = 0;
+  std::unordered_map<unsigned, std::uint64_t> next_;  // the cycle after a thread's last request
+};
+
+}  // namespace stele::sim

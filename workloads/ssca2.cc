@@ -1,0 +1,153 @@
+// ssca2: a scale-free graph built, kept up and classified, after the HPCS Scalable Synthetic Compact Application 2 (Bader et
+// al., "Designing Scalable Synthetic Compact Applications for Benchmarking High Productivity Computing Systems", 2006).
+//
+// Changes are kernel 1, the construction, edge by edge: an R-MAT edge is inserted, or, to keep the size, one of the vertex's
+// first eight edges erased. The specification builds a graph once; here it starts half full, with eight edges a vertex,
+// and a vertex may have one edge more than twice as many as at the start. Reads are kernel 2, the heaviest edges, of
+// eight neighbouring vertices at a time. Kernels 3 and 4 (subgraphs, betweenness) are left out: they read only.
+#include <workloads/graph.h>
+#include <workloads/kinds.h>
+#include <workloads/native.h>
+#include <workloads/rmat.h>
+#include <workloads/run.h>
+
+#include <list>
+
+namespace stele::workloads {
+
+namespace {
+
+constexpr std::uint64_t vertices_read = 8, edges_to_choose_from = 8;
+
+// Sixteen keys a vertex, and half of them edges at the start.
+rmat generator(const key_space& keys) {
+  return rmat(static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(keys.size() / 16, 2)) - 1));
+}
+
+// The i-th edge of the initial graph; every second step adds one.
+std::optional<rmat::edge> edge_at_start(const key_space& keys, std::uint64_t i) {
+  if (i % 2 != 0) return std::nullopt;
+  base::rng random(base::mix(keys.given().seed) + i);
+  return generator(keys).draw(random);
+}
+
+// What is to happen at a vertex.
+struct change {
+  std::uint32_t from, to;
+  bool inserts;            // if there is room
+  std::uint64_t position;  // of the edge erased otherwise
+
+  explicit change(const operation& op)
+      : from(static_cast<std::uint32_t>(op.a >> 32)), to(static_cast<std::uint32_t>(op.a)), inserts((op.b & 1) != 0), position(op.b >> 1 & (edges_to_choose_from - 1)) {}
+  bool inserts_at(std::uint64_t degree, std::uint64_t room) const { return degree == 0 || (inserts && degree < room); }
+};
+
+constexpr std::uint32_t room_at_start(std::uint32_t degree) { return 2 * degree + 1; }
+
+std::uint64_t edge_key(std::uint64_t from, std::uint64_t to) { return from << 32 | to; }
+
+class graph_model final : public model {
+ public:
+  explicit graph_model(const key_space& keys) : value_size_(keys.given().value_size), vertices_(generator(keys).vertices()) {
+    for (std::uint64_t i = 0; i < keys.size(); ++i) {
+      const auto e = edge_at_start(keys, i);
+      if (!e) continue;
+      vertex& v = vertices_[e->from];
+      v.edges.push_front({e->to, keys.word_at_start(i)});
+      v.room = room_at_start(static_cast<std::uint32_t>(v.edges.size()));
+    }
+  }
+  void apply(const operation& op) override {
+    if (op.what != operation::kind::toggle) return;
+    const change c(op);
+    vertex& v = vertices_[c.from];
+    if (c.inserts_at(v.edges.size(), v.room)) return v.edges.push_front({c.to, op.b});
+    v.edges.erase(std::next(v.edges.begin(), static_cast<std::ptrdiff_t>(std::min(c.position, v.edges.size() - 1))));
+  }
+  std::uint64_t digest() const override {
+    std::uint64_t sum = 0;
+    for (std::size_t from = 0; from < vertices_.size(); ++from) {
+      for (const auto& [to, word] : vertices_[from].edges) sum += digest_word(edge_key(from, to), word, value_size_);
+    }
+    return sum;
+  }
+
+ private:
+  struct vertex {
+    std::list<std::pair<std::uint32_t, std::uint64_t>> edges;  // the newest first
+    std::uint64_t room = 0;
+  };
+  std::size_t value_size_;
+  std::vector<vertex> vertices_;
+};
+
+template <std::size_t N>
+struct ssca2 {
+  static constexpr std::string_view name = "ssca2";
+  template <class Memory>
+  using root = basic_graph<value_of_size<N, Memory>, Memory>;
+
+  template <class Graph>
+  static void prepare(Graph& g, const key_space& keys) {
+    g.make_vertices(generator(keys).vertices());
+  }
+  template <class Graph>
+  static void fill(Graph& g, const key_space& keys, std::uint64_t i) {
+    const auto e = edge_at_start(keys, i);
+    if (!e) return;
+    auto& v = g.at(e->from);
+    insert(g, v, e->to, keys.word_at_start(i));
+    v.room = room_at_start(v.degree);
+  }
+  template <class Graph>
+  static void apply(Graph& g, const key_space&, const operation& op) {
+    const change c(op);
+    auto& v = g.at(c.from);
+    if (c.inserts_at(v.degree, v.room)) {
+      insert(g, v, c.to, op.b);
+    } else {
+      g.erase(g.find_position(c.from, c.position));
+    }
+  }
+  template <class Graph>
+  static void read(const Graph& g, const operation& op) {
+    const typename Graph::edge* heaviest = nullptr;
+    std::uint32_t weight = 0;
+    for (std::uint64_t i = 0; i < std::min(vertices_read, g.vertices()); ++i) {
+      for (const typename Graph::edge* e = g.at((op.a + i) % g.vertices()).first; e != nullptr; e = e->next) {
+        const std::uint32_t its = e->label;
+        if (its < weight) continue;
+        weight = its;
+        heaviest = e;
+      }
+    }
+    if (heaviest != nullptr) use(stored_value(heaviest->value));
+  }
+  template <class Graph>
+  static std::uint64_t digest(const Graph& g) {
+    std::uint64_t sum = 0;
+    g.for_each_edge([&](std::uint64_t from, const auto& e) { sum += digest_value(edge_key(from, e.to), stored_value(e.value)); });
+    return sum;
+  }
+
+  static operation draw(const key_space& keys, base::rng& random) {
+    const rmat edges = generator(keys);
+    if (keys.draws_read(random)) return {operation::kind::read, random.below(edges.vertices()), 0};
+    const rmat::edge e = edges.draw(random);
+    return {operation::kind::toggle, edge_key(e.from, e.to), random()};
+  }
+  static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<graph_model>(keys); }
+
+ private:
+  // An edge's label is its weight, uniform as in the specification.
+  template <class Graph>
+  static void insert(Graph& g, typename Graph::vertex& from, std::uint32_t to, std::uint64_t word) {
+    g.insert(from, to, static_cast<std::uint32_t>(word >> 32), value_from<typename Graph::mapped_type>(word));
+  }
+};
+
+}  // namespace
+
+constinit const kind ssca2_kind = {"ssca2", make_sized<workload, pool_run, ssca2>, make_sized<volatile_run, plain_run, ssca2>, make_native_sized<ssca2>};
+
+}  // namespace stele::workloads
