@@ -26,6 +26,17 @@ bool watch_interrupts() {
   return true;
 }
 
+void write_text(const std::string& file, const std::string& text) {
+  if (file == "-") {
+    std::cout << text << '\n' << std::flush;
+    if (!std::cout) fail("cannot write to standard output");
+    return;
+  }
+  std::ofstream out(file);
+  out << text << '\n' << std::flush;
+  if (!out) fail(fmt::format("cannot write {}", file));
+}
+
 }  // namespace
 
 void fail(const std::string& message) {
@@ -33,16 +44,8 @@ void fail(const std::string& message) {
   throw CLI::RuntimeError(1);
 }
 
-void write_json(const std::string& file, const nlohmann::json& content) {
-  if (file == "-") {
-    std::cout << content.dump(2) << '\n' << std::flush;
-    if (!std::cout) fail("cannot write to standard output");
-    return;
-  }
-  std::ofstream out(file);
-  out << content.dump(2) << '\n' << std::flush;
-  if (!out) fail(fmt::format("cannot write {}", file));
-}
+void write_json(const std::string& file, const nlohmann::json& content) { write_text(file, content.dump(2)); }
+void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content) { write_text(file, content.dump(2)); }
 
 bool interrupted() {
   static const bool watching = watch_interrupts();
