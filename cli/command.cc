@@ -18,7 +18,7 @@ void on_interrupt(int) {
 }
 
 bool watch_interrupts() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = on_interrupt;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigaction(SIGINT, &action, nullptr);
@@ -44,8 +44,12 @@ void fail(const std::string& message) {
   throw CLI::RuntimeError(1);
 }
 
-void write_json(const std::string& file, const nlohmann::json& content) { write_text(file, content.dump(2)); }
-void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content) { write_text(file, content.dump(2)); }
+void write_json(const std::string& file, const nlohmann::json& content) {
+  write_text(file, content.dump(2));
+}
+void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content) {
+  write_text(file, content.dump(2));
+}
 
 bool interrupted() {
   static const bool watching = watch_interrupts();

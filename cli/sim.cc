@@ -49,7 +49,8 @@ std::string file_of(const std::string& machine) {
   if (names.empty()) fail(fmt::format("there are no presets in {}; give --machine a file", STELE_CONFIGS));
   if (std::ranges::find(names, machine) == names.end())
     fail(fmt::format("there is no preset '{}'; the nearest is '{}' (of {}); a file ends in .toml", machine,
-                     sim::nearest(machine, std::vector<std::string_view>(names.begin(), names.end())), fmt::join(names, ", ")));
+                     sim::nearest(machine, std::vector<std::string_view>(names.begin(), names.end())),
+                     fmt::join(names, ", ")));
   return fmt::format("{}/{}.toml", STELE_CONFIGS, machine);
 }
 
@@ -152,7 +153,8 @@ void compare(const options& o) {
   }
   if (results.empty()) say_interrupted("no run is over");
   report(o, sim::table_of_all(results), sim::json_of_all(results));
-  if (results.size() < o.designs.size()) say_interrupted(fmt::format("{} of {} runs are over", results.size(), o.designs.size()));
+  if (results.size() < o.designs.size())
+    say_interrupted(fmt::format("{} of {} runs are over", results.size(), o.designs.size()));
 }
 
 std::vector<std::string> parts_of(const std::string& list) {
@@ -200,7 +202,8 @@ void sweep(const options& o) {
   std::string tables;
   for (const std::string& path : o.shown) tables += (tables.empty() ? "" : "\n") + sim::table_of(s, path);
   report(o, tables, sim::json_of(s));
-  if (s.runs.size() < machines.size()) say_interrupted(fmt::format("{} of {} runs are over", s.runs.size(), machines.size()));
+  if (s.runs.size() < machines.size())
+    say_interrupted(fmt::format("{} of {} runs are over", s.runs.size(), machines.size()));
 }
 
 void print_machine(const options& o) {
@@ -210,7 +213,9 @@ void print_machine(const options& o) {
 }
 
 void add_settings(CLI::App& command, options& o) {
-  command.add_option("--set", o.settings, "key=value: a key of the machine, as often as needed")->type_size(1)->allow_extra_args(false);
+  command.add_option("--set", o.settings, "key=value: a key of the machine, as often as needed")
+      ->type_size(1)
+      ->allow_extra_args(false);
 }
 
 CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
@@ -219,7 +224,8 @@ CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
   command->add_option("--machine", o.machine, fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
       ->capture_default_str();
   add_settings(*command, o);
-  command->add_option("--warm-up", o.run.warm_up_transactions, "transactions before anything is counted")->capture_default_str();
+  command->add_option("--warm-up", o.run.warm_up_transactions, "transactions before anything is counted")
+      ->capture_default_str();
   command->add_option("--timeline-ns", o.timeline_ns, "sample a time line so often; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e12));

@@ -13,8 +13,8 @@ namespace stele::sim {
 struct run_options {
   std::string tape;
   std::uint64_t seed = 1;
-  std::uint64_t warm_up_transactions = 0;  // before anything is counted
-  picoseconds timeline_interval = 0;       // 0: no time line
+  std::uint64_t warm_up_transactions = 0;      // before anything is counted
+  picoseconds timeline_interval = 0;           // 0: no time line
   std::function<void(double share)> progress;  // of the tape's bytes that have been consumed
   std::function<bool()> cancelled;             // ends the run with errc::cancelled
 };
