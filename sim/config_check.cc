@@ -75,19 +75,19 @@ verdict in_timing(const std::string& name, const memory_config& c) {
   return std::nullopt;
 }
 
-// Data and log need a row of the retention table that keeps them long enough.
+// What data and logs need is a row of the table: between rows nothing is known of the speed-up.
 verdict in_retention(const std::string& name, const memory_config& c) {
-  if (c.retention.empty()) return std::nullopt;
-  const double longest = std::ranges::max(c.retention, {}, &retention_row::retention_s).retention_s;
+  if (c.technology != "pcm") return std::nullopt;
+  std::vector<double> known;
+  for (const retention_row& r : c.retention) known.push_back(r.retention_s);
   const std::pair<const char*, double> needs[] = {{"data_retention_s", c.data_retention_s},
                                                   {"log_retention_s", c.log_retention_s}};
   for (const auto& [key, need] : needs)
-    if (need > longest)
+    if (std::ranges::find(known, need) == known.end())
       return contradiction{
-          {name + '.' + key, name + ".retention"},
-          fmt::format("{}.{} is {}, and no row of {}.retention keeps data longer than {} s; give less or a row "
-                      "for it",
-                      name, key, need, name, longest)};
+          {name + '.' + key, name + ".retention", name + ".technology"},
+          fmt::format("{}.{} is {}, and {}.retention has rows for {}; give one of them or a row for it", name, key, need,
+                      name, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")))};
   return std::nullopt;
 }
 

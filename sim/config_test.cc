@@ -164,9 +164,12 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{
             "mapping_twice", "[volatile_memory]\nmapping = 'row-row-bank-column-channel'", {"m.toml:2", "has row twice"}},
         mistake{"mapping_lacks", "[volatile_memory]\nmapping = 'row-rank-bank-column'", {"m.toml:2", "lacks channel"}},
-        mistake{"retention",
-                "[volatile_memory]\nretention = [{retention_s = 100, speedup = 2}]",
-                {"m.toml:2: volatile_memory.data_retention_s"}},
+        mistake{
+            "retention",
+            "[volatile_memory]\ntechnology = 'pcm'\nretention = [{retention_s = 100, speedup = 2}]\nlog_retention_s = 100",
+            {"m.toml:3: volatile_memory.data_retention_s is 10000000", "rows for 100"}},
+        mistake{
+            "no_retention", "[volatile_memory]\ntechnology = 'pcm'", {"m.toml:2: volatile_memory.data_retention_s", "none"}},
         mistake{"rule_key",
                 "[[volatile_memory.timing]]\nlevel = 'bank'\nprecedes = 'read'",
                 {"m.toml:3: there is no key 'precedes'", "'preceding'", "volatile_memory.timing"}},
