@@ -18,12 +18,23 @@ void on_interrupt(int) {
 }
 
 bool watch_interrupts() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = on_interrupt;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   return true;
+}
+
+void write_text(const std::string& file, const std::string& text) {
+  if (file == "-") {
+    std::cout << text << '\n' << std::flush;
+    if (!std::cout) fail("cannot write to standard output");
+    return;
+  }
+  std::ofstream out(file);
+  out << text << '\n' << std::flush;
+  if (!out) fail(fmt::format("cannot write {}", file));
 }
 
 }  // namespace
@@ -34,14 +45,10 @@ void fail(const std::string& message) {
 }
 
 void write_json(const std::string& file, const nlohmann::json& content) {
-  if (file == "-") {
-    std::cout << content.dump(2) << '\n' << std::flush;
-    if (!std::cout) fail("cannot write to standard output");
-    return;
-  }
-  std::ofstream out(file);
-  out << content.dump(2) << '\n' << std::flush;
-  if (!out) fail(fmt::format("cannot write {}", file));
+  write_text(file, content.dump(2));
+}
+void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content) {
+  write_text(file, content.dump(2));
 }
 
 bool interrupted() {

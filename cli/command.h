@@ -17,6 +17,7 @@ void add_crash(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_figure(CLI::App& app);
 void add_pool(CLI::App& app);
+void add_sim(CLI::App& app);
 void add_tape(CLI::App& app);
 
 // Says the error on standard error and ends the command with status 1.
@@ -25,8 +26,9 @@ void add_tape(CLI::App& app);
   fail(e.message);
 }
 
-// Writes to the file; "-" is standard output. Fails the command when it cannot.
+// Writes to the file; "-" is standard output. Fails the command when it cannot. Keys are sorted, or stay in their order.
 void write_json(const std::string& file, const nlohmann::json& content);
+void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content);
 
 // From the first call on, an interrupt (^C, SIGTERM) no longer ends the process but makes this true; a second one ends it.
 bool interrupted();

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   stele::cli::add_pool(app);
   stele::cli::add_crash(app);
   stele::cli::add_tape(app);
+  stele::cli::add_sim(app);
   stele::cli::add_bench(app);
   stele::cli::add_figure(app);
   try {

@@ -1,7 +1,7 @@
 // Reading machines: TOML tables against the table of keys, files upon the files that they are based on.
 //
-// The only file that knows the TOML library. Where each key was set is kept while reading, so that contradictions between keys
-// can be told with file and line too.
+// The only file that knows the TOML library. Where each key was set is kept while reading, so that contradictions between
+// keys can be told with file and line too.
 #include <base/check.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,13 +29,20 @@ std::unexpected<error> wrong(const std::string& at, const std::string& sentence)
 
 const char* kind_of(const toml::node& n) {
   switch (n.type()) {
-    case toml::node_type::string: return "a string";
-    case toml::node_type::integer: return "a whole number";
-    case toml::node_type::floating_point: return "a fraction";
-    case toml::node_type::boolean: return "true or false";
-    case toml::node_type::table: return "a table";
-    case toml::node_type::array: return "an array";
-    default: return "a date or time";
+    case toml::node_type::string:
+      return "a string";
+    case toml::node_type::integer:
+      return "a whole number";
+    case toml::node_type::floating_point:
+      return "a fraction";
+    case toml::node_type::boolean:
+      return "true or false";
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "an array";
+    default:
+      return "a date or time";
   }
 }
 
@@ -54,15 +61,17 @@ struct wish {
     return "an array of tables";
   }
   std::string whole() const {
-    return fmt::format("a {} from {:.0f} to {:.0f}", key.within.power_of_two ? "power of two" : "whole number", key.within.least,
-                       key.within.most);
+    return fmt::format("a {} from {:.0f} to {:.0f}", key.within.power_of_two ? "power of two" : "whole number",
+                       key.within.least, key.within.most);
   }
 };
 
-std::string wish_of(const config_key& k) { return std::visit(wish{k}, k.where); }
+std::string wish_of(const config_key& k) {
+  return std::visit(wish{k}, k.where);
+}
 
-result<> read_table(const toml::table& t, const std::string& prefix, std::span<const config_key> keys, const std::string& file,
-                    places& where);
+result<> read_table(const toml::table& t, const std::string& prefix, std::span<const config_key> keys,
+                    const std::string& file, places& where);
 
 // Puts a value where its key says. `at` is where it stands, `file` what its own tables stand in.
 struct assignment {
@@ -127,7 +136,8 @@ struct assignment {
     }
     for (const config_key& k : keys)
       if (!k.one_of.empty() && std::get<std::string*>(k.where)->empty())
-        return wrong(fmt::format("{}:{}", file, one.source().begin.line), fmt::format("{} has an entry without {}; give {}", key.path, k.path, wish_of(k)));
+        return wrong(fmt::format("{}:{}", file, one.source().begin.line),
+                     fmt::format("{} has an entry without {}; give {}", key.path, k.path, wish_of(k)));
     return {};
   }
   result<> of_kind() const { return wrong(at, fmt::format("{} is {}; give {}", key.path, kind_of(value), wish_of(key))); }
@@ -140,7 +150,8 @@ std::vector<std::string> paths_of(std::span<const config_key> keys, bool with_se
   std::vector<std::string> paths;
   for (const config_key& k : keys) {
     const std::string section = k.path.substr(0, k.path.find('.'));
-    if (with_sections && section != k.path && (paths.empty() || !paths.back().starts_with(section + '.'))) paths.push_back(section);
+    if (with_sections && section != k.path && (paths.empty() || !paths.back().starts_with(section + '.')))
+      paths.push_back(section);
     paths.push_back(k.path);
   }
   return paths;
@@ -148,15 +159,16 @@ std::vector<std::string> paths_of(std::span<const config_key> keys, bool with_se
 
 std::string no_such_key(const std::string& path, std::span<const config_key> keys, bool is_table) {
   const auto paths = paths_of(keys, is_table);
-  return fmt::format("there is no {} '{}'; the nearest right one is '{}'", is_table ? "section" : "key", path, nearest(path, paths));
+  return fmt::format("there is no {} '{}'; the nearest right one is '{}'", is_table ? "section" : "key", path,
+                     nearest(path, paths));
 }
 
 bool is_section(const std::string& path, std::span<const config_key> keys) {
   return std::ranges::any_of(keys, [&](const config_key& k) { return k.path.starts_with(path + '.'); });
 }
 
-result<> read_table(const toml::table& t, const std::string& prefix, std::span<const config_key> keys, const std::string& file,
-                    places& where) {
+result<> read_table(const toml::table& t, const std::string& prefix, std::span<const config_key> keys,
+                    const std::string& file, places& where) {
   for (const auto& [name, value] : t) {
     const std::string path = prefix + std::string(name.str());
     const std::string at = fmt::format("{}:{}", file, name.source().begin.line);
@@ -262,6 +274,8 @@ result<> set_key(machine_config& m, const std::string& key, const std::string& v
   return std::visit(assignment{*found, *table->get("value"), at, at}, found->where);
 }
 
-result<> check_machine(const machine_config& m) { return check(m, {}); }
+result<> check_machine(const machine_config& m) {
+  return check(m, {});
+}
 
 }  // namespace stele::sim

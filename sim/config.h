@@ -1,7 +1,7 @@
 // A machine to simulate, in plain values; every time, size and energy has its unit in its name.
 //
-// Files hold the same names as keys (docs/format/machine.md); sim/config_keys.cc says which values are sensible, and does not
-// compile while a field here is missing there. The defaults are those of no machine in particular; the presets in configs/
+// Files hold the same names as keys (docs/format/machine.md); sim/config_keys.cc says which values are sensible, and does
+// not compile while a field here is missing there. The defaults are those of no machine in particular; the presets in configs/
 // carry the tables of publications.
 #pragma once
 
@@ -91,7 +91,8 @@ struct machine_config {
   core_config cores;
   cache_config l1{.size_bytes = std::uint64_t{32} << 10};
   cache_config l2{.size_bytes = std::uint64_t{256} << 10, .read_latency_ns = 4, .write_latency_ns = 4};
-  cache_config l3{.size_bytes = std::uint64_t{8} << 20, .ways = 16, .read_latency_ns = 10, .write_latency_ns = 10, .banks = 8};
+  cache_config l3{
+      .size_bytes = std::uint64_t{8} << 20, .ways = 16, .read_latency_ns = 10, .write_latency_ns = 10, .banks = 8};
   crossbar_config crossbar;
   memory_config nonvolatile_memory, volatile_memory;
   design_config design;

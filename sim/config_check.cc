@@ -24,18 +24,21 @@ verdict in_cache(const std::string& name, const cache_config& c) {
                                      name, c.ways, name, c.size_bytes, c.ways * line_bytes)};
   const std::uint64_t sets = lines / c.ways;
   if (!std::has_single_bit(sets))
-    return contradiction{{key("size_bytes"), key("ways")},
-                         fmt::format("{}.size_bytes is {}, which makes {} sets of {} ways; sets are chosen by address bits, so "
-                                     "give a size or ways that make a power of two",
-                                     name, c.size_bytes, sets, c.ways)};
+    return contradiction{
+        {key("size_bytes"), key("ways")},
+        fmt::format("{}.size_bytes is {}, which makes {} sets of {} ways; sets are chosen by address bits, so "
+                    "give a size or ways that make a power of two",
+                    name, c.size_bytes, sets, c.ways)};
   if (c.banks > sets)
-    return contradiction{{key("banks")},
-                         fmt::format("{}.banks is {}, but there are only {} sets; give no more banks than sets", name, c.banks, sets)};
+    return contradiction{
+        {key("banks")},
+        fmt::format("{}.banks is {}, but there are only {} sets; give no more banks than sets", name, c.banks, sets)};
   if (c.replacement == "plru" && !std::has_single_bit(c.ways))
-    return contradiction{{key("replacement"), key("ways")},
-                         fmt::format("{}.replacement is plru, a binary tree over the ways, and {}.ways is {}; give a power of two "
-                                     "or another replacement",
-                                     name, name, c.ways)};
+    return contradiction{
+        {key("replacement"), key("ways")},
+        fmt::format("{}.replacement is plru, a binary tree over the ways, and {}.ways is {}; give a power of two "
+                    "or another replacement",
+                    name, name, c.ways)};
   return std::nullopt;
 }
 
@@ -54,7 +57,8 @@ verdict in_mapping(const std::string& name, const memory_config& c) {
     if (std::ranges::count(parts, part) > 1) return wrong(fmt::format("has {} twice", part));
   }
   for (const std::string_view field : mapping_fields())
-    if (field != "bank_group" && std::ranges::find(parts, field) == parts.end()) return wrong(fmt::format("lacks {}", field));
+    if (field != "bank_group" && std::ranges::find(parts, field) == parts.end())
+      return wrong(fmt::format("lacks {}", field));
   return std::nullopt;
 }
 
@@ -62,25 +66,28 @@ verdict in_timing(const std::string& name, const memory_config& c) {
   for (const timing_rule& r : c.timing) {
     const bool below_rank = r.level == "bank" || r.level == "bank_group";
     if (below_rank && (r.preceding == "refresh" || r.following == "refresh"))
-      return contradiction{{name + ".timing"},
-                           fmt::format("{}.timing has a rule {} to {} at level {}, but a refresh is a rank's; give it the level "
-                                       "rank or channel",
-                                       name, r.preceding, r.following, r.level)};
+      return contradiction{
+          {name + ".timing"},
+          fmt::format("{}.timing has a rule {} to {} at level {}, but a refresh is a rank's; give it the level "
+                      "rank or channel",
+                      name, r.preceding, r.following, r.level)};
   }
   return std::nullopt;
 }
 
-// Data and log need a row of the retention table that keeps them long enough.
+// What data and logs need is a row of the table: between rows nothing is known of the speed-up.
 verdict in_retention(const std::string& name, const memory_config& c) {
-  if (c.retention.empty()) return std::nullopt;
-  const double longest = std::ranges::max(c.retention, {}, &retention_row::retention_s).retention_s;
-  const std::pair<const char*, double> needs[] = {{"data_retention_s", c.data_retention_s}, {"log_retention_s", c.log_retention_s}};
+  if (c.technology != "pcm") return std::nullopt;
+  std::vector<double> known;
+  for (const retention_row& r : c.retention) known.push_back(r.retention_s);
+  const std::pair<const char*, double> needs[] = {{"data_retention_s", c.data_retention_s},
+                                                  {"log_retention_s", c.log_retention_s}};
   for (const auto& [key, need] : needs)
-    if (need > longest)
-      return contradiction{{name + '.' + key, name + ".retention"},
-                           fmt::format("{}.{} is {}, and no row of {}.retention keeps data longer than {} s; give less or a row "
-                                       "for it",
-                                       name, key, need, name, longest)};
+    if (std::ranges::find(known, need) == known.end())
+      return contradiction{
+          {name + '.' + key, name + ".retention", name + ".technology"},
+          fmt::format("{}.{} is {}, and {}.retention has rows for {}; give one of them or a row for it", name, key, need,
+                      name, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")))};
   return std::nullopt;
 }
 
@@ -93,15 +100,17 @@ verdict in_memory(const std::string& name, const memory_config& c) {
                                      "capacity, fewer banks or shorter rows",
                                      name, c.capacity_bytes, c.row_bytes, banks)};
   if (c.write_drain_to >= c.write_drain_from)
-    return contradiction{{key("write_drain_to"), key("write_drain_from")},
-                         fmt::format("{}.write_drain_to is {}, not below {}.write_drain_from, {}; draining begins at the higher "
-                                     "share and ends at the lower",
-                                     name, c.write_drain_to, name, c.write_drain_from)};
+    return contradiction{
+        {key("write_drain_to"), key("write_drain_from")},
+        fmt::format("{}.write_drain_to is {}, not below {}.write_drain_from, {}; draining begins at the higher "
+                    "share and ends at the lower",
+                    name, c.write_drain_to, name, c.write_drain_from)};
   if (c.refresh_interval_ns > 0 && c.refresh_time_ns >= c.refresh_interval_ns)
-    return contradiction{{key("refresh_time_ns"), key("refresh_interval_ns")},
-                         fmt::format("{}.refresh_time_ns is {}, not below {}.refresh_interval_ns, {}; the memory would do nothing "
-                                     "else",
-                                     name, c.refresh_time_ns, name, c.refresh_interval_ns)};
+    return contradiction{
+        {key("refresh_time_ns"), key("refresh_interval_ns")},
+        fmt::format("{}.refresh_time_ns is {}, not below {}.refresh_interval_ns, {}; the memory would do nothing "
+                    "else",
+                    name, c.refresh_time_ns, name, c.refresh_interval_ns)};
   for (const auto& check : {in_mapping, in_timing, in_retention})
     if (auto found = check(name, c)) return found;
   return std::nullopt;
@@ -110,10 +119,11 @@ verdict in_memory(const std::string& name, const memory_config& c) {
 verdict in_design(const machine_config& m) {
   const std::string& design = m.design.name;
   if (m.l3.nonvolatile || (design != "kiln" && design != "crlog" && design != "culog")) return std::nullopt;
-  return contradiction{{"design.name", "l3.nonvolatile"},
-                       fmt::format("design.name is {}, which persists what it writes in the l3, and l3.nonvolatile is false; set "
-                                   "it or choose native, rlog or ulog",
-                                   design)};
+  return contradiction{
+      {"design.name", "l3.nonvolatile"},
+      fmt::format("design.name is {}, which persists what it writes in the l3, and l3.nonvolatile is false; set "
+                  "it or choose native, rlog or ulog",
+                  design)};
 }
 
 }  // namespace

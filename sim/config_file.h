@@ -1,8 +1,8 @@
 // Machines from TOML files, and as text again.
 //
 // A file names keys of sim/config.h (docs/format/machine.md); what it does not name keeps the default, or the value of the
-// file that it is based on (`base = "kiln.toml"`, relative to itself). What is wrong is an error that says file and line, the
-// key, and the nearest right one. Nothing here knows where presets lie.
+// file that it is based on (`base = "kiln.toml"`, relative to itself). What is wrong is an error that says file and line,
+// the key, and the nearest right one. Nothing here knows where presets lie.
 #pragma once
 
 #include <sim/config.h>

@@ -1,7 +1,7 @@
 // The table of keys. A field that is added to sim/config.h is added here, or this does not compile.
 //
-// Bounds are wide: they keep out what is absurd (no ways, a latency of an hour), not what is unusual. What one key alone cannot
-// tell is in sim/config_check.cc.
+// Bounds are wide: they keep out what is absurd (no ways, a latency of an hour), not what is unusual. What one key alone
+// cannot tell is in sim/config_check.cc.
 #include <sim/config_keys.h>
 
 #include <utility>
@@ -148,14 +148,16 @@ constexpr field<machine_config> machine_fields[] = {
     {"processor_dynamic_peak_w", &machine_config::processor_dynamic_peak_w, {0, 1e6}},
 };
 constexpr std::size_t sections = 8;
-static_assert(std::size(machine_fields) + sections == members_of<machine_config>(), "a field or section of a machine has no key");
+static_assert(std::size(machine_fields) + sections == members_of<machine_config>(),
+              "a field or section of a machine has no key");
 
 template <class S, std::size_t N>
 void append(std::vector<config_key>& keys, const std::string& prefix, S& s, const field<S> (&fields)[N]) {
-  if constexpr (!std::is_same_v<S, machine_config>) static_assert(N == members_of<S>(), "a field of sim/config.h has no key");
+  if constexpr (!std::is_same_v<S, machine_config>)
+    static_assert(N == members_of<S>(), "a field of sim/config.h has no key");
   for (const field<S>& f : fields)
-    keys.push_back({prefix + std::string(f.name), std::visit([&](auto member) -> key_place { return &(s.*member); }, f.member),
-                    f.within, f.one_of});
+    keys.push_back({prefix + std::string(f.name),
+                    std::visit([&](auto member) -> key_place { return &(s.*member); }, f.member), f.within, f.one_of});
 }
 
 }  // namespace
@@ -186,6 +188,8 @@ std::vector<config_key> keys_of(retention_row& r) {
   return keys;
 }
 
-right_names mapping_fields() { return fields_of_mappings; }
+right_names mapping_fields() {
+  return fields_of_mappings;
+}
 
 }  // namespace stele::sim

@@ -26,8 +26,8 @@ using key_place = std::variant<bool*, unsigned*, std::uint64_t*, double*, std::s
 struct config_key {
   std::string path;
   key_place where;
-  bounds within;        // of a number
-  right_names one_of;   // of a string; none: any string
+  bounds within;       // of a number
+  right_names one_of;  // of a string; none: any string
 };
 
 std::vector<config_key> keys_of(machine_config& m);

@@ -1,5 +1,5 @@
-// Machines from files: each way of being wrong is told with file, line and the nearest right name; what is read can be echoed
-// and read again; the presets carry the numbers of their publications; the documentation names every key.
+// Machines from files: each way of being wrong is told with file, line and the nearest right name; what is read can be
+// echoed and read again; the presets carry the numbers of their publications; the documentation names every key.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sim/config_file.h>
@@ -82,7 +82,9 @@ struct mistake {
   std::vector<const char*> said;
 };
 
-void PrintTo(const mistake& m, std::ostream* out) { *out << m.text; }
+void PrintTo(const mistake& m, std::ostream* out) {
+  *out << m.text;
+}
 
 class mistakes : public testing::TestWithParam<mistake> {};
 
@@ -95,17 +97,24 @@ INSTANTIATE_TEST_SUITE_P(
     config, mistakes,
     testing::Values(
         mistake{"no_toml", "[l3]\nways = = 3", {"m.toml:2: this is no TOML"}},
-        mistake{"unknown_key", "[l3]\nways = 16\nread_latncy_ns = 3", {"m.toml:3: there is no key 'l3.read_latncy_ns'", "'l3.read_latency_ns'"}},
+        mistake{"unknown_key",
+                "[l3]\nways = 16\nread_latncy_ns = 3",
+                {"m.toml:3: there is no key 'l3.read_latncy_ns'", "'l3.read_latency_ns'"}},
         mistake{"unknown_top_key", "nane = 'x'", {"m.toml:1: there is no key 'nane'", "'name'"}},
         mistake{"unknown_section", "\n[l4]\nways = 16", {"m.toml:2: there is no section 'l4'", "'l1'"}},
         mistake{"section_as_value", "l3 = 5", {"m.toml:1: l3 is a whole number; give a section, [l3]"}},
         mistake{"wrong_type", "[l3]\nways = '16'", {"m.toml:2: l3.ways is a string; give a whole number from 1"}},
         mistake{"fraction_for_whole", "[l3]\nways = 1.5", {"m.toml:2: l3.ways is a fraction"}},
-        mistake{"string_for_number", "[l3]\nread_latency_ns = '3'", {"m.toml:2: l3.read_latency_ns is a string; give a number"}},
+        mistake{
+            "string_for_number", "[l3]\nread_latency_ns = '3'", {"m.toml:2: l3.read_latency_ns is a string; give a number"}},
         mistake{"number_for_name", "[l3]\nreplacement = 3", {"m.toml:2: l3.replacement is a whole number; give one of lru"}},
-        mistake{"number_for_bool", "[l3]\nnonvolatile = 1", {"m.toml:2: l3.nonvolatile is a whole number; give true or false"}},
-        mistake{"value_for_list", "[volatile_memory]\ntiming = 3", {"m.toml:2: volatile_memory.timing is a whole number; give an array"}},
-        mistake{"list_of_values", "[volatile_memory]\ntiming = [3]", {"m.toml:2: volatile_memory.timing", "array of tables"}},
+        mistake{
+            "number_for_bool", "[l3]\nnonvolatile = 1", {"m.toml:2: l3.nonvolatile is a whole number; give true or false"}},
+        mistake{"value_for_list",
+                "[volatile_memory]\ntiming = 3",
+                {"m.toml:2: volatile_memory.timing is a whole number; give an array"}},
+        mistake{
+            "list_of_values", "[volatile_memory]\ntiming = [3]", {"m.toml:2: volatile_memory.timing", "array of tables"}},
         mistake{"no_ways", "[l3]\nways = 0", {"m.toml:2: l3.ways is 0; give a whole number from 1"}},
         mistake{"negative", "[l3]\nread_latency_ns = -1", {"m.toml:2: l3.read_latency_ns is -1; give a number from 0"}},
         mistake{"negative_whole", "[cores]\ncount = -8", {"m.toml:2: cores.count is -8"}},
@@ -113,36 +122,71 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{"infinite", "[l3]\nread_latency_ns = inf", {"m.toml:2: l3.read_latency_ns is inf"}},
         mistake{"no_banks", "[volatile_memory]\nbanks = 0", {"m.toml:2: volatile_memory.banks is 0; give a power of two"}},
         mistake{"odd_banks", "[volatile_memory]\nbanks = 6", {"m.toml:2: volatile_memory.banks is 6; give a power of two"}},
-        mistake{"odd_row", "[volatile_memory]\nrow_bytes = 1000", {"m.toml:2: volatile_memory.row_bytes is 1000; give a power of two from 64"}},
-        mistake{"share_above", "[design]\noverflow_at = 1.5", {"m.toml:2: design.overflow_at is 1.5; give a number from 0 to 1"}},
-        mistake{"share_below", "[volatile_memory]\nwrite_drain_from = -0.1", {"m.toml:2: volatile_memory.write_drain_from is -0.1"}},
-        mistake{"replacement", "[l1]\nreplacement = 'lrru'", {"m.toml:2: l1.replacement is 'lrru'", "'lru' (of lru, plru, bip, random)"}},
+        mistake{"odd_row",
+                "[volatile_memory]\nrow_bytes = 1000",
+                {"m.toml:2: volatile_memory.row_bytes is 1000; give a power of two from 64"}},
+        mistake{"share_above",
+                "[design]\noverflow_at = 1.5",
+                {"m.toml:2: design.overflow_at is 1.5; give a number from 0 to 1"}},
+        mistake{"share_below",
+                "[volatile_memory]\nwrite_drain_from = -0.1",
+                {"m.toml:2: volatile_memory.write_drain_from is -0.1"}},
+        mistake{"replacement",
+                "[l1]\nreplacement = 'lrru'",
+                {"m.toml:2: l1.replacement is 'lrru'", "'lru' (of lru, plru, bip, random)"}},
         mistake{"technology", "[volatile_memory]\ntechnology = 'mram'", {"m.toml:2", "'dram'"}},
         mistake{"scheduler", "[nonvolatile_memory]\nscheduler = 'frfcfs'", {"m.toml:2", "'frfcfs'", "'fr-fcfs'"}},
         mistake{"design", "[design]\nname = 'kilm'", {"m.toml:2", "'kilm'", "'kiln'"}},
         mistake{"order", "[design]\norder = 'stong'", {"m.toml:2", "'strong' (of strong, relaxed)"}},
         mistake{"isolation", "[design]\nisolation = 'mutexes'", {"m.toml:2", "'mutex' (of htm, mutex, none)"}},
-        mistake{"ways_and_lines", "[l3]\nsize_bytes = 4096\nways = 3", {"m.toml:3: l3.ways is 3, which does not divide the lines", "multiple of 192 bytes"}},
+        mistake{"ways_and_lines",
+                "[l3]\nsize_bytes = 4096\nways = 3",
+                {"m.toml:3: l3.ways is 3, which does not divide the lines", "multiple of 192 bytes"}},
         mistake{"part_of_a_line", "[l3]\nsize_bytes = 4100\nways = 1", {"m.toml:3: l3.ways", "multiple of 64 bytes"}},
-        mistake{"odd_sets", "[l3]\nsize_bytes = 12582912\nways = 16", {"m.toml:2: l3.size_bytes is 12582912, which makes 12288 sets"}},
+        mistake{"odd_sets",
+                "[l3]\nsize_bytes = 12582912\nways = 16",
+                {"m.toml:2: l3.size_bytes is 12582912, which makes 12288 sets"}},
         mistake{"banks_and_sets", "[l1]\nsize_bytes = 512\nways = 8\nbanks = 2", {"m.toml:4: l1.banks is 2"}},
-        mistake{"tree_of_ways", "[l1]\nsize_bytes = 24576\nways = 12\nreplacement = 'plru'", {"m.toml:4: l1.replacement is plru"}},
-        mistake{"capacity", "[volatile_memory]\nbanks = 1024\ncapacity_bytes = 65536", {"m.toml:3: volatile_memory.capacity_bytes is 65536"}},
-        mistake{"drain", "[volatile_memory]\nwrite_drain_to = 0.9", {"m.toml:2: volatile_memory.write_drain_to is 0.9, not below"}},
-        mistake{"refresh", "[volatile_memory]\nrefresh_interval_ns = 100\nrefresh_time_ns = 100", {"m.toml:3: volatile_memory.refresh_time_ns"}},
-        mistake{"mapping_field", "[volatile_memory]\nmapping = 'row-rank-bnk-column-channel'", {"m.toml:2", "'bnk'", "'bank'"}},
-        mistake{"mapping_twice", "[volatile_memory]\nmapping = 'row-row-bank-column-channel'", {"m.toml:2", "has row twice"}},
+        mistake{"tree_of_ways",
+                "[l1]\nsize_bytes = 24576\nways = 12\nreplacement = 'plru'",
+                {"m.toml:4: l1.replacement is plru"}},
+        mistake{"capacity",
+                "[volatile_memory]\nbanks = 1024\ncapacity_bytes = 65536",
+                {"m.toml:3: volatile_memory.capacity_bytes is 65536"}},
+        mistake{"drain",
+                "[volatile_memory]\nwrite_drain_to = 0.9",
+                {"m.toml:2: volatile_memory.write_drain_to is 0.9, not below"}},
+        mistake{"refresh",
+                "[volatile_memory]\nrefresh_interval_ns = 100\nrefresh_time_ns = 100",
+                {"m.toml:3: volatile_memory.refresh_time_ns"}},
+        mistake{
+            "mapping_field", "[volatile_memory]\nmapping = 'row-rank-bnk-column-channel'", {"m.toml:2", "'bnk'", "'bank'"}},
+        mistake{
+            "mapping_twice", "[volatile_memory]\nmapping = 'row-row-bank-column-channel'", {"m.toml:2", "has row twice"}},
         mistake{"mapping_lacks", "[volatile_memory]\nmapping = 'row-rank-bank-column'", {"m.toml:2", "lacks channel"}},
-        mistake{"retention", "[volatile_memory]\nretention = [{retention_s = 100, speedup = 2}]", {"m.toml:2: volatile_memory.data_retention_s"}},
-        mistake{"rule_key", "[[volatile_memory.timing]]\nlevel = 'bank'\nprecedes = 'read'", {"m.toml:3: there is no key 'precedes'", "'preceding'", "volatile_memory.timing"}},
+        mistake{
+            "retention",
+            "[volatile_memory]\ntechnology = 'pcm'\nretention = [{retention_s = 100, speedup = 2}]\nlog_retention_s = 100",
+            {"m.toml:3: volatile_memory.data_retention_s is 10000000", "rows for 100"}},
+        mistake{
+            "no_retention", "[volatile_memory]\ntechnology = 'pcm'", {"m.toml:2: volatile_memory.data_retention_s", "none"}},
+        mistake{"rule_key",
+                "[[volatile_memory.timing]]\nlevel = 'bank'\nprecedes = 'read'",
+                {"m.toml:3: there is no key 'precedes'", "'preceding'", "volatile_memory.timing"}},
         mistake{"rule_level", "[[volatile_memory.timing]]\nlevel = 'ban'", {"m.toml:2: level is 'ban'", "'bank'"}},
-        mistake{"rule_lacks", "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'read'", {"m.toml:1: volatile_memory.timing has an entry without following"}},
+        mistake{"rule_lacks",
+                "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'read'",
+                {"m.toml:1: volatile_memory.timing has an entry without following"}},
         mistake{"rule_latency", "[[volatile_memory.timing]]\nlatency_ns = -3", {"m.toml:2: latency_ns is -3"}},
         mistake{"rule_window", "[[volatile_memory.timing]]\nwindow = 0", {"m.toml:2: window is 0"}},
-        mistake{"refresh_of_a_bank", "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'refresh'\nfollowing = 'read'", {"volatile_memory.timing has a rule refresh to read at level bank"}},
+        mistake{"refresh_of_a_bank",
+                "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'refresh'\nfollowing = 'read'",
+                {"volatile_memory.timing has a rule refresh to read at level bank"}},
         mistake{"kiln_on_sram", "[design]\nname = 'kiln'", {"m.toml:2: design.name is kiln", "l3.nonvolatile is false"}},
         mistake{"base_of_wrong_type", "base = 3", {"m.toml:1: base is a whole number"}},
-        mistake{"base_missing", "name = 'x'\nbase = 'nowhere.toml'", {"m.toml:2: base: cannot read the machine file nowhere.toml"}}),
+        mistake{"base_missing",
+                "name = 'x'\nbase = 'nowhere.toml'",
+                {"m.toml:2: base: cannot read the machine file nowhere.toml"}}),
     [](const auto& one) { return one.param.name; });
 
 TEST(config, says_that_a_file_is_missing) {

@@ -1,8 +1,8 @@
 // Of the right names, the one that a wrong name most likely meant.
 //
 // Nearness is the edit distance: letters put in, taken out or replaced (Levenshtein, "Binary codes capable of correcting
-// deletions, insertions, and reversals", 1966). The first of equally near names wins, so that sentences do not change from run
-// to run. For error messages: names are short and lists are not long.
+// deletions, insertions, and reversals", 1966). The first of equally near names wins, so that sentences do not change from
+// run to run. For error messages: names are short and lists are not long.
 #pragma once
 
 #include <algorithm>

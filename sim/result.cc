@@ -15,7 +15,9 @@ using cells = std::vector<std::string>;
 
 constexpr double exact_up_to = 9007199254740992.0;  // 2^53: beyond it a double has gaps between whole numbers
 
-bool is_whole(double v) { return std::abs(v) < exact_up_to && v == std::floor(v); }
+bool is_whole(double v) {
+  return std::abs(v) < exact_up_to && v == std::floor(v);
+}
 
 // A whole number as one, so that counts look like counts; what is no number is null.
 json json_number(double v) {
@@ -23,7 +25,9 @@ json json_number(double v) {
   return is_whole(v) ? json(static_cast<std::int64_t>(v)) : json(v);
 }
 
-double simulated_ns(const run_result& r) { return static_cast<double>(r.simulated) / 1000; }
+double simulated_ns(const run_result& r) {
+  return static_cast<double>(r.simulated) / 1000;
+}
 
 std::string separated(std::string digits) {
   const std::size_t begin = digits.starts_with('-') ? 1 : 0;
@@ -40,9 +44,13 @@ std::string text_of(double v) {
 }
 
 // Nothing to nothing is no ratio, nor is something to nothing.
-double ratio(double value, double first) { return first == 0 ? std::nan("") : value / first; }
+double ratio(double value, double first) {
+  return first == 0 ? std::nan("") : value / first;
+}
 
-std::string ratio_text(double r) { return std::isfinite(r) ? fmt::format("{:.3f}", r) : "-"; }
+std::string ratio_text(double r) {
+  return std::isfinite(r) ? fmt::format("{:.3f}", r) : "-";
+}
 
 std::string section_of(std::string_view path) {
   const std::size_t dot = path.find('.');
@@ -76,7 +84,8 @@ std::string laid_out(const std::vector<cells>& rows, std::string_view sides) {
 }
 
 std::string machine_line(const machine_config& m) {
-  return fmt::format("machine  {}{}\n", m.name.empty() ? "unnamed" : m.name, m.source.empty() ? "" : fmt::format(" ({})", m.source));
+  return fmt::format("machine  {}{}\n", m.name.empty() ? "unnamed" : m.name,
+                     m.source.empty() ? "" : fmt::format(" ({})", m.source));
 }
 
 // Each quantity that any of them has, sections together, in the order of first appearance.
@@ -128,7 +137,8 @@ json line_of(const time_line& line) {
     for (const double v : sample) row.push_back(json_number(v));
     samples.push_back(std::move(row));
   }
-  return {{"interval_ns", json_number(static_cast<double>(line.interval) / 1000)}, {"names", line.names}, {"samples", samples}};
+  return {
+      {"interval_ns", json_number(static_cast<double>(line.interval) / 1000)}, {"names", line.names}, {"samples", samples}};
 }
 
 json ratios_of(const run_result& r, const run_result& first) {
@@ -149,8 +159,9 @@ std::string table_of(const run_result& r) {
   std::vector<cells> rows = rows_of({&r, 1});
   for (cells& row : rows)
     if (row.size() > 1) std::swap(row[1], row[2]);  // alone, a value stands before its unit
-  return machine_line(r.machine) + fmt::format("design   {}\ntape     {}\ntime     {} ns\n", r.machine.design.name, r.tape,
-                                               text_of(simulated_ns(r))) + laid_out(rows, "lrl");
+  return machine_line(r.machine) +
+         fmt::format("design   {}\ntape     {}\ntime     {} ns\n", r.machine.design.name, r.tape, text_of(simulated_ns(r))) +
+         laid_out(rows, "lrl");
 }
 
 std::string table_of_all(std::span<const run_result> results) {

@@ -1,7 +1,7 @@
 // What a run gives: the machine that it was, quantities by path, and how some of them went over simulated time.
 //
-// Paths are dotted ("l1.hits"); the part before the first dot is the section under which tables show them. Everything printed
-// is a function of the results alone, to the byte: quantities keep the order in which they were added.
+// Paths are dotted ("l1.hits"); the part before the first dot is the section under which tables show them. Everything
+// printed is a function of the results alone, to the byte: quantities keep the order in which they were added.
 #pragma once
 
 #include <sim/config.h>

@@ -74,7 +74,9 @@ TEST(result, json_is_exactly_this) {
   EXPECT_EQ(json_of(r)["machine"].dump(), json_of(r.machine).dump());
 }
 
-TEST(result, has_no_time_line_that_was_not_asked_for) { EXPECT_FALSE(json_of(small()).contains("timeline")); }
+TEST(result, has_no_time_line_that_was_not_asked_for) {
+  EXPECT_FALSE(json_of(small()).contains("timeline"));
+}
 
 TEST(result, prints_what_is_no_number_as_such) {
   run_result r = small();
@@ -145,7 +147,8 @@ run_result timed(picoseconds simulated, double hits) {
 }
 
 TEST(sweeps, have_a_row_for_each_value_and_ratios_within_it) {
-  const sweep s{"l3.ways", {"8", "16"}, {"native", "kiln"}, {timed(1000, 4), timed(2000, 2), timed(3000, 6), timed(3000, 9)}};
+  const sweep s{
+      "l3.ways", {"8", "16"}, {"native", "kiln"}, {timed(1000, 4), timed(2000, 2), timed(3000, 6), timed(3000, 9)}};
   EXPECT_EQ(table_of(s, "simulated_ns"),
             "simulated_ns, ns\n"
             "l3.ways  native  kiln  ratio\n"

@@ -1,0 +1,260 @@
+// stele sim: a tape on a simulated machine; several designs or values of a key side by side; a machine with every key.
+#include <cli/command.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sim/config_file.h>
+#include <sim/machine.h>
+#include <sim/nearest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace stele::cli {
+namespace {
+
+struct options {
+  std::string machine = "kiln", design, json, over;
+  std::vector<std::string> settings, designs, shown = {"simulated_ns"};
+  double timeline_ns = 0;
+  sim::run_options run;
+};
+
+template <class T>
+T value_or_fail(result<T> r) {
+  if (!r) fail(r.error());
+  return std::move(*r);
+}
+void or_fail(const result<>& r) {
+  if (!r) fail(r.error());
+}
+
+std::vector<std::string> presets() {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(STELE_CONFIGS, none))
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+// A preset has neither a slash nor an ending in its name; anything else is a file.
+std::string file_of(const std::string& machine) {
+  if (machine.find('/') != machine.npos || machine.ends_with(".toml")) return machine;
+  const auto names = presets();
+  if (names.empty()) fail(fmt::format("there are no presets in {}; give --machine a file", STELE_CONFIGS));
+  if (std::ranges::find(names, machine) == names.end())
+    fail(fmt::format("there is no preset '{}'; the nearest is '{}' (of {}); a file ends in .toml", machine,
+                     sim::nearest(machine, std::vector<std::string_view>(names.begin(), names.end())),
+                     fmt::join(names, ", ")));
+  return fmt::format("{}/{}.toml", STELE_CONFIGS, machine);
+}
+
+struct setting {
+  std::string key, value;
+};
+
+setting parse_setting(const std::string& option, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == text.npos) fail(fmt::format("{} {}: give a key and a value, as in l3.ways=8", option, text));
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+sim::machine_config machine_of(const options& o) {
+  auto m = value_or_fail(sim::load_machine(file_of(o.machine)));
+  for (const std::string& text : o.settings) {
+    const auto [key, value] = parse_setting("--set", text);
+    or_fail(sim::set_key(m, key, value));
+  }
+  return m;
+}
+
+// One line of a terminal that shows how much of the tape a run has consumed.
+class progress_line {
+ public:
+  progress_line(const std::string& tape, std::string what) : what_(std::move(what)) {
+    std::error_code none;
+    const auto size = std::filesystem::file_size(tape, none);
+    if (!none) megabytes_ = static_cast<double>(size) / 1e6;
+  }
+  ~progress_line() {
+    if (watched_) fmt::print(stderr, "\r\033[K");
+  }
+  progress_line(const progress_line&) = delete;
+  progress_line& operator=(const progress_line&) = delete;
+
+  void show(double share) {
+    const int percent = static_cast<int>(share * 100);
+    if (!watched_ || percent == shown_) return;
+    shown_ = percent;
+    fmt::print(stderr, "\r\033[K{}: {:.1f} of {:.1f} MB of the tape, {} %", what_, share * megabytes_, megabytes_, percent);
+  }
+
+ private:
+  const bool watched_ = isatty(STDERR_FILENO) != 0;
+  std::string what_;
+  double megabytes_ = 0;
+  int shown_ = -1;
+};
+
+// Nothing when it was interrupted.
+std::optional<sim::run_result> run_one(const sim::machine_config& m, const options& o, const std::string& label) {
+  or_fail(sim::check_machine(m));
+  sim::run_options run = o.run;
+  progress_line line(run.tape, label.empty() ? m.design.name : label);
+  run.timeline_interval = sim::from_ns(o.timeline_ns);
+  run.progress = [&](double share) { line.show(share); };
+  run.cancelled = interrupted;
+  auto done = sim::run_machine(m, run);
+  if (!done && done.error().code == errc::cancelled) return std::nullopt;
+  sim::run_result r = value_or_fail(std::move(done));
+  r.label = label;
+  return r;
+}
+
+void report(const options& o, const std::string& table, const nlohmann::ordered_json& content) {
+  fmt::print(o.json == "-" ? stderr : stdout, "{}", table);
+  if (!o.json.empty()) write_ordered_json(o.json, content);
+}
+
+[[noreturn]] void say_interrupted(const std::string& what) {
+  fmt::print(stderr, "stele: interrupted; {}\n", what);
+  throw CLI::RuntimeError(130);
+}
+
+void run_alone(const options& o) {
+  sim::machine_config m = machine_of(o);
+  if (!o.design.empty()) or_fail(sim::set_key(m, "design.name", o.design));
+  const auto r = run_one(m, o, "");
+  if (!r) say_interrupted("a run that is not over has no result");
+  report(o, sim::table_of(*r), sim::json_of(*r));
+}
+
+// The machine with each of its designs, checked before the first of them runs.
+std::vector<sim::machine_config> with_designs(const sim::machine_config& m, const std::vector<std::string>& designs) {
+  std::vector<sim::machine_config> machines;
+  for (const std::string& design : designs) {
+    or_fail(sim::set_key(machines.emplace_back(m), "design.name", design));
+    or_fail(sim::check_machine(machines.back()));
+  }
+  return machines;
+}
+
+void compare(const options& o) {
+  std::vector<sim::run_result> results;
+  for (const sim::machine_config& m : with_designs(machine_of(o), o.designs)) {
+    auto r = run_one(m, o, m.design.name);
+    if (!r) break;
+    results.push_back(std::move(*r));
+  }
+  if (results.empty()) say_interrupted("no run is over");
+  report(o, sim::table_of_all(results), sim::json_of_all(results));
+  if (results.size() < o.designs.size())
+    say_interrupted(fmt::format("{} of {} runs are over", results.size(), o.designs.size()));
+}
+
+std::vector<std::string> parts_of(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0, comma = 0; comma != list.npos; at = comma + 1)
+    parts.push_back(list.substr(at, (comma = list.find(',', at)) - at));
+  return parts;
+}
+
+void check_shown(const options& o, const sim::run_result& first) {
+  std::vector<std::string_view> paths = {"simulated_ns"};
+  for (const sim::quantity& q : first.quantities) paths.push_back(q.path);
+  for (const std::string& path : o.shown)
+    if (std::ranges::find(paths, path) == paths.end())
+      fail(fmt::format("--show {}: a run has no such quantity; the nearest is '{}'", path, sim::nearest(path, paths)));
+}
+
+std::vector<sim::machine_config> machines_of(const options& o, sim::sweep& s) {
+  const sim::machine_config m = machine_of(o);
+  const auto [key, values] = parse_setting("--over", o.over);
+  if (key == "design.name") fail("--over design.name: designs stand side by side with stele sim compare --designs");
+  s.key = key;
+  s.values = parts_of(values);
+  s.columns = o.designs.empty() ? std::vector{m.design.name} : o.designs;
+  std::vector<sim::machine_config> machines;
+  for (const std::string& value : s.values) {
+    sim::machine_config one = m;
+    or_fail(sim::set_key(one, key, value));
+    for (sim::machine_config& made : with_designs(one, s.columns)) machines.push_back(std::move(made));
+  }
+  return machines;
+}
+
+void sweep(const options& o) {
+  sim::sweep s;
+  const auto machines = machines_of(o, s);
+  for (const sim::machine_config& m : machines) {
+    const std::string& value = s.values[s.runs.size() / s.columns.size()];
+    auto r = run_one(m, o, fmt::format("{}={}, {}", s.key, value, m.design.name));
+    if (!r) break;
+    if (s.runs.empty()) check_shown(o, *r);
+    s.runs.push_back(std::move(*r));
+  }
+  if (s.runs.empty()) say_interrupted("no run is over");
+  std::string tables;
+  for (const std::string& path : o.shown) tables += (tables.empty() ? "" : "\n") + sim::table_of(s, path);
+  report(o, tables, sim::json_of(s));
+  if (s.runs.size() < machines.size())
+    say_interrupted(fmt::format("{} of {} runs are over", s.runs.size(), machines.size()));
+}
+
+void print_machine(const options& o) {
+  const sim::machine_config m = machine_of(o);
+  or_fail(sim::check_machine(m));
+  fmt::print("{}", sim::toml_of(m));
+}
+
+void add_settings(CLI::App& command, options& o) {
+  command.add_option("--set", o.settings, "key=value: a key of the machine, as often as needed")
+      ->type_size(1)
+      ->allow_extra_args(false);
+}
+
+CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
+  CLI::App* command = group.add_subcommand(name, what);
+  command->add_option("tape", o.run.tape, "the tape file")->required();
+  command->add_option("--machine", o.machine, fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
+      ->capture_default_str();
+  add_settings(*command, o);
+  command->add_option("--warm-up", o.run.warm_up_transactions, "transactions before anything is counted")
+      ->capture_default_str();
+  command->add_option("--timeline-ns", o.timeline_ns, "sample a time line so often; 0: none")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e12));
+  command->add_option("--seed", o.run.seed, "of what is drawn by chance")->capture_default_str();
+  command->add_option("--json", o.json, "write machine, quantities and time line to FILE; - is standard output");
+  return command;
+}
+
+}  // namespace
+
+void add_sim(CLI::App& app) {
+  const auto o = std::make_shared<options>();
+  CLI::App* group = app.add_subcommand("sim", "run a tape on a simulated machine");
+  group->require_subcommand(1);
+  CLI::App* alone = add(*group, "run", "one machine, everything that was counted", *o);
+  alone->add_option("--design", o->design, "instead of the machine's: native, rlog, ulog, crlog, culog, kiln");
+  alone->callback([o] { run_alone(*o); });
+  CLI::App* compared = add(*group, "compare", "designs side by side, with ratios to the first", *o);
+  compared->add_option("--designs", o->designs, "by commas")->delimiter(',')->required();
+  compared->callback([o] { compare(*o); });
+  CLI::App* swept = add(*group, "sweep", "one key over several values", *o);
+  swept->add_option("--over", o->over, "key=value,value,...")->required();
+  swept->add_option("--designs", o->designs, "by commas; default: the machine's")->delimiter(',');
+  swept->add_option("--show", o->shown, "quantities to print, by commas")->delimiter(',')->capture_default_str();
+  swept->callback([o] { sweep(*o); });
+  CLI::App* shown = group->add_subcommand("machine", "print a machine with every key, as a file that could be read again");
+  shown->add_option("machine", o->machine, "a file or a preset")->capture_default_str();
+  add_settings(*shown, *o);
+  shown->callback([o] { print_machine(*o); });
+}
+
+}  // namespace stele::cli
