@@ -125,9 +125,15 @@ void channel::give(const decision& d, picoseconds now) {
   give_precharge(e.bank, now);
 }
 
+void channel::tell(command what, unsigned bank, picoseconds at) const {
+  if (observer_) [[unlikely]]
+    observer_->given({what, number_, state_.timing.rank_of(bank), bank, at});
+}
+
 void channel::give_activate(entry& e, picoseconds now) {
   e.activated = true;
   state_.timing.give(command::activate, e.bank, now);
+  tell(command::activate, e.bank, now);
   state_.open_row[e.bank] = e.row;
   ++done_.activates;
   scheduler_->bank_changed(e.bank);
@@ -136,6 +142,7 @@ void channel::give_activate(entry& e, picoseconds now) {
 
 void channel::give_precharge(unsigned bank, picoseconds at) {
   state_.timing.give(command::precharge, bank, at);
+  tell(command::precharge, bank, at);
   state_.open_row[bank] = no_row;
   ++done_.precharges;
   scheduler_->bank_changed(bank);
@@ -149,7 +156,9 @@ void channel::give_column(entry_index i, picoseconds now) {
   account_start(e);
   scheduler_->starting(e);
   state_.queue.dequeue(i);
-  state_.timing.give(write ? command::write : command::read, e.bank, now);
+  const command what = write ? command::write : command::read;
+  state_.timing.give(what, e.bank, now);
+  tell(what, e.bank, now);
   const picoseconds pulse = write ? pulse_of(e) : 0;
   const picoseconds end = now + (write ? write_latency_ + pulse : read_latency_);
   if (pulse) state_.timing.occupy(e.bank, end);
@@ -166,7 +175,9 @@ void channel::close_unless_hit(unsigned bank) {
   for (const access kind : {access::read, access::write})
     for (entry_index i = state_.queue.of(kind, bank).head; i != no_entry; i = state_.queue[i].next_in_bank)
       if (state_.queue[i].row == row) return;
-  state_.timing.give_auto_precharge(bank, state_.timing.earliest(command::precharge, bank));
+  const picoseconds at = state_.timing.earliest(command::precharge, bank);
+  state_.timing.give_auto_precharge(bank, at);
+  tell(command::precharge, bank, at);
   state_.open_row[bank] = no_row;
   ++done_.precharges;
 }
