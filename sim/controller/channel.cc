@@ -59,7 +59,7 @@ void channel::submit(picoseconds now, const request& r, const place& where) {
     (front_.head == no_entry ? front_.head : state_.queue[front_.tail].next) = i;
     front_.tail = i;
   }
-  wake_at(now);
+  if (undecided_) wake_at(now);
 }
 
 bool channel::has_room(const entry& e) const noexcept {
@@ -84,8 +84,7 @@ void channel::enqueue(entry_index i) {
     return;
   }
   state_.queue.enqueue(i);
-  scheduler_->bank_changed(e.bank);
-  undecided_ = true;
+  undecided_ |= scheduler_->enqueued(state_.queue[i]);
 }
 
 // --- commands ---
@@ -204,18 +203,25 @@ void channel::act(picoseconds now, std::uint64_t what) {
   serve(now);
 }
 
+// Whoever is told may submit again, so the entry is free before anybody is.
 void channel::finish(entry_index i, picoseconds now) {
-  const entry e = state_.queue[i];
-  state_.queue.release(i);
   if (--unfinished_ == 0) done_.busy_ps += now - busy_since_;
-  (e.asked.kind == access::write ? done_.write_latency : done_.read_latency).add(now - e.arrived);
-  if (e.asked.kind == access::write) finish_write(e, now);
-  if (e.asked.told) e.asked.told->act(now, e.asked.token);
+  const entry& e = state_.queue[i];
+  if (e.asked.kind == access::write) return finish_write(i, now);
+  done_.read_latency.add(now - e.arrived);
+  actor* const told = e.asked.told;
+  const std::uint64_t token = e.asked.token;
+  state_.queue.release(i);
+  if (told) told->act(now, token);
 }
 
-void channel::finish_write(const entry& e, picoseconds now) {
+void channel::finish_write(entry_index i, picoseconds now) {
+  const entry e = state_.queue[i];
+  state_.queue.release(i);
+  done_.write_latency.add(now - e.arrived);
   owner_.persisted({e.asked, e.stream.who, number_, e.bank, e.started, now});
   if (follows_barriers_ && stream_.leave(e.stream)) owner_.order_changed(now);
+  if (e.asked.told) e.asked.told->act(now, e.asked.token);
 }
 
 }  // namespace stele::sim

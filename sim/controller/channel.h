@@ -93,7 +93,7 @@ class channel final : public actor {
   picoseconds pulse_of(const entry& e) const noexcept;
   void account_start(const entry& e);
   void finish(entry_index i, picoseconds now);
-  void finish_write(const entry& e, picoseconds now);
+  void finish_write(entry_index i, picoseconds now);
 
   // refresh.cc
   std::uint64_t banks_of(unsigned rank) const noexcept;

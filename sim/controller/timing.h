@@ -81,7 +81,7 @@ class timing_table {
     const auto i = static_cast<unsigned>(c);
     const row& wait = wait_[l][i];
     row& ready = nodes_[node];
-    for (unsigned f = 0; f < ready.size(); ++f) ready[f] = std::max(ready[f], at + wait[f]);
+    for (unsigned f = 0; f < commands; ++f) ready[f] = std::max(ready[f], at + wait[f]);
     if (windowed_[l] >> i & 1) move_windows(l, node, c, at);
   }
 
