@@ -81,27 +81,27 @@ decision first_ready::starved_decision(access kind, std::uint64_t banks, picosec
 decision first_ready::best_of(access kind, std::uint64_t banks, picoseconds now) const {
   const choice* const choices = choices_[static_cast<unsigned>(kind)].data();
   const picoseconds* const soonest = soonest_[static_cast<unsigned>(kind)].data();
-  const choice* best = nullptr;
+  const choice none{};
+  const choice* best = &none;
   picoseconds best_at = never;
-  const auto weigh = [&](unsigned bank) {
+  const auto weigh = [&](unsigned bank) {  // without branches, for which bank wins cannot be foreseen
     const choice& c = choices[bank];
     const picoseconds at = std::max({now, soonest[bank], channel_.timing.earliest_above(c.what, bank)});
-    if (at < best_at || (at == best_at && best && c.rank < best->rank)) best = &c, best_at = at;
+    const bool better = (at < best_at) | ((at == best_at) & (c.rank < best->rank));
+    best = better ? &c : best;
+    best_at = better ? at : best_at;
   };
   std::uint64_t later = 0;  // a bank that is busy matters only if nothing else can be done before
-  for (; banks; banks &= banks - 1) {
-    const auto bank = static_cast<unsigned>(std::countr_zero(banks));
-    if (soonest[bank] <= now)
-      weigh(bank);
-    else
-      later |= banks & -banks;
+  for (std::uint64_t left = banks; left; left &= left - 1) {
+    const auto bank = static_cast<unsigned>(std::countr_zero(left));
+    later |= soonest[bank] > now ? left & -left : 0;
   }
-  if (best_at == now) later = 0;
-  for (; later; later &= later - 1) {
+  for (std::uint64_t left = banks & ~later; left; left &= left - 1) weigh(static_cast<unsigned>(std::countr_zero(left)));
+  for (; later && best_at > now; later &= later - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(later));
     if (soonest[bank] <= best_at) weigh(bank);
   }
-  return best ? decision{best_at, best->entry, best->what} : decision{};
+  return {best_at, best->entry, best->what};
 }
 
 // The best decision for these banks, as far as they have a request that could start; returns those that have.
