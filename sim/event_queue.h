@@ -29,27 +29,50 @@ class event_queue {
 
   // `when` is not before now.
   void at(picoseconds when, actor& who, std::uint64_t what = 0) {
-    heap_.push_back({when, ++asked_, &who, what});
-    std::push_heap(heap_.begin(), heap_.end(), later);
+    const event e{when, ++asked_, &who, what};
+    heap_.push_back(e);
+    rise(heap_.size() - 1, e);
   }
 
   // Lets the earliest event happen. Not when empty.
   void step() {
-    std::pop_heap(heap_.begin(), heap_.end(), later);
-    const event e = heap_.back();
+    const event e = heap_.front(), last = heap_.back();
     heap_.pop_back();
+    if (!heap_.empty()) sink(last);
     now_ = e.when;
     e.who->act(e.when, e.what);
   }
 
  private:
+  static constexpr std::size_t fan = 4;  // children of a node: a shallow heap, whose siblings lie side by side
+
   struct event {
     picoseconds when;
     std::uint64_t number;
     actor* who;
     std::uint64_t what;
+    bool before(const event& e) const noexcept { return when != e.when ? when < e.when : number < e.number; }
   };
-  static bool later(const event& a, const event& b) noexcept { return a.when != b.when ? a.when > b.when : a.number > b.number; }
+
+  // Puts `e` at `hole` or above.
+  void rise(std::size_t hole, const event& e) noexcept {
+    for (; hole > 0 && e.before(heap_[(hole - 1) / fan]); hole = (hole - 1) / fan) heap_[hole] = heap_[(hole - 1) / fan];
+    heap_[hole] = e;
+  }
+
+  // Puts `e` at the top or below.
+  void sink(const event& e) noexcept {
+    std::size_t hole = 0;
+    for (std::size_t child = 1; child < heap_.size(); child = hole * fan + 1) {
+      const std::size_t end = std::min(child + fan, heap_.size());
+      for (std::size_t other = child + 1; other < end; ++other)
+        if (heap_[other].before(heap_[child])) child = other;
+      if (!heap_[child].before(e)) break;
+      heap_[hole] = heap_[child];
+      hole = child;
+    }
+    heap_[hole] = e;
+  }
 
   std::vector<event> heap_;
   std::uint64_t asked_ = 0;

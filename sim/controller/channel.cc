@@ -59,7 +59,7 @@ void channel::submit(picoseconds now, const request& r, const place& where) {
     (front_.head == no_entry ? front_.head : state_.queue[front_.tail].next) = i;
     front_.tail = i;
   }
-  wake_at(now);
+  if (undecided_) wake_at(now);
 }
 
 bool channel::has_room(const entry& e) const noexcept {
@@ -84,8 +84,7 @@ void channel::enqueue(entry_index i) {
     return;
   }
   state_.queue.enqueue(i);
-  scheduler_->bank_changed(e.bank);
-  undecided_ = true;
+  undecided_ |= scheduler_->enqueued(state_.queue[i]);
 }
 
 // --- commands ---
@@ -125,9 +124,15 @@ void channel::give(const decision& d, picoseconds now) {
   give_precharge(e.bank, now);
 }
 
+void channel::tell(command what, unsigned bank, picoseconds at) const {
+  if (observer_) [[unlikely]]
+    observer_->given({what, number_, state_.timing.rank_of(bank), bank, at});
+}
+
 void channel::give_activate(entry& e, picoseconds now) {
   e.activated = true;
   state_.timing.give(command::activate, e.bank, now);
+  tell(command::activate, e.bank, now);
   state_.open_row[e.bank] = e.row;
   ++done_.activates;
   scheduler_->bank_changed(e.bank);
@@ -136,6 +141,7 @@ void channel::give_activate(entry& e, picoseconds now) {
 
 void channel::give_precharge(unsigned bank, picoseconds at) {
   state_.timing.give(command::precharge, bank, at);
+  tell(command::precharge, bank, at);
   state_.open_row[bank] = no_row;
   ++done_.precharges;
   scheduler_->bank_changed(bank);
@@ -149,7 +155,9 @@ void channel::give_column(entry_index i, picoseconds now) {
   account_start(e);
   scheduler_->starting(e);
   state_.queue.dequeue(i);
-  state_.timing.give(write ? command::write : command::read, e.bank, now);
+  const command what = write ? command::write : command::read;
+  state_.timing.give(what, e.bank, now);
+  tell(what, e.bank, now);
   const picoseconds pulse = write ? pulse_of(e) : 0;
   const picoseconds end = now + (write ? write_latency_ + pulse : read_latency_);
   if (pulse) state_.timing.occupy(e.bank, end);
@@ -166,7 +174,9 @@ void channel::close_unless_hit(unsigned bank) {
   for (const access kind : {access::read, access::write})
     for (entry_index i = state_.queue.of(kind, bank).head; i != no_entry; i = state_.queue[i].next_in_bank)
       if (state_.queue[i].row == row) return;
-  state_.timing.give_auto_precharge(bank, state_.timing.earliest(command::precharge, bank));
+  const picoseconds at = state_.timing.earliest(command::precharge, bank);
+  state_.timing.give_auto_precharge(bank, at);
+  tell(command::precharge, bank, at);
   state_.open_row[bank] = no_row;
   ++done_.precharges;
 }
@@ -193,18 +203,25 @@ void channel::act(picoseconds now, std::uint64_t what) {
   serve(now);
 }
 
+// Whoever is told may submit again, so the entry is free before anybody is.
 void channel::finish(entry_index i, picoseconds now) {
-  const entry e = state_.queue[i];
-  state_.queue.release(i);
   if (--unfinished_ == 0) done_.busy_ps += now - busy_since_;
-  (e.asked.kind == access::write ? done_.write_latency : done_.read_latency).add(now - e.arrived);
-  if (e.asked.kind == access::write) finish_write(e, now);
-  if (e.asked.told) e.asked.told->act(now, e.asked.token);
+  const entry& e = state_.queue[i];
+  if (e.asked.kind == access::write) return finish_write(i, now);
+  done_.read_latency.add(now - e.arrived);
+  actor* const told = e.asked.told;
+  const std::uint64_t token = e.asked.token;
+  state_.queue.release(i);
+  if (told) told->act(now, token);
 }
 
-void channel::finish_write(const entry& e, picoseconds now) {
+void channel::finish_write(entry_index i, picoseconds now) {
+  const entry e = state_.queue[i];
+  state_.queue.release(i);
+  done_.write_latency.add(now - e.arrived);
   owner_.persisted({e.asked, e.stream.who, number_, e.bank, e.started, now});
   if (follows_barriers_ && stream_.leave(e.stream)) owner_.order_changed(now);
+  if (e.asked.told) e.asked.told->act(now, e.asked.token);
 }
 
 }  // namespace stele::sim

@@ -21,6 +21,24 @@ struct write_report {
   picoseconds started = 0, persisted = 0;
 };
 
+// A command that a channel has given.
+struct command_report {
+  command what = command::activate;
+  unsigned channel = 0, rank = 0;
+  unsigned bank = 0;  // of the channel; for a refresh, the rank's first
+  picoseconds at = 0;
+};
+
+// Told of every command; of those of idle time only when work comes again, and of a long idle time's refreshes only of the
+// first and the last.
+class command_observer {
+ public:
+  virtual void given(const command_report& report) = 0;
+
+ protected:
+  ~command_observer() = default;
+};
+
 // What channels have in common, and whom they tell.
 class channel_owner {
  public:
@@ -50,6 +68,7 @@ class channel final : public actor {
 
   void submit(picoseconds now, const request& r, const place& where);
   void order_changed(picoseconds now);
+  void observe(command_observer* observer) noexcept { observer_ = observer; }
   std::size_t unfinished() const noexcept { return unfinished_; }
   // Including the refreshes of idle time until now.
   const memory_statistics& statistics(picoseconds now);
@@ -70,10 +89,11 @@ class channel final : public actor {
   void give_precharge(unsigned bank, picoseconds at);
   void give_column(entry_index i, picoseconds now);
   void close_unless_hit(unsigned bank);
+  void tell(command what, unsigned bank, picoseconds at) const;
   picoseconds pulse_of(const entry& e) const noexcept;
   void account_start(const entry& e);
   void finish(entry_index i, picoseconds now);
-  void finish_write(const entry& e, picoseconds now);
+  void finish_write(entry_index i, picoseconds now);
 
   // refresh.cc
   std::uint64_t banks_of(unsigned rank) const noexcept;
@@ -81,6 +101,8 @@ class channel final : public actor {
   picoseconds close_rank(unsigned rank, picoseconds due, picoseconds now);
   picoseconds refresh_rank(unsigned rank, picoseconds now);
   picoseconds refresh(picoseconds now);
+  bool refresh_idle(unsigned rank, picoseconds now);
+  void skip_idle(picoseconds now);
   void catch_up(picoseconds now);
 
   event_queue& events_;
@@ -102,6 +124,7 @@ class channel final : public actor {
   unsigned read_limit_, write_limit_, bank_limit_;
   bool open_page_, follows_barriers_;
   unsigned number_;
+  command_observer* observer_ = nullptr;
 
   picoseconds refresh_interval_;
   std::vector<picoseconds> refresh_due_;  // of each rank

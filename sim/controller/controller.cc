@@ -65,6 +65,10 @@ void memory_system::order_changed(picoseconds now) {
   for (const auto& c : channels_) c->order_changed(now);
 }
 
+void memory_system::observe_commands(command_observer* observer) noexcept {
+  for (const auto& c : channels_) c->observe(observer);
+}
+
 // --- logs ---
 
 result<void> memory_system::set_ranges(const std::vector<log_range>& logs) {

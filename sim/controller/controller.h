@@ -32,6 +32,7 @@ class memory_system final : public memory, private channel_owner {
   result<void> set_ranges(const std::vector<log_range>& logs);
   // Null: nobody. It outlives the memory or is unset.
   void observe(write_observer* observer) noexcept { observer_ = observer; }
+  void observe_commands(command_observer* observer) noexcept;
   // From now on, writes to each line are counted (most_writes_to_a_line).
   void count_line_writes() { counts_lines_ = true; }
 

@@ -19,6 +19,9 @@ class first_come final : public scheduler {
     const command what = channel_.next_command(e);
     return {std::max(now, channel_.timing.earliest(what, e.bank)), oldest, what};
   }
+  bool enqueued(const entry&) override {  // behind all others
+    return channel_.queue.of(access::read).size + channel_.queue.of(access::write).size == 1;
+  }
   void bank_changed(unsigned) override {}
   void order_changed() override {}
   void starting(const entry&) override {}

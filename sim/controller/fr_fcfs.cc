@@ -21,6 +21,7 @@ first_ready::first_ready(const channel_state& channel, const memory_config& c)
       starvation_limit_(c.starvation_limit),
       pulsed_(c.technology == "pcm" || c.write_pulse_ns > 0) {
   for (auto& of_kind : choices_) of_kind.resize(channel.open_row.size());
+  for (auto& of_kind : soonest_) of_kind.resize(channel.open_row.size(), never);
 }
 
 void first_ready::choose_mode() {
@@ -46,7 +47,7 @@ entry_index first_ready::pick(access kind, unsigned bank) const {
 first_ready::choice first_ready::choice_of(entry_index i) const {
   const entry& e = channel_.queue[i];
   const command what = channel_.next_command(e);
-  return {channel_.timing.earliest_in_bank(what, e.bank), e.number, i, what};
+  return {e.number | (moves_data(what) ? 0 : std::uint64_t{1} << 63), i, what};
 }
 
 void first_ready::refresh_choices(access kind) {
@@ -57,6 +58,7 @@ void first_ready::refresh_choices(access kind) {
     chosen_[k] &= ~bit(bank);
     if (i == no_entry) continue;
     choices_[k][bank] = choice_of(i);
+    soonest_[k][bank] = channel_.timing.earliest_in_bank(choices_[k][bank].what, bank);
     chosen_[k] |= bit(bank);
   }
   stale_[k] = 0;
@@ -67,33 +69,60 @@ bool first_ready::starving(access kind) const {
   return all.size && startable(channel_.queue[all.head]);
 }
 
-void first_ready::better(const choice& c, unsigned bank, picoseconds now, decision& best) const {
-  if (c.at > best.at) return;
-  const picoseconds at = std::max({now, c.at, channel_.timing.earliest_above(c.what, bank)});
-  if (at > best.at) return;
-  if (at == best.at && best.entry != no_entry) {
-    if (moves_data(c.what) < moves_data(best.what)) return;
-    if (moves_data(c.what) == moves_data(best.what) && c.number > channel_.queue[best.entry].number) return;
-  }
-  best = {at, c.entry, c.what};
+decision first_ready::starved_decision(access kind, std::uint64_t banks, picoseconds now) const {
+  const entry_index i = channel_.queue.of(kind).head;
+  const entry& e = channel_.queue[i];
+  if (!((banks & ~channel_.held) >> e.bank & 1)) return {};
+  const command what = channel_.next_command(e);
+  return {std::max(now, channel_.timing.earliest(what, e.bank)), i, what};
 }
 
-// Betters `best` by the commands of these banks; returns the banks that have a request to serve.
+// Of these banks' choices the one that may be done first; of several, the one whose rank is lowest.
+decision first_ready::best_of(access kind, std::uint64_t banks, picoseconds now) const {
+  const choice* const choices = choices_[static_cast<unsigned>(kind)].data();
+  const picoseconds* const soonest = soonest_[static_cast<unsigned>(kind)].data();
+  const choice none{};
+  const choice* best = &none;
+  picoseconds best_at = never;
+  const auto weigh = [&](unsigned bank) {  // without branches, for which bank wins cannot be foreseen
+    const choice& c = choices[bank];
+    const picoseconds at = std::max({now, soonest[bank], channel_.timing.earliest_above(c.what, bank)});
+    const bool better = (at < best_at) | ((at == best_at) & (c.rank < best->rank));
+    best = better ? &c : best;
+    best_at = better ? at : best_at;
+  };
+  std::uint64_t later = 0;  // a bank that is busy matters only if nothing else can be done before
+  for (std::uint64_t left = banks; left; left &= left - 1) {
+    const auto bank = static_cast<unsigned>(std::countr_zero(left));
+    later |= soonest[bank] > now ? left & -left : 0;
+  }
+  for (std::uint64_t left = banks & ~later; left; left &= left - 1) weigh(static_cast<unsigned>(std::countr_zero(left)));
+  for (; later && best_at > now; later &= later - 1) {
+    const auto bank = static_cast<unsigned>(std::countr_zero(later));
+    if (soonest[bank] <= best_at) weigh(bank);
+  }
+  return {best_at, best->entry, best->what};
+}
+
+// The best decision for these banks, as far as they have a request that could start; returns those that have.
 std::uint64_t first_ready::consider(access kind, std::uint64_t banks, picoseconds now, decision& best) {
   const auto k = static_cast<unsigned>(kind);
   if (stale_[k]) refresh_choices(kind);
-  if (passed_[k] >= starvation_limit_ && starving(kind)) {
-    const entry_index starved = channel_.queue.of(kind).head;
-    const unsigned bank = channel_.queue[starved].bank;
-    if ((banks & ~channel_.held) >> bank & 1) better(choice_of(starved), bank, now, best);
-    return banks & bit(bank);
-  }
+  const bool starved = passed_[k] >= starvation_limit_ && starving(kind);
   const std::uint64_t found = chosen_[k] & banks;
-  for (std::uint64_t left = found & ~channel_.held; left; left &= left - 1) {
-    const auto bank = static_cast<unsigned>(std::countr_zero(left));
-    better(choices_[k][bank], bank, now, best);
-  }
+  const decision d = starved ? starved_decision(kind, banks, now) : best_of(kind, found & ~channel_.held, now);
+  if (d.at < best.at) best = d;
   return found;
+}
+
+// Behind a choice of its bank's, a request matters only if it hits the open row and the choice does not, or starts a drain.
+bool first_ready::enqueued(const entry& e) {
+  const auto k = static_cast<unsigned>(e.asked.kind);
+  const bool starts_drain = !draining_ && channel_.queue.of(access::write).size >= drain_from_;
+  const bool has_choice = (chosen_[k] & ~stale_[k]) >> e.bank & 1;
+  if (has_choice && (e.row != channel_.open_row[e.bank] || moves_data(choices_[k][e.bank].what))) return starts_drain;
+  stale_[k] |= bit(e.bank);
+  return true;
 }
 
 decision first_ready::next(picoseconds now) {

@@ -17,6 +17,7 @@ class first_ready : public scheduler {
   first_ready(const channel_state& channel, const memory_config& c);
 
   decision next(picoseconds now) final;
+  bool enqueued(const entry& e) final;
   void bank_changed(unsigned bank) final { stale_[0] |= bit(bank), stale_[1] |= bit(bank); }
   void order_changed() final { stale_[1] = ~std::uint64_t{0}; }
   void starting(const entry& e) final;
@@ -31,15 +32,15 @@ class first_ready : public scheduler {
   bool startable(const entry& e) const { return e.asked.kind == access::read || (e.older == no_entry && may_start(e)); }
   // What a bank does next. Kept while the bank does not change: most banks have not when the next command is chosen.
   struct choice {
-    picoseconds at = never;  // by the rules of the bank's own node
-    std::uint64_t number = 0;
+    std::uint64_t rank = 0;  // the lower comes first: moving data before rows, then the order of arrival
     entry_index entry = no_entry;
     command what = command::activate;
   };
   entry_index pick(access kind, unsigned bank) const;
   choice choice_of(entry_index i) const;
   void refresh_choices(access kind);
-  void better(const choice& c, unsigned bank, picoseconds now, decision& best) const;
+  decision starved_decision(access kind, std::uint64_t banks, picoseconds now) const;
+  decision best_of(access kind, std::uint64_t banks, picoseconds now) const;
   std::uint64_t consider(access kind, std::uint64_t banks, picoseconds now, decision& best);
   bool starving(access kind) const;  // once enough have passed: the oldest could start
 
@@ -47,7 +48,8 @@ class first_ready : public scheduler {
   unsigned drain_from_, drain_to_, starvation_limit_;
   bool pulsed_;
   bool draining_ = false;
-  std::array<std::vector<choice>, 2> choices_;  // by kind, of each bank
+  std::array<std::vector<choice>, 2> choices_;       // by kind, of each bank
+  std::array<std::vector<picoseconds>, 2> soonest_;  // when the choice may be done, by the rules of the bank's own node
   std::array<std::uint64_t, 2> chosen_{}, stale_{};  // banks that have a choice; whose choice is to be made anew
   std::array<unsigned, 2> passed_{};  // how many were served before the oldest
 };

@@ -15,6 +15,7 @@ std::uint64_t channel::banks_of(unsigned rank) const noexcept {
 
 void channel::give_refresh(unsigned rank, picoseconds at) {
   state_.timing.give_refresh(rank, at);
+  tell(command::refresh, rank * (state_.timing.banks() / state_.timing.ranks()), at);
   state_.held &= ~banks_of(rank);
   refresh_due_[rank] += refresh_interval_;
   earliest_due_ = *std::ranges::min_element(refresh_due_);
@@ -57,20 +58,29 @@ picoseconds channel::refresh(picoseconds now) {
   return next;
 }
 
-// The refreshes that would have been given by now, had the channel been awake. Nothing is queued.
+// A refresh of idle time, if it could have been given by now.
+bool channel::refresh_idle(unsigned rank, picoseconds now) {
+  if (close_rank(rank, refresh_due_[rank], now) != never) return false;
+  const picoseconds at = std::max(refresh_due_[rank], state_.timing.earliest_refresh(rank));
+  if (at <= now) give_refresh(rank, at);
+  return at <= now;
+}
+
+// Whole intervals in which every rank, its rows closed, was refreshed at its time; all but the last.
+void channel::skip_idle(picoseconds now) {
+  const picoseconds last_due = *std::ranges::max_element(refresh_due_);
+  const std::uint64_t skipped = last_due <= now ? (now - last_due) / refresh_interval_ : 0;
+  for (picoseconds& due : refresh_due_) due += skipped * refresh_interval_;
+  earliest_due_ += skipped * refresh_interval_;
+  done_.refreshes += skipped * refresh_due_.size();
+}
+
+// The refreshes that would have been given by now, in order of time, had the channel been awake. Nothing is queued.
 void channel::catch_up(picoseconds now) {
-  for (unsigned rank = 0; rank < refresh_due_.size(); ++rank) {
-    while (refresh_due_[rank] <= now) {
-      if (close_rank(rank, refresh_due_[rank], now) != never) break;
-      const picoseconds at = std::max(refresh_due_[rank], state_.timing.earliest_refresh(rank));
-      if (at > now) break;
-      const std::uint64_t undisturbed = (now - at) / refresh_interval_;  // all rows are closed: each on its time
-      if (undisturbed > 1) {
-        done_.refreshes += undisturbed - 1;
-        refresh_due_[rank] += (undisturbed - 1) * refresh_interval_;
-      }
-      give_refresh(rank, undisturbed > 1 ? std::max(at, refresh_due_[rank]) : at);
-    }
+  for (std::size_t given = 0; earliest_due_ <= now; ++given) {
+    if (given == refresh_due_.size()) skip_idle(now);
+    const auto first = std::ranges::min_element(refresh_due_) - refresh_due_.begin();
+    if (!refresh_idle(static_cast<unsigned>(first), now)) return;
   }
 }
 

@@ -42,6 +42,8 @@ class scheduler {
  public:
   virtual ~scheduler() = default;
   virtual decision next(picoseconds now) = 0;
+  // The request has been queued. False: the last decision stands.
+  virtual bool enqueued(const entry& e) = 0;
   // The bank's queues, its open row or the times at its node have changed.
   virtual void bank_changed(unsigned bank) = 0;
   // The stream's order allows other writes than before.

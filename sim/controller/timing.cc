@@ -46,6 +46,7 @@ void timing_table::add_pair(level l, command preceding, command following, const
   if (r.window == 1) {
     picoseconds& wait = wait_[li][p][static_cast<unsigned>(following)];
     wait = std::max(wait, latency);
+    ruled_[li] = static_cast<std::uint8_t>(ruled_[li] | 1U << p);
     return;
   }
   windowed_[li] = static_cast<std::uint8_t>(windowed_[li] | 1U << p);

@@ -79,16 +79,21 @@ class timing_table {
   }
   void move(unsigned l, unsigned node, command c, picoseconds at) noexcept {
     const auto i = static_cast<unsigned>(c);
-    const row& wait = wait_[l][i];
-    row& ready = nodes_[node];
-    for (unsigned f = 0; f < ready.size(); ++f) ready[f] = std::max(ready[f], at + wait[f]);
+    if (ruled_[l] >> i & 1) {
+      const row& wait = wait_[l][i];
+      row& ready = nodes_[node];
+      for (unsigned f = 0; f < commands; ++f) {
+        const picoseconds then = at + wait[f], before = ready[f];
+        ready[f] = before < then ? then : before;
+      }
+    }
     if (windowed_[l] >> i & 1) move_windows(l, node, c, at);
   }
 
   std::vector<row> nodes_;
   std::vector<path> paths_;  // of each bank: its node at each level
   std::array<std::array<row, commands>, levels> wait_{};
-  std::array<std::uint8_t, levels> windowed_{};  // commands that open a window
+  std::array<std::uint8_t, levels> ruled_{}, windowed_{};  // commands that precede in a rule, as bits; in one of a window
   std::vector<window_rule> windows_;
   std::vector<picoseconds> times_;     // the windows' histories
   std::vector<std::uint32_t> oldest_;  // parallel to times_, at each ring's first place: the ring's oldest

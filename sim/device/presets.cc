@@ -1,5 +1,6 @@
 // Timing tables. DDR4 rules are written in the words of the standard (clock cycles and nanoseconds); data-bus and
 // turnaround rules follow from when commands put data on the bus.
+#include <sim/controller/memory.h>
 #include <sim/device/presets.h>
 
 namespace stele::sim {
@@ -98,7 +99,8 @@ memory_config pcm_dp2() {
   c.technology = "pcm";
   c.ranks = 4;
   c.banks = 8;
-  c.row_bytes = 8192;
+  c.row_bytes = line_bytes;
+  c.open_page = false;
   c.mapping = "row-column-rank-bank-channel";
   c.scheduler = "strict";
   c.bank_queue_entries = 32;

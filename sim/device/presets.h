@@ -18,8 +18,8 @@ memory_config stt_mram_kiln();
 // Sun, Lu, Shu, "DP2", 2015, sections 2.2 and 4.2.1: 4 ranks of 8 banks, 32 writes queued a bank, 250 ns an iteration,
 // 5.7 iterations a 64-byte row, retention's speed-ups. The paper models writes only, and no bus for them; reads here take
 // the 55 ns of a row's activation and the 12.5 ns of its column that Lee, Ipek, Mutlu, Burger, "Architecting Phase Change
-// Memory as a Scalable DRAM Alternative", 2009, use, and the channel for 5 ns. Lines go to banks in turn, so a log lies
-// spread over all of them.
+// Memory as a Scalable DRAM Alternative", 2009, use, and the channel for 5 ns. A row is a line, closed after each access.
+// Lines go to banks in turn, so a log lies spread over all of them.
 memory_config pcm_dp2();
 
 }  // namespace stele::sim

@@ -1,0 +1,239 @@
+// What a channel takes for known requests: latencies, forwarding, room in queues, refresh, idle time, wear.
+#include <sim/controller/test_bed.h>
+#include <sim/device/presets.h>
+
+namespace stele::sim {
+namespace {
+
+// Close 13 ns, open 14 ns, read 20 ns, write 18 ns and 7 ns more into the cells.
+memory_config timed() {
+  memory_config c = plain_memory();
+  c.technology = "stt-mram";
+  c.timing = {{"bank", "precharge", "activate", 13}, {"bank", "activate", "read", 14}, {"bank", "activate", "write", 14}};
+  c.read_latency_ns = 20;
+  c.write_latency_ns = 18;
+  c.write_pulse_ns = 7;
+  return c;
+}
+
+TEST(channel, reads_miss_hit_and_conflict) {
+  memory_bed bed(timed());
+  const unsigned miss = bed.read(0, 1);
+  bed.run();
+  EXPECT_EQ(bed.told[miss], 34'000u);
+  bed.run_until(100'000);
+  const unsigned hit = bed.read(0, 1, 3);
+  bed.run_until(200'000);
+  EXPECT_EQ(bed.told[hit], 120'000u);
+  const unsigned conflict = bed.read(0, 2);
+  bed.run();
+  EXPECT_EQ(bed.told[conflict], 200'000u + 47'000u);
+  const memory_statistics s = bed.statistics();
+  EXPECT_EQ(s.row_misses, 1u);
+  EXPECT_EQ(s.row_hits, 1u);
+  EXPECT_EQ(s.row_conflicts, 1u);
+  EXPECT_EQ(s.activates, 2u);
+  EXPECT_EQ(s.precharges, 1u);
+  EXPECT_EQ(s.read_wait.sum_ps, 14'000u + 27'000u);
+  EXPECT_EQ(s.read_latency.max_ps, 47'000u);
+  EXPECT_EQ(s.busy_ps, 34'000u + 20'000u + 47'000u);
+  EXPECT_EQ(s.bytes, 3 * 64u);
+}
+
+TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_until_then) {
+  memory_bed bed(timed());
+  const unsigned first = bed.write(0, 1), same_row = bed.write(0, 1, 1), elsewhere = bed.write(1, 1);
+  bed.run();
+  EXPECT_EQ(bed.told[first], 14'000u + 25'000u);
+  EXPECT_EQ(bed.written[same_row].started, 39'000u);
+  EXPECT_EQ(bed.told[same_row], 39'000u + 25'000u);
+  EXPECT_EQ(bed.told[elsewhere], 39'000u);
+  EXPECT_EQ(bed.written[first].persisted, bed.told[first]);
+}
+
+TEST(channel, a_volatile_write_is_told_when_it_is_in_the_device) {
+  memory_config c = timed();
+  c.write_pulse_ns = 0;
+  memory_bed bed(c);
+  const unsigned w = bed.write(0, 1);
+  bed.run();
+  EXPECT_EQ(bed.told[w], 32'000u);
+}
+
+TEST(channel, a_closed_page_makes_every_access_a_miss) {
+  memory_config c = timed();
+  c.open_page = false;
+  memory_bed bed(c);
+  bed.read(0, 1);
+  bed.run_until(100'000);
+  const unsigned other = bed.read(0, 2);
+  bed.run();
+  EXPECT_EQ(bed.told[other], 134'000u);
+  bed.run_until(200'000);
+  const unsigned both[] = {bed.read(0, 3), bed.read(0, 3, 1)};  // queued together: one opening serves both
+  bed.run();
+  EXPECT_EQ(bed.told[both[1]], 234'000u);
+  EXPECT_EQ(bed.statistics().precharges, 3u);
+}
+
+TEST(channel, a_read_is_served_from_a_queued_write_to_its_line) {
+  memory_bed bed(timed());
+  const unsigned w = bed.write(0, 1), r = bed.read(0, 1), other = bed.read(0, 1, 1);
+  bed.run();
+  EXPECT_EQ(bed.told[r], 0u);
+  EXPECT_GT(bed.told[other], 0u);
+  EXPECT_GT(bed.told[w], 0u);
+  const memory_statistics s = bed.statistics();
+  EXPECT_EQ(s.forwarded_reads, 1u);
+  EXPECT_EQ(s.reads, 1u);
+}
+
+TEST(channel, what_does_not_fit_waits_in_front_in_order) {
+  memory_config c = timed();
+  c.write_queue_entries = 2;
+  c.write_drain_from = 1;
+  c.write_drain_to = 0.5;
+  memory_bed bed(c);
+  bed.write(0, 1), bed.write(0, 2), bed.write(0, 3);
+  const unsigned read = bed.read(1, 1);  // behind the third write, which has no room until the first has started
+  bed.run();
+  EXPECT_EQ(bed.written[0].started, 14'000u);
+  EXPECT_EQ(bed.told[read], 14'000u + 34'000u);
+  EXPECT_EQ(bed.memory->unfinished(), 0u);
+}
+
+TEST(channel, k_banks_write_k_times_as_fast_until_the_bus_binds) {
+  const auto time_of = [](unsigned banks) {
+    memory_config c = plain_memory();
+    c.technology = "stt-mram";
+    c.banks = 16;
+    c.write_pulse_ns = 100;
+    c.timing = {{"channel", "write", "write", 20}};
+    memory_bed bed(c);
+    for (unsigned i = 0; i < 40 * banks; ++i) bed.write(i % banks, i / banks + 1);
+    bed.run();
+    return static_cast<double>(bed.events.now()) / banks;
+  };
+  const double one = time_of(1);
+  EXPECT_EQ(one, 40 * 100'000.0);
+  for (const unsigned k : {2u, 4u}) EXPECT_NEAR(one / time_of(k), k, 0.05 * k) << k;
+  EXPECT_NEAR(one / time_of(8), 5, 0.1);  // a write every 20 ns
+  EXPECT_NEAR(one / time_of(16), 5, 0.1);
+}
+
+// --- refresh ---
+
+memory_config refreshed() {
+  memory_config c = timed();
+  c.technology = "dram";
+  c.write_pulse_ns = 0;
+  c.ranks = 2;
+  c.refresh_interval_ns = 1000;
+  c.refresh_time_ns = 100;
+  c.timing.push_back({"rank", "precharge", "refresh", 13});
+  return c;
+}
+
+TEST(refresh, a_due_refresh_closes_the_rows_and_holds_its_rank) {
+  memory_bed bed(refreshed());
+  bed.read(0, 1);
+  bed.run_until(999'999);
+  const unsigned before = bed.read(0, 1);
+  bed.run_until(1'000'000);
+  const unsigned behind = bed.read(0, 1, 1), other_rank = bed.read(4, 1);
+  bed.run();
+  EXPECT_EQ(bed.told[before], 1'019'999u);
+  EXPECT_EQ(bed.told[behind], 1'000'000u + 13'000u + 100'000u + 34'000u);  // close, refresh, open, read
+  EXPECT_EQ(bed.told[other_rank], 1'000'000u + 100'000u + 34'000u);       // had no row to close
+  EXPECT_EQ(bed.statistics().refreshes, 2u);
+}
+
+TEST(refresh, blocks_until_its_time_and_not_longer) {
+  for (const picoseconds early : {1, 0}) {
+    memory_bed bed(refreshed());
+    bed.run_until(1'100'000 - early);
+    const unsigned r = bed.read(0, 1);
+    bed.run();
+    EXPECT_EQ(bed.told[r], 1'100'000u + 34'000u) << early;
+  }
+}
+
+TEST(refresh, idle_time_costs_nothing_and_is_made_up_for) {
+  memory_bed bed(refreshed());
+  bed.read(0, 1);
+  bed.run();
+  EXPECT_TRUE(bed.events.empty());
+  bed.run_until(1'000'000'500'000);  // a second
+  EXPECT_TRUE(bed.events.empty());
+  const unsigned r = bed.read(0, 1);
+  bed.run();
+  EXPECT_EQ(bed.told[r], 1'000'000'500'000u + 34'000u);  // the refreshes have closed its row
+  const memory_statistics s = bed.statistics();
+  EXPECT_EQ(s.refreshes, 2 * 1'000'000u);
+  EXPECT_EQ(s.precharges, 1u);
+}
+
+TEST(refresh, a_saturated_rank_is_refreshed_on_time) {
+  memory_config c = refreshed();
+  c.ranks = 1;
+  memory_bed bed(c);
+  for (unsigned i = 0; i < 2000; ++i) bed.read(i % 4, i / 64 + 1, i % 16);
+  bed.run();
+  EXPECT_EQ(bed.told.size(), 2000u);
+  EXPECT_EQ(bed.statistics().refreshes, bed.events.now() / 1'000'000);
+}
+
+// --- wear and retention ---
+
+TEST(wear, writes_are_counted_by_bank_and_line) {
+  memory_bed bed(timed());
+  bed.memory->count_line_writes();
+  for (int i = 0; i < 3; ++i) bed.write(2, 5);
+  bed.write(2, 6);
+  bed.write(1, 5);
+  bed.run();
+  const memory_statistics s = bed.statistics();
+  EXPECT_EQ(s.bank_writes, (std::vector<std::uint64_t>{0, 1, 4, 0}));
+  EXPECT_EQ(s.most_writes_to_a_line, 3u);
+}
+
+TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
+  memory_config c = pcm_dp2();
+  c.log_retention_s = 1e2;
+  memory_bed bed(c);
+  ASSERT_TRUE(bed.memory->set_ranges({{0, 4096, 4096, 4160}}));
+  EXPECT_EQ(bed.memory->trusted_log_line(64, 0).error().code, errc::not_found);
+  EXPECT_EQ(bed.memory->trusted_log_line(8192, 0).error().code, errc::invalid_argument);
+  bed.submit(access::write, 64);
+  bed.run();
+  const picoseconds written = bed.told[0], lasts = 100'000'000'000'000;
+  EXPECT_EQ(*bed.memory->trusted_log_line(64, written + lasts), written);
+  EXPECT_FALSE(bed.memory->expired(64, written + lasts));
+  EXPECT_TRUE(bed.memory->expired(64, written + lasts + 1));
+  const auto refused = bed.memory->trusted_log_line(64, written + lasts + 1);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("truncate sooner"), std::string::npos);
+  EXPECT_FALSE(bed.memory->expired(8192, never - 1));
+}
+
+// --- energy ---
+
+TEST(energy, is_bits_times_picojoules_of_each_part) {
+  memory_config c = stt_mram_kiln();
+  memory_bed bed(c);
+  bed.read(0, 1);
+  bed.run();
+  bed.read(0, 1, 1);
+  bed.run();
+  bed.write(0, 2);
+  bed.run();  // 2 reads, 1 write, 2 rows opened: 512 bits each
+  const memory_energy e = bed.memory->energy(bed.events.now());
+  EXPECT_DOUBLE_EQ(e.row_buffer_read_pj, 2 * 512 * 0.93);
+  EXPECT_DOUBLE_EQ(e.row_buffer_write_pj, 512 * 1.02);
+  EXPECT_DOUBLE_EQ(e.array_read_pj, 2 * 512 * 1.00);
+  EXPECT_DOUBLE_EQ(e.array_write_pj, 512 * 2.89);
+  EXPECT_DOUBLE_EQ(e.total_pj(), 952.32 + 522.24 + 1024 + 1479.68);
+}
+
+}  // namespace
+}  // namespace stele::sim

@@ -1,0 +1,109 @@
+// The order in which FR-FCFS and FCFS serve queues made by hand.
+#include <sim/controller/test_bed.h>
+
+namespace stele::sim {
+namespace {
+
+memory_config one_bank(const std::string& scheduler) {
+  memory_config c = plain_memory();
+  c.scheduler = scheduler;
+  c.read_latency_ns = c.write_latency_ns = 5;
+  c.timing = {{"bank", "precharge", "activate", 13}, {"bank", "activate", "read", 14}, {"bank", "activate", "write", 14},
+              {"channel", "read", "read", 5},        {"channel", "write", "write", 5}, {"channel", "read", "write", 5},
+              {"channel", "write", "read", 5}};
+  return c;
+}
+
+using tokens = std::vector<unsigned>;
+
+TEST(fr_fcfs, row_hits_pass_older_requests) {
+  memory_bed bed(one_bank("fr-fcfs"));
+  bed.read(0, 1), bed.read(0, 2), bed.read(0, 1, 1), bed.read(0, 2, 1), bed.read(0, 1, 2);
+  bed.run();
+  EXPECT_EQ(bed.order, (tokens{0, 2, 4, 1, 3}));
+  EXPECT_EQ(bed.statistics().row_hits, 3u);
+}
+
+TEST(fr_fcfs, among_banks_data_comes_before_rows_and_age_before_youth) {
+  memory_bed bed(one_bank("fr-fcfs"));
+  bed.read(0, 1);
+  bed.run();
+  bed.read(1, 1), bed.read(0, 1, 1), bed.read(0, 2), bed.read(2, 1);
+  bed.run();
+  EXPECT_EQ(bed.order, (tokens{0, 2, 1, 4, 3}));
+}
+
+TEST(fr_fcfs, after_the_starvation_limit_the_oldest_is_served) {
+  for (const unsigned limit : {1u, 3u}) {
+    memory_config c = one_bank("fr-fcfs");
+    c.starvation_limit = limit;
+    memory_bed bed(c);
+    bed.read(0, 1);
+    bed.run();
+    bed.read(0, 2);
+    for (unsigned column = 1; column <= 6; ++column) bed.read(0, 1, column);
+    bed.run();
+    EXPECT_EQ(bed.order[limit + 1], 1u) << limit;
+  }
+}
+
+TEST(fr_fcfs, hits_of_other_banks_count_towards_the_limit_too) {
+  memory_config c = one_bank("fr-fcfs");
+  c.starvation_limit = 2;
+  memory_bed bed(c);
+  bed.read(0, 1), bed.read(1, 1);
+  bed.run();
+  bed.read(0, 2);
+  for (unsigned column = 1; column <= 12; ++column) bed.read(1, 1, column);
+  bed.run();
+  EXPECT_EQ(bed.order[4], 2u);
+}
+
+TEST(fr_fcfs, reads_come_first_until_writes_fill_their_queue) {
+  memory_config c = one_bank("fr-fcfs");
+  c.write_queue_entries = 4;
+  c.write_drain_from = 0.75;
+  c.write_drain_to = 0.25;
+  memory_bed few(c), many(c);
+  few.write(0, 1), few.write(0, 1, 1), few.read(1, 1), few.read(1, 2);
+  few.run();
+  EXPECT_EQ(few.order, (tokens{2, 3, 0, 1}));
+  // A third write starts a drain, which ends with one write left; that one waits for the reads.
+  many.write(0, 1), many.write(0, 1, 1), many.write(0, 1, 2), many.read(1, 1), many.read(1, 2);
+  many.run();
+  EXPECT_EQ(many.order, (tokens{0, 1, 3, 4, 2}));
+}
+
+TEST(fr_fcfs, writes_drain_without_new_traffic) {
+  memory_bed bed(one_bank("fr-fcfs"));
+  bed.write(0, 1);
+  bed.run();
+  EXPECT_EQ(bed.order, tokens{0});
+}
+
+TEST(fr_fcfs, writes_to_one_line_keep_their_order) {
+  memory_bed bed(one_bank("fr-fcfs"));
+  bed.write(0, 1), bed.write(0, 2), bed.write(0, 1), bed.write(0, 1), bed.write(0, 2);
+  bed.run();
+  EXPECT_EQ(bed.order, (tokens{0, 2, 3, 1, 4}));
+}
+
+TEST(fcfs, serves_in_order_of_arrival) {
+  memory_bed bed(one_bank("fcfs"));
+  bed.read(0, 1), bed.read(0, 2), bed.write(0, 1, 1), bed.read(1, 1), bed.read(0, 1, 2);
+  bed.run();
+  EXPECT_EQ(bed.order, (tokens{0, 1, 2, 3, 4}));
+  EXPECT_EQ(bed.statistics().row_hits, 1u);  // the last; the write was moved for
+}
+
+TEST(schedulers, an_unknown_name_is_refused_with_the_known) {
+  memory_config c = plain_memory();
+  c.scheduler = "fastest";
+  event_queue events;
+  const auto made = make_memory(events, c);
+  ASSERT_FALSE(made);
+  for (const scheduler_kind& k : scheduler_kinds()) EXPECT_NE(made.error().message.find(k.name), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stele::sim

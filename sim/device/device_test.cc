@@ -1,0 +1,85 @@
+// Devices do what their publications say.
+#include <sim/controller/test_bed.h>
+#include <sim/device/presets.h>
+
+namespace stele::sim {
+namespace {
+
+TEST(stt_mram, has_the_latencies_of_kilns_table_2) {
+  memory_bed bed(stt_mram_kiln());
+  bed.read(0, 1);
+  bed.run();
+  const auto latency = [&](unsigned token, picoseconds since) { return bed.told[token] - since; };
+  const picoseconds t1 = bed.events.now() + 1'000'000, t2 = t1 + 1'000'000, t3 = t2 + 1'000'000;
+  bed.run_until(t1);
+  const unsigned hit = bed.read(0, 1, 1);
+  bed.run_until(t2);
+  const unsigned read = bed.read(0, 2);
+  bed.run_until(t3);
+  const unsigned write = bed.write(0, 3);
+  bed.run();
+  EXPECT_EQ(latency(hit, t1), 25'000u);
+  EXPECT_EQ(latency(read, t2), 65'000u);
+  EXPECT_EQ(latency(write, t3), 76'000u);
+}
+
+TEST(pcm, writes_take_iterations_over_the_speedup) {
+  const std::pair<double, picoseconds> rows[] = {{1e7, 1'425'000}, {1e6, 1'187'500}, {1e5, 950'000},
+                                                 {1e4, 838'235},   {1e3, 750'000},   {1e2, 678'571}};
+  for (const auto& [retention_s, pulse] : rows) {
+    memory_config c = pcm_dp2();
+    c.data_retention_s = retention_s;
+    memory_bed bed(c);
+    const unsigned w = bed.write(0, 1);
+    bed.run();
+    EXPECT_EQ(bed.told[w], pulse) << retention_s;
+  }
+}
+
+TEST(pcm, an_unknown_retention_is_refused_with_the_known) {
+  memory_config c = pcm_dp2();
+  c.log_retention_s = 5e4;
+  event_queue events;
+  const auto made = make_memory(events, c);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("50000 s; known are (s) 1e+07, 1e+06, 100000, 10000, 1000, 100"), std::string::npos)
+      << made.error().message;
+}
+
+TEST(pcm, endurance_is_equation_1) {
+  EXPECT_NEAR(endurance(2.0 / 3, 1.7), 1.4667, 5e-5);
+  EXPECT_EQ(endurance(0, 1.7), 1);
+  EXPECT_EQ(endurance(1, 2.1), 2.1);
+}
+
+TEST(pcm, a_log_lies_spread_over_all_banks) {
+  memory_bed bed(pcm_dp2());
+  for (unsigned i = 0; i < 64; ++i) bed.submit(access::write, i * 64);
+  bed.run();
+  for (const std::uint64_t writes : bed.statistics().bank_writes) EXPECT_EQ(writes, 2u);
+  EXPECT_EQ(bed.events.now(), 2 * 1'425'000u);
+}
+
+// Row closed: activate 17, column 17, burst 4 cycles of 1/1.2 ns.
+TEST(ddr4, an_idle_read_takes_row_column_and_burst) {
+  memory_bed bed(ddr4_2400());
+  const unsigned r = bed.read(0, 1);
+  bed.run();
+  EXPECT_NEAR(static_cast<double>(bed.told[r]), 38 / 1.2 * 1000, 2);
+  memory_bed slower(ddr4_2133());
+  const unsigned s = slower.read(0, 1);
+  slower.run();
+  EXPECT_NEAR(static_cast<double>(slower.told[s]), 34 / 1.0665 * 1000, 2);
+}
+
+TEST(ddr4, a_stream_comes_near_the_bus) {
+  memory_bed bed(ddr4_2400());
+  for (unsigned i = 0; i < 20'000; ++i) bed.submit(access::read, i * 64);
+  bed.run();
+  const double gb_per_s = 20'000 * 64 / (static_cast<double>(bed.events.now()) / 1000);
+  EXPECT_LT(gb_per_s, 19.2);
+  EXPECT_GT(gb_per_s, 19.2 * 0.9);
+}
+
+}  // namespace
+}  // namespace stele::sim
