@@ -24,6 +24,7 @@ struct options {
   std::uint64_t limit = 0;
   bool bytes = false, no_bytes = false, filled = false;
   workloads::recorded_run run;
+  std::vector<std::uint32_t> costs;
 };
 
 media::tape_reader open_tape(const std::string& path) {
@@ -84,32 +85,35 @@ void stat(const options& o) {
   write_json(o.json, j);
 }
 
-// A new tape at the path, made by `write` and ended.
+// A new tape at the path, made by `write` and ended; none when that fails.
 template <class Write>
 void write_tape(const std::string& path, const media::tape_shape& shape, Write&& write) {
   auto tape = media::tape_writer::to_file(path, shape);
   if (!tape) fail(tape.error());
-  write(**tape);
-  if (auto ended = (*tape)->finish(); !ended) fail(ended.error());
+  const auto written = write(**tape);
+  const auto ended = (*tape)->finish();
+  if (written && ended) return;
+  if (std::filesystem::is_regular_file(path)) std::filesystem::remove(path);
+  fail(written ? ended.error() : written.error());
 }
 
 // Runs a workload's operations without persistence, by threads that take turns; filling the structure is not on the tape.
 void record_native(const options& o) {
   const auto& r = o.run;
-  const workloads::native_plan plan{.what = r.content, .threads = r.threads, .operations = r.operations, .seed = r.seed, .bytes = o.bytes};
+  workloads::native_plan plan{.what = r.content, .threads = r.threads, .operations = r.operations, .seed = r.seed, .bytes = o.bytes};
+  if (!o.costs.empty()) plan.costs = workloads::native_costs{o.costs[0], o.costs[1], o.costs[2], o.costs[3]};
   auto run = workloads::make_native(r.workload, plan);
   if (!run) fail(run.error());
   write_tape(o.path, workloads::native_shape(**run, plan), [&](media::tape_writer& tape) {
-    const auto done = workloads::record_native(**run, r.workload, plan, tape, [](std::uint64_t) { return !interrupted(); });
-    if (!done) fail(done.error());
+    return workloads::record_native(**run, r.workload, plan, tape, [](std::uint64_t) { return !interrupted(); });
   });
 }
 
 void convert(const options& o) {
   write_tape(o.path, sim::converted_shape, [&](media::tape_writer& tape) {
     const auto done = sim::convert_trace(o.from, o.input, tape, [](std::uint64_t) { return !interrupted(); });
-    if (!done) fail(done.error());
-    fmt::print("{} lines, {} events\n", done->lines, done->events);
+    if (done) fmt::print("{} lines, {} events\n", done->lines, done->events);
+    return done;
   });
 }
 
@@ -157,6 +161,9 @@ void add_tape(CLI::App& app) {
   recorded->add_flag("--no-bytes", o->no_bytes, "mechanism: leave out what stores store, and the pool's content: a tape for timing");
   recorded->add_flag("--filled", o->filled, "mechanism: begin when the pool has been filled");
   recorded->add_option("--dir", r.dir, "where the pool is created and removed again");
+  recorded->add_option("--costs", o->costs, "native: instructions of an access, a further line, an allocation, an operation; default: measured")
+      ->delimiter(',')
+      ->expected(4);
   recorded->callback([o] { o->kind == "native" ? record_native(*o) : record(*o); });
   CLI::App* made = group->add_subcommand("convert", "a tape of another tool's trace");
   made->add_option("input", o->input, "the trace")->required();

@@ -18,7 +18,12 @@ struct measured {
   native_costs costs;
 };
 constexpr std::array measured_costs = {
-    measured{"sps", {.per_access = 1, .per_line = 1, .per_allocation = 0, .per_operation = 1}},
+    measured{"sps", {.per_access = 1, .per_line = 11, .per_allocation = 80, .per_operation = 12}},
+    measured{"hash", {.per_access = 7, .per_line = 25, .per_allocation = 80, .per_operation = 93}},
+    measured{"rbtree", {.per_access = 11, .per_line = 25, .per_allocation = 80, .per_operation = 40}},
+    measured{"bptree", {.per_access = 17, .per_line = 25, .per_allocation = 80, .per_operation = 372}},
+    measured{"sdg", {.per_access = 3, .per_line = 25, .per_allocation = 80, .per_operation = 13}},
+    measured{"ssca2", {.per_access = 3, .per_line = 25, .per_allocation = 80, .per_operation = 14}},
 };
 
 // Room for twice the keys with what their containers add, so that free blocks of one thread need not suit another.

@@ -21,7 +21,7 @@ constexpr std::uint64_t vertices_read = 8, edges_to_choose_from = 8;
 
 // Sixteen keys a vertex, and half of them edges at the start.
 rmat generator(const key_space& keys) {
-  return rmat(static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(keys.size() / 16, 2)) - 1));
+  return rmat(static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(keys.size() / 16, 1)) - 1));
 }
 
 // The i-th edge of the initial graph; every second step adds one.
@@ -31,16 +31,20 @@ std::optional<rmat::edge> edge_at_start(const key_space& keys, std::uint64_t i) 
   return generator(keys).draw(random);
 }
 
-// What is to happen at a vertex.
+// What is to happen at a vertex, an operation's key; the operation's word is the edge's target below random bits.
 struct change {
-  std::uint32_t from, to;
+  std::uint64_t from;
+  std::uint32_t to;
   bool inserts;            // if there is room
   std::uint64_t position;  // of the edge erased otherwise
 
   explicit change(const operation& op)
-      : from(static_cast<std::uint32_t>(op.a >> 32)), to(static_cast<std::uint32_t>(op.a)), inserts((op.b & 1) != 0), position(op.b >> 1 & (edges_to_choose_from - 1)) {}
+      : from(op.a), to(static_cast<std::uint32_t>(op.b)), inserts(op.b >> 63 != 0), position(op.b >> 60 & (edges_to_choose_from - 1)) {}
   bool inserts_at(std::uint64_t degree, std::uint64_t room) const { return degree == 0 || (inserts && degree < room); }
 };
+
+// The random bits that change leaves.
+constexpr std::uint32_t weight_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32) & 0x0FFF'FFFF; }
 
 constexpr std::uint32_t room_at_start(std::uint32_t degree) { return 2 * degree + 1; }
 
@@ -134,7 +138,7 @@ struct ssca2 {
     const rmat edges = generator(keys);
     if (keys.draws_read(random)) return {operation::kind::read, random.below(edges.vertices()), 0};
     const rmat::edge e = edges.draw(random);
-    return {operation::kind::toggle, edge_key(e.from, e.to), random()};
+    return {operation::kind::toggle, e.from, random() << 32 | e.to};
   }
   static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<graph_model>(keys); }
 
@@ -142,7 +146,7 @@ struct ssca2 {
   // An edge's label is its weight, uniform as in the specification.
   template <class Graph>
   static void insert(Graph& g, typename Graph::vertex& from, std::uint32_t to, std::uint64_t word) {
-    g.insert(from, to, static_cast<std::uint32_t>(word >> 32), value_from<typename Graph::mapped_type>(word));
+    g.insert(from, to, weight_of(word), value_from<typename Graph::mapped_type>(word));
   }
 };
 

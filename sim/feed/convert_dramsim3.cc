@@ -1,7 +1,6 @@
 // DRAMsim3's traces: "0xADDRESS READ|WRITE cycle". Cycles are of the memory's clock and never go back.
-#include <sim/feed/convert_format.h>
-
 #include <fmt/format.h>
+#include <sim/feed/convert_format.h>
 
 namespace stele::sim {
 
@@ -10,7 +9,7 @@ namespace {
 class dramsim3 final : public trace_format {
  public:
   expectation take(std::string_view line, trace_sink& to) override {
-    const auto fields = fields_of(line);
+    const line_fields fields(line);
     const auto address = fields.size() != 3 ? std::nullopt : hexadecimal_0x(fields[0]);
     const auto cycle = fields.size() != 3 ? std::nullopt : decimal(fields[2]);
     if (!address || !cycle || (fields[1] != "READ" && fields[1] != "WRITE")) return "\"0xADDRESS READ cycle\" or \"0xADDRESS WRITE cycle\"";

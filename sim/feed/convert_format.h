@@ -3,14 +3,14 @@
 
 #include <media/tape.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
-#include <expected>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 namespace stele::sim {
 
@@ -58,16 +58,26 @@ std::unique_ptr<trace_format> make_nvmain();
 
 // Reading of fields.
 
-// The fields of a line, between spaces and tabs.
-inline std::vector<std::string_view> fields_of(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (std::size_t at = line.find_first_not_of(" \t"); at != line.npos;) {
-    const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
-    fields.push_back(line.substr(at, end - at));
-    at = line.find_first_not_of(" \t", end);
+// The fields of a line, between spaces and tabs; from a certain number on only that there are more.
+class line_fields {
+ public:
+  explicit line_fields(std::string_view line) {
+    for (std::size_t at = line.find_first_not_of(" \t"); at != line.npos && count_ < most; at = line.find_first_not_of(" \t", at)) {
+      const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+      fields_[count_++] = line.substr(at, end - at);
+      at = end;
+    }
   }
-  return fields;
-}
+  std::size_t size() const noexcept { return count_; }
+  bool empty() const noexcept { return count_ == 0; }
+  std::string_view operator[](std::size_t i) const { return fields_[i]; }
+  std::string_view back() const { return fields_[count_ - 1]; }
+
+ private:
+  static constexpr std::size_t most = 8;  // more than any format has
+  std::array<std::string_view, most> fields_;
+  std::size_t count_ = 0;
+};
 
 // The number that the whole text is, without sign.
 inline std::optional<std::uint64_t> number_of(std::string_view text, int base) {

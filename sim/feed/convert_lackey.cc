@@ -4,6 +4,8 @@
 // An instruction that accesses memory is its first access; the others are compute. M is a load and a store.
 #include <sim/feed/convert_format.h>
 
+#include <utility>
+
 namespace stele::sim {
 
 namespace {

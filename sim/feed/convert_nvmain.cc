@@ -2,11 +2,10 @@
 // thread". Addresses and data are hexadecimal, with or without 0x; cycles never go back.
 //
 // The data are checked and left out: the order of their bytes is not the same in all versions of NVMain.
+#include <fmt/format.h>
 #include <sim/feed/convert_format.h>
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include <utility>
 
 namespace stele::sim {
 
@@ -29,7 +28,7 @@ class nvmain final : public trace_format {
       has_old_data_ = true;
       return {};
     }
-    const auto fields = fields_of(line);
+    const line_fields fields(line);
     if (fields.size() != (has_old_data_ ? 6 : 5)) return form();
     const auto cycle = decimal(fields[0]);
     const auto address = hexadecimal(without_0x(fields[2]));

@@ -12,7 +12,7 @@ namespace {
 class ramulator final : public trace_format {
  public:
   expectation take(std::string_view line, trace_sink& to) override {
-    const auto fields = fields_of(line);
+    const line_fields fields(line);
     const auto bubbles = fields.empty() ? std::nullopt : decimal(fields[0]);
     const auto read = fields.size() < 2 ? std::nullopt : either_base(fields[1]);
     const auto write = fields.size() < 3 ? std::nullopt : either_base(fields[2]);
@@ -28,7 +28,7 @@ class ramulator final : public trace_format {
 class ramulator_memory final : public trace_format {
  public:
   expectation take(std::string_view line, trace_sink& to) override {
-    const auto fields = fields_of(line);
+    const line_fields fields(line);
     const auto address = fields.size() != 2 ? std::nullopt : hexadecimal_0x(fields[0]);
     if (!address || (fields[1] != "R" && fields[1] != "W")) return "\"0xADDRESS R\" or \"0xADDRESS W\"";
     to.line(fields[1] == "W", 0, *address);
@@ -39,7 +39,7 @@ class ramulator_memory final : public trace_format {
 class ramulator2 final : public trace_format {
  public:
   expectation take(std::string_view line, trace_sink& to) override {
-    const auto fields = fields_of(line);
+    const line_fields fields(line);
     const auto address = fields.size() != 2 ? std::nullopt : either_base(fields[1]);
     if (!address || (fields[0] != "LD" && fields[0] != "ST"))
       return "\"LD address\" or \"ST address\", the address decimal without leading zeroes or with 0x";
