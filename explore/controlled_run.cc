@@ -90,11 +90,12 @@ void controlled_run::persisted(const trace_step& s) {
   acknowledge();
 }
 
+// One that has written nothing is acknowledged with those before it: alone it shows nothing.
 void controlled_run::acknowledge() {
   while (acknowledged_ < operations_.size() && operations_[acknowledged_].acknowledged()) ++acknowledged_;
   beyond_.clear();
   for (std::uint64_t n = acknowledged_; n < invoked_; ++n)
-    if (operations_[n].acknowledged()) beyond_.push_back(n);
+    if (operations_[n].acknowledged() && !operations_[n].writes.empty()) beyond_.push_back(n);
 }
 
 std::string controlled_run::complaint(const judge::answer& a) const {

@@ -38,8 +38,11 @@ TEST(record, threads_have_logs_of_their_own_and_operations_are_marked) {
   std::set<unsigned> writers;
   std::uint64_t begun = 0, ended = 0, commits = 0;
   while (auto e = *reader->next()) {
-    if (e->op == tape_op::invoked) EXPECT_EQ(e->address, begun++);
-    if (e->op == tape_op::returned) EXPECT_EQ(e->address, ended++);
+    if (e->op == tape_op::invoked) {
+      EXPECT_EQ(e->address, begun++);
+    } else if (e->op == tape_op::returned) {
+      EXPECT_EQ(e->address, ended++);
+    }
     if (begun == ended || e->op != tape_op::flush) continue;
     writers.insert(e->thread);
     commits += e->tag == media::tape_tag::commit_record;

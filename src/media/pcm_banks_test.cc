@@ -5,6 +5,7 @@
 #include <media/banked.h>
 #include <media/pcm_banks.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace stele::media {
@@ -49,7 +50,7 @@ TEST(pcm_banks, a_fence_without_writes_takes_no_time) {
 }
 
 // Records, commit line, home, cut of a thread; the last fence alone waits.
-std::uint64_t transactions_take(pcm_model model, unsigned count, double log_speedup = 1) {
+std::uint64_t transactions_take_once(pcm_model model, unsigned count, double log_speedup) {
   model.waits = false;
   model.log_speedup = log_speedup;
   model.banks = 8;
@@ -65,6 +66,13 @@ std::uint64_t transactions_take(pcm_model model, unsigned count, double log_spee
     banks.write(0, home + 7);
   };
   return writes_taken(took);
+}
+
+// The shortest of some: the processor may be away for a while.
+std::uint64_t transactions_take(const pcm_model& model, unsigned count, double log_speedup = 1) {
+  std::uint64_t least = transactions_take_once(model, count, log_speedup);
+  for (int i = 0; i < 5; ++i) least = std::min(least, transactions_take_once(model, count, log_speedup));
+  return least;
 }
 
 TEST(pcm_banks, rules_let_records_pass_barriers) {
