@@ -110,7 +110,7 @@ void add_task_options(CLI::App& command, options& o) {
   command.add_option("--policy", o.policy, "how transactions are kept apart: stm, single_writer or external")
       ->capture_default_str()
       ->check(check_policy);
-  command.add_option("--media", t.media, "adr, eadr, file, process or delayed:NS[:GBPS]")
+  command.add_option("--media", t.media, "adr, eadr, file, process, delayed:NS[:GBPS] or pcm:strict|rules[:LOG_SPEEDUP][:waits]")
       ->capture_default_str()
       ->check(check_media);
   command.add_option("--threads", t.threads, "threads that run transactions")

@@ -1,7 +1,8 @@
-// stele crash: every crash state of a run judged by real recovery; crashes behind a cache; planted bugs; a state replayed
-// from its line.
+// stele crash: every crash state of a run judged by real recovery; crashes behind a cache or a memory controller; planted
+// bugs; a state replayed from its line.
 #include <cli/command.h>
 #include <explore/cache_crashes.h>
+#include <explore/controller_crashes.h>
 #include <explore/mutants.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -23,6 +24,7 @@ struct options {
   plan what;
   settings how;
   cache_settings cache;
+  controller_settings controller;
   std::string policy = "all";
   mutant_choice mutants;
   std::string mutant = "none", line, json;
@@ -81,6 +83,16 @@ void run_cache(options& o) {
   run_and_tell(o, crashed, sentence_of_crashes, json_of_crashes);
 }
 
+void run_controller(options& o) {
+  auto crashed = [&](bool watched) {
+    if (watched) o.controller.progress = show_crashes;
+    o.controller.cancelled = interrupted;
+    o.controller.most_violations = o.how.most_violations;
+    return crash_behind_controller(o.what, o.controller);
+  };
+  run_and_tell(o, crashed, sentence_of_crashes, json_of_crashes);
+}
+
 void run_mutants(options& o) {
   o.mutants.cancelled = interrupted;
   o.mutants.told = [&](const mutant_outcome& m) {
@@ -104,7 +116,9 @@ result<replayed> replay_parsed(const result<Line>& line) {
 }
 
 void run_replay(options& o) {
-  const auto seen = names_cache_crash(o.line) ? replay_parsed(parse_cache_line(o.line)) : replay_parsed(parse_line(o.line));
+  const auto seen = names_cache_crash(o.line)        ? replay_parsed(parse_cache_line(o.line))
+                    : names_controller_crash(o.line) ? replay_parsed(parse_controller_line(o.line))
+                                                     : replay_parsed(parse_line(o.line));
   if (!seen) fail(seen.error());
   fmt::print(people(o), "{}{}\n", seen->story,
              seen->problem.empty() ? "recovered as it should be" : "VIOLATION: " + seen->problem);
@@ -165,11 +179,19 @@ void add_cache_options(CLI::App& command, options& o) {
   command.add_option("--ways", o.cache.ways, "lines of a set")->capture_default_str();
 }
 
+void add_controller_options(CLI::App& command, options& o) {
+  add_plan_options(command, o);
+  command.add_option("--scheduler", o.controller.scheduler,
+                     "how the controller orders writes: strict, rule1, rule2, rules; ideal, bare, bare_rule1, bare_rule2, commit_first, which lose data")
+      ->capture_default_str();
+  command.add_option("--crashes", o.controller.crashes, "how many")->capture_default_str();
+}
+
 }  // namespace
 
 void add_crash(CLI::App& app) {
   const auto o = std::make_shared<options>();
-  CLI::App* crash = app.add_subcommand("crash", "explore crash states: run, cache, mutants, replay");
+  CLI::App* crash = app.add_subcommand("crash", "explore crash states: run, cache, controller, mutants, replay");
   crash->require_subcommand(1);
   CLI::App* one = crash->add_subcommand("run", "every crash state of a run, judged by real recovery");
   add_run_options(*one, *o);
@@ -177,6 +199,11 @@ void add_crash(CLI::App& app) {
   CLI::App* behind = crash->add_subcommand("cache", "random crashes behind a write-back cache, judged by real recovery");
   add_cache_options(*behind, *o);
   behind->callback([o] { run_cache(*o); });
+  const auto c = std::make_shared<options>();
+  c->what.mechanism = "base";
+  CLI::App* ordered = crash->add_subcommand("controller", "crashes behind a memory controller that reorders writes, judged by real recovery");
+  add_controller_options(*ordered, *c);
+  ordered->callback([c] { run_controller(*c); });
   CLI::App* all = crash->add_subcommand("mutants", "plant bugs one at a time and see which are found");
   all->add_option("--mechanism", o->mutants.mechanism, "only what can break this mechanism");
   all->add_option("--mutant", o->mutants.name, "only this one");

@@ -1,5 +1,6 @@
-// stele figure blurred|lsnvmm: the figures of published evaluations measured here, as tables, JSON and pictures.
+// stele figure blurred|lsnvmm|dp2: the figures of published evaluations measured here, as tables, JSON and pictures.
 #include <bench/figures/blurred.h>
+#include <bench/figures/dp2.h>
 #include <bench/figures/lsnvmm.h>
 #include <cli/command.h>
 #include <fmt/format.h>
@@ -29,7 +30,11 @@ constexpr evaluation evaluations[] = {
      bench::measure_blurred},
     {"lsnvmm", "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), section 5",
      "4 to 13, or all", "size of the key space, half of it filled; default: 2^18, figure 10 2^16, with --quick 2^14",
-     bench::lsnvmm_figures, bench::measure_lsnvmm}};
+     bench::lsnvmm_figures, bench::measure_lsnvmm},
+    {"dp2",
+     "Sun, Lu, Shu, \"DP2: Reducing Transaction Overhead with Differential and Dual Persistency in Persistent Memory\" (2015), section 4",
+     "2, 5 to 10, endurance, or all",
+     "size of the key space of what is emulated; default: 2^15, with --quick 2^14", bench::dp2_figures, bench::measure_dp2}};
 
 struct options {
   const evaluation* of = nullptr;

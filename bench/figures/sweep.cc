@@ -50,6 +50,8 @@ void make_quick(sweep_options& o) {
   o.phase_bytes = std::uint64_t{4} << 20;
   o.recovered_bytes = std::uint64_t{32} << 20;
   o.data_bytes = std::uint64_t{4} << 20;
+  o.traced_operations = 400;
+  o.traced_keys = std::uint64_t{1} << 10;
 }
 
 measure transactions_per_s(std::string panel) {

@@ -22,6 +22,8 @@ struct sweep_options {
   // Of the log-structured evaluation: requested in a phase (figure 9), of log to recover (12), of keys and values (13).
   std::uint64_t phase_bytes = std::uint64_t{256} << 20, recovered_bytes = std::uint64_t{1} << 30,
                 data_bytes = std::uint64_t{64} << 20;
+  // Of the DP2 evaluation: what the simulated controller is given.
+  std::uint64_t traced_operations = 4000, traced_keys = std::uint64_t{1} << 14;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<bool()> cancelled = [] { return false; };
 };

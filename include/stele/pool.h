@@ -54,7 +54,7 @@ struct pool_options {
   std::size_t create_size = 0;    // bytes; 0: the pool must exist. Otherwise it is created when the path is free
   std::string layout = "";        // name of the data's layout; must match the pool's when not empty
   std::string mechanism = "";     // "" : default; see `stele compare --help` for all
-  std::string media = "auto";     // auto, adr, eadr, process, file, delayed:NS[:GBPS]
+  std::string media = "auto";     // auto, adr, eadr, process, file, delayed:NS[:GBPS], pcm:strict|rules[:LOG_SPEEDUP][:waits]
   concurrency policy = concurrency::stm;
   std::size_t log_size = 0;       // bytes of each thread's log; 0: by pool size. Only when creating
   std::size_t log_count = 0;      // logs, so threads that commit at once; 0: by pool size. Only when creating

@@ -23,14 +23,17 @@ bool share_a_line(const std::vector<std::uint64_t>& a, const std::vector<std::ui
 
 }  // namespace
 
-log_ranges log_ranges_of(const media::tape_header& h) {
-  log_ranges ranges;
-  if (h.log_size == 0) return ranges;
-  for (std::uint64_t log = h.log_offset; log + h.log_size <= h.home_offset; log += h.log_size) {
-    const std::uint64_t commits = log + h.commit_offset, records = h.commit_size == 0 ? log + line_size : commits + h.commit_size;
-    if (h.commit_size != 0) ranges.commits.push_back({commits, records});
-    ranges.records.push_back({records, log + h.log_size});
-  }
+std::vector<log_range> log_ranges_of(const media::tape_header& h) {
+  std::vector<log_range> ranges;
+  const std::uint64_t slots = h.commit_size / line_size;
+  if (h.log_size == 0 || slots == 0) return ranges;
+  const std::uint64_t records_at = h.commit_offset + h.commit_size;
+  const std::uint64_t slot_size = (h.log_size - records_at) / slots / line_size * line_size;
+  for (std::uint64_t log = h.log_offset; log + h.log_size <= h.home_offset; log += h.log_size)
+    for (std::uint64_t slot = 0; slot < slots; ++slot) {
+      const std::uint64_t records = log + records_at + slot * slot_size, commit = log + h.commit_offset + slot * line_size;
+      ranges.push_back({records, records + slot_size, commit, commit + line_size});
+    }
   return ranges;
 }
 

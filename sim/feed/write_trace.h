@@ -10,6 +10,7 @@
 #pragma once
 
 #include <media/tape.h>
+#include <sim/controller/ranges.h>
 
 #include <deque>
 #include <optional>
@@ -27,15 +28,10 @@ struct trace_step {
   static constexpr std::uint64_t outside = ~std::uint64_t{0};
 };
 
-struct address_range {
-  std::uint64_t begin = 0, end = 0;
-};
-
-// Where the logs of the tape's pool have their records and, if these have lines of their own, their commit lines.
-struct log_ranges {
-  std::vector<address_range> records, commits;
-};
-log_ranges log_ranges_of(const media::tape_header& h);
+// Where the logs of the tape's pool have their records and commit lines. A log with several commit lines has as many slots of
+// equal size after them, which are used in turn: each slot is a log to the controller, since a slot's records may be
+// overwritten as soon as that slot has been cut. Empty when the logs have no commit lines of their own.
+std::vector<log_range> log_ranges_of(const media::tape_header& h);
 
 // The lines that an event writes to memory: [first, first + count).
 struct written_lines {

@@ -115,18 +115,19 @@ TEST(write_trace, writes_keep_their_numbers_on_the_tape) {
   EXPECT_THAT(t.numbers(), ElementsAre(0, 4, 1, 5, 2, 3, 6, 7));
 }
 
-TEST(write_trace, ranges_are_those_of_each_log) {
+TEST(write_trace, each_slot_of_a_log_is_a_log_to_the_controller) {
   media::tape_header h{};
   h.log_offset = 4096, h.log_size = 4096, h.home_offset = 3 * 4096, h.commit_offset = 64, h.commit_size = 128;
-  const log_ranges r = log_ranges_of(h);
-  ASSERT_EQ(r.records.size(), 2u);
-  ASSERT_EQ(r.commits.size(), 2u);
-  EXPECT_EQ(r.commits[1].begin, 2 * 4096u + 64);
-  EXPECT_EQ(r.commits[1].end, r.records[1].begin);
-  EXPECT_EQ(r.records[1].end, 3 * 4096u);
+  const auto r = log_ranges_of(h);
+  ASSERT_EQ(r.size(), 4u);
+  EXPECT_EQ(r[1].commit_begin, 4096u + 128);
+  EXPECT_EQ(r[1].commit_end, r[0].records_begin);
+  EXPECT_EQ(r[0].records_end - r[0].records_begin, 1920u);
+  EXPECT_EQ(r[1].records_begin, r[0].records_end);
+  EXPECT_EQ(r[2].commit_begin, 2 * 4096u + 64);
+  EXPECT_LE(r[3].records_end, h.home_offset);
   h.commit_size = h.commit_offset = 0;
-  EXPECT_TRUE(log_ranges_of(h).commits.empty());
-  EXPECT_EQ(log_ranges_of(h).records[0].begin, 4096u + 64);
+  EXPECT_TRUE(log_ranges_of(h).empty());
 }
 
 TEST(write_trace, a_tape_that_was_cut_off_is_an_error) {

@@ -4,11 +4,13 @@
 #include <tx/mechanism/catalog.h>
 
 #include <charconv>
+#include <media/banked.h>
 #include <media/eadr.h>
 #include <media/file.h>
 #include <media/image.h>
 #include <media/process.h>
 #include <media/recording.h>
+#include <format/ordered_log.h>
 #include <tx/mechanism/base.h>
 #include <tx/mechanism/blurred.h>
 #include <tx/mechanism/fused.h>
@@ -30,16 +32,28 @@ std::unique_ptr<engine> build(pool_state& state, const media_choice& choice, Sha
   return made;
 }
 
+// A controller tells logs from data by address; only logs of ordered writes have lines of their own for commit records.
+template <template <class> class Mechanism>
+media::pcm_layout pcm_layout_of(const format::pool_header& h) {
+  media::pcm_layout layout{.log_offset = h.log_offset, .log_size = h.log_size, .home_offset = h.home_offset};
+  if (std::is_same_v<Mechanism<media::adr>, base_log<media::adr>>) layout.commit_offset = format::ordered_commits_at, layout.commit_size = format::ordered_commits_size;
+  return layout;
+}
+
 template <template <class> class Mechanism>
 std::unique_ptr<engine> build_on(pool_state& state, const media_choice& choice) {
   using kind = media_choice::kind;
-  using media::adr, media::eadr, media::process, media::file, media::delayed, media::recording, media::image;
+  using media::adr, media::eadr, media::process, media::file, media::delayed, media::banked, media::recording, media::image;
   switch (choice.what) {
     case kind::adr: return build<Mechanism, adr>(state, choice);
     case kind::eadr: return build<Mechanism, eadr>(state, choice);
     case kind::process: return build<Mechanism, process>(state, choice);
     case kind::file: return build<Mechanism, file>(state, choice, state.file.region());
     case kind::delayed: return build<Mechanism, delayed<adr>>(state, choice, typename delayed<adr>::shared{{}, choice.delay});
+    case kind::pcm: {
+      const auto& h = state.file.header();
+      return build<Mechanism, banked<adr>>(state, choice, state.file.base(), choice.pcm, pcm_layout_of<Mechanism>(h), h.log_count + 1);
+    }
     case kind::recording: return build<Mechanism, recording<adr>>(state, choice, *choice.tape, state.file.region());
     case kind::image: return build<Mechanism, image>(state, choice, *choice.image);
     case kind::recording_image:
@@ -74,6 +88,21 @@ template <class Number>
 bool parse_number(std::string_view text, Number& value) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   return problem == std::errc{} && end == text.data() + text.size();
+}
+
+// The rest of a specification: ORDER[:LOG_SPEEDUP][:waits]
+bool parse_pcm(std::string_view text, media::pcm_model& model) {
+  const auto next = [&text] {
+    const std::string_view word = text.substr(0, text.find(':'));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    return word;
+  };
+  const std::string_view order = next();
+  model.rules = order == "rules";
+  if (!model.rules && order != "strict") return false;
+  if (!text.empty() && text != "waits" && (!parse_number(next(), model.log_speedup) || !(model.log_speedup >= 1 && model.log_speedup <= 100))) return false;
+  model.waits = text == "waits";
+  return text.empty() || model.waits;
 }
 
 }  // namespace
@@ -116,7 +145,14 @@ result<media_choice> parse_media(std::string_view specification) {
     const bool bandwidth = colon == std::string_view::npos || (parse_number(rest.substr(colon + 1), c.delay.bytes_per_ns) && c.delay.bytes_per_ns > 0);
     if (latency && bandwidth) return c;
   }
-  return base::fail(errc::invalid_argument, fmt::format("there is no medium '{}'; choose adr, eadr, process, file, delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns)", specification));
+  if (specification.starts_with("pcm:")) {
+    media_choice c = choice(kind::pcm);
+    if (parse_pcm(specification.substr(4), c.pcm)) return c;
+  }
+  return base::fail(errc::invalid_argument,
+                    fmt::format("there is no medium '{}'; choose adr, eadr, process, file, delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), or "
+                                "pcm:strict or pcm:rules, followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
+                                specification));
 }
 
 }  // namespace stele::detail

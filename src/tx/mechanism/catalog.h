@@ -2,6 +2,7 @@
 #pragma once
 
 #include <media/delayed.h>
+#include <media/pcm_banks.h>
 #include <tx/engine_on.h>
 
 #include <functional>
@@ -17,11 +18,13 @@ struct image_view;
 
 namespace stele::detail {
 
-// A medium by name: adr, eadr, process, file, delayed:NS[:GBPS], recording (over adr), image (the explorer's).
+// A medium by name: adr, eadr, process, file, delayed:NS[:GBPS], pcm:strict|rules[:LOG_SPEEDUP][:waits], recording (over adr),
+// image (the explorer's).
 struct media_choice {
-  enum class kind : std::uint8_t { adr, eadr, process, file, delayed, recording, image, recording_image };
+  enum class kind : std::uint8_t { adr, eadr, process, file, delayed, pcm, recording, image, recording_image };
   kind what = kind::adr;
   media::delay delay = {};
+  media::pcm_model pcm = {};
   media::tape_writer* tape = nullptr;      // recording
   media::image_view* image = nullptr;      // image
   engine_tuning tuning = {};

@@ -1,0 +1,114 @@
+// The figures of the simulated controller: write bandwidth under its scheduling rules, and what logs wear.
+#include <bench/figures/dp2_parts.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stele::bench::dp2 {
+namespace {
+
+struct law {
+  const char *name, *label, *scheduler;
+  double log_retention_s;
+};
+constexpr law unified[] = {{"strict", "no rule", "strict", long_retention_s},
+                           {"rule1", "rule 1", "rule1", long_retention_s},
+                           {"rule2", "rule 2", "rule2", long_retention_s},
+                           {"rules", "both rules", "rules", long_retention_s},
+                           {"ideal", "no barriers (loses data)", "ideal", long_retention_s}};
+constexpr law dual[] = {{"strict", "no rule, 10^7 s", "strict", long_retention_s},
+                        {"strict dual", "no rule", "strict", short_retention_s},
+                        {"rule1 dual", "rule 1", "rule1", short_retention_s},
+                        {"rule2 dual", "rule 2", "rule2", short_retention_s},
+                        {"rules dual", "both rules", "rules", short_retention_s},
+                        {"ideal dual", "no barriers (loses data)", "ideal", short_retention_s}};
+
+// A place of a panel: one trace, under each law. False: interrupted.
+result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place, std::span<const law> laws, std::size_t value_size,
+                        unsigned threads) {
+  o.progress(fmt::format("{}: {} B, {} threads", p.name, value_size, threads));
+  if (o.cancelled()) return false;
+  const auto trace = trace_of(o, "hash", value_size, threads);
+  if (!trace) return std::unexpected(trace.error());
+  for (std::size_t i = 0; i < laws.size(); ++i) {
+    if (o.cancelled()) return false;
+    const auto bandwidth = bandwidth_of(*trace, laws[i].scheduler, laws[i].log_retention_s);
+    if (!bandwidth) return std::unexpected(bandwidth.error());
+    put(p.lines[i], place, *bandwidth / 1e6);
+  }
+  return true;
+}
+
+panel empty_panel(std::string name, std::string x, std::vector<std::string> xs, std::span<const law> laws) {
+  panel p{std::move(name), std::move(x), "MB of line writes a second", std::move(xs), {}};
+  for (const law& l : laws) p.lines.push_back(empty_series(l.name, l.label, p.xs.size()));
+  return p;
+}
+
+result<> by_value_size(const sweep_options& o, chart& c, std::span<const law> laws, unsigned threads, const std::string& name) {
+  panel p = empty_panel(name, "bytes of a value", value_axis(), laws);
+  for (std::size_t i = 0; i < value_sizes.size() && c.complete; ++i) {
+    const auto filled = fill_place(o, p, i, laws, value_sizes[i], threads);
+    if (!filled) return std::unexpected(filled.error());
+    c.complete = *filled;
+  }
+  c.panels.push_back(relative_to(p, "strict", name + ", over no rule"));
+  c.panels.push_back(std::move(p));
+  return {};
+}
+
+}  // namespace
+
+result<> measure_rules(const sweep_options& o, chart& c) {
+  for (const unsigned threads : {1u, 4u})
+    if (auto done = by_value_size(o, c, unified, threads, threads == 1 ? "one thread" : "four threads"); !done) return done;
+  return {};
+}
+
+result<> measure_rules_with_dual(const sweep_options& o, chart& c) {
+  for (const unsigned threads : {1u, 4u})
+    if (auto done = by_value_size(o, c, dual, threads, threads == 1 ? "one thread" : "four threads"); !done) return done;
+  return {};
+}
+
+result<> measure_threads(const sweep_options& o, chart& c) {
+  static constexpr unsigned counts[] = {1, 2, 4, 8, 16};
+  for (const std::size_t size : value_sizes) {
+    panel p = empty_panel(fmt::format("{} B", size), "threads", {"1", "2", "4", "8", "16"}, unified);
+    for (std::size_t i = 0; i < std::size(counts) && c.complete; ++i) {
+      const auto filled = fill_place(o, p, i, unified, size, counts[i]);
+      if (!filled) return std::unexpected(filled.error());
+      c.complete = *filled;
+    }
+    c.panels.push_back(relative_to(p, "strict", fmt::format("{} B, over no rule", size)));
+    c.panels.push_back(std::move(p));
+  }
+  return {};
+}
+
+// Equation (1) gives the logs' share the speed-up as a factor; what a cell wears is iterations, of which the logs' writes need
+// fewer by that factor, which is a harmonic mean and less.
+result<> measure_endurance(const sweep_options& o, chart& c) {
+  const auto table = sim::pcm_dp2().retention;
+  const double alpha = std::ranges::find(table, short_retention_s, &sim::retention_row::retention_s)->speedup;
+  panel p{"lifetime", "workload", "%", workload_axis(), {}, true};
+  p.lines = {empty_series("log share", "line writes that go to logs", workloads.size()), empty_series("equation", "longer, by equation (1)", workloads.size()),
+             empty_series("iterations", "longer, by iterations saved", workloads.size())};
+  for (std::size_t i = 0; i < workloads.size() && c.complete; ++i) {
+    c.complete = !o.cancelled();
+    if (!c.complete) break;
+    o.progress(workloads[i]);
+    const auto trace = trace_of(o, workloads[i], 8, 1);
+    if (!trace) return std::unexpected(trace.error());
+    const auto sums = count_writes(*trace);
+    if (!sums) return std::unexpected(sums.error());
+    const double share = sums->log_share();
+    put(p.lines[0], i, 100 * share);
+    put(p.lines[1], i, 100 * (share * alpha + (1 - share) - 1));
+    put(p.lines[2], i, 100 * (1 / (share / alpha + (1 - share)) - 1));
+  }
+  c.panels.push_back(std::move(p));
+  return {};
+}
+
+}  // namespace stele::bench::dp2

@@ -1,0 +1,67 @@
+// Recording and playing what the controller is given.
+#include <bench/figures/dp2_parts.h>
+#include <fmt/format.h>
+#include <workloads/record.h>
+
+namespace stele::bench::dp2 {
+
+std::vector<std::string> value_axis() {
+  std::vector<std::string> names;
+  for (const std::size_t size : value_sizes) names.push_back(fmt::format("{}", size));
+  return names;
+}
+
+std::vector<std::string> workload_axis() { return {workloads.begin(), workloads.end()}; }
+
+sim::write_trace traced::trace() const { return sim::write_trace(std::move(*media::tape_reader::over(tape->memory()))); }
+media::tape_header traced::header() const { return media::tape_reader::over(tape->memory())->header(); }
+
+result<traced> trace_of(const sweep_options& o, const std::string& workload, std::size_t value_size, unsigned threads) {
+  workloads::recorded_run r;
+  r.workload = workload;
+  r.mechanism = "base";
+  r.content.keys = o.traced_keys;
+  r.content.value_size = value_size;
+  r.content.seed = r.seed = o.seed;
+  r.operations = o.traced_operations;
+  r.threads = threads;
+  r.keep_bytes = false;
+  r.dir = o.dir;
+  r.cancelled = o.cancelled;
+  auto tape = workloads::record(r, [](const media::tape_shape& shape) -> result<std::unique_ptr<media::tape_writer>> { return media::tape_writer::to_memory(shape); });
+  if (!tape) return std::unexpected(std::move(tape.error()));
+  return traced{std::move(*tape)};
+}
+
+result<double> bandwidth_of(const traced& t, const std::string& scheduler, double log_retention_s) {
+  sim::event_queue time;
+  auto memory = sim::make_dp2_memory(time, sim::dp2_memory(scheduler, log_retention_s), t.header());
+  if (!memory) return std::unexpected(std::move(memory.error()));
+  sim::write_trace trace = t.trace();
+  const auto done = sim::play(trace, time, **memory);
+  if (!done) return std::unexpected(done.error());
+  return done->bytes_per_s();
+}
+
+result<written> count_writes(const traced& t) {
+  const auto ranges = sim::log_ranges::of(sim::log_ranges_of(t.header()));
+  if (!ranges) return std::unexpected(ranges.error());
+  written sums;
+  sim::write_trace trace = t.trace();
+  for (;;) {
+    const auto s = trace.next();
+    if (!s) return std::unexpected(s.error());
+    if (!*s) return sums;
+    if ((*s)->what != sim::trace_step::kind::write) continue;
+    const sim::write_class what = ranges->classify((*s)->address).what;
+    ++(what == sim::write_class::log_record ? sums.log : what == sim::write_class::commit_record ? sums.commit : sums.data);
+  }
+}
+
+series empty_series(std::string name, std::string label, std::size_t places) {
+  return {std::move(name), std::move(label), false, std::vector<std::optional<spread>>(places)};
+}
+
+void put(series& s, std::size_t place, double value) { s.points[place] = spread{value, value, value}; }
+
+}  // namespace stele::bench::dp2

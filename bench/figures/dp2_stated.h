@@ -1,0 +1,55 @@
+// Every number that Sun, Lu and Shu, "DP2: Reducing Transaction Overhead with Differential and Dual Persistency in Persistent
+// Memory" (2015), sections 2.3 and 4, state in their text, with the way to read the same from a chart measured here.
+//
+// The numbers are the authors', of their machine and settings; none is read off a plot. The text does not say how many threads
+// the traces of figures 5 and 8 have: each number stands here for one and for four.
+#pragma once
+
+#include <bench/figures/statement.h>
+
+namespace stele::bench::stated {
+
+inline constexpr statement dp2_statements[] = {
+    {"2", "log and data, by workload", "52.2 % to 66.2 %", "%", reading::value, "workloads", "persist", "", ""},
+    {"2", "log, by workload", "27.8 % to 44.3 %, mean 36.5 %", "%", reading::value, "workloads", "log", "", ""},
+    {"2", "log, by value size", "mean 38.4 %", "%", reading::value, "value sizes", "log", "", ""},
+
+    {"5", "1 KiB, one thread: rule 1", "41 %", "%", reading::gain, "one thread", "rule1", "strict", "1024"},
+    {"5", "1 KiB, one thread: rule 2", "1 %", "%", reading::gain, "one thread", "rule2", "strict", "1024"},
+    {"5", "1 KiB, one thread: both rules", "44 %", "%", reading::gain, "one thread", "rules", "strict", "1024"},
+    {"5", "1 KiB, four threads: rule 1", "41 %", "%", reading::gain, "four threads", "rule1", "strict", "1024"},
+    {"5", "1 KiB, four threads: rule 2", "1 %", "%", reading::gain, "four threads", "rule2", "strict", "1024"},
+    {"5", "1 KiB, four threads: both rules", "44 %", "%", reading::gain, "four threads", "rules", "strict", "1024"},
+    {"5", "one thread: both rules, mean", "33 %", "%", reading::gain, "one thread", "rules", "strict", ""},
+    {"5", "four threads: both rules, mean", "33 %", "%", reading::gain, "four threads", "rules", "strict", ""},
+
+    {"6", "8 B: both rules", "unpredictable", "%", reading::gain, "8 B", "rules", "strict", ""},
+    {"6", "256 B: both rules", "grows with threads", "%", reading::gain, "256 B", "rules", "strict", ""},
+    {"6", "1024 B: both rules", "grows with threads", "%", reading::gain, "1024 B", "rules", "strict", ""},
+    {"6", "4096 B: both rules", "grows with threads", "%", reading::gain, "4096 B", "rules", "strict", ""},
+
+    {"7", "10^4 s over 10^7 s", "24 % in the mean", "%", reading::gain, "throughput", "1e+04", "1e+07", ""},
+
+    {"8", "one thread: rule 1", "50 % in the mean", "%", reading::gain, "one thread", "rule1 dual", "strict", ""},
+    {"8", "one thread: rule 2", "35 % in the mean", "%", reading::gain, "one thread", "rule2 dual", "strict", ""},
+    {"8", "one thread: both rules", "53 % in the mean", "%", reading::gain, "one thread", "rules dual", "strict", ""},
+    {"8", "four threads: rule 1", "50 % in the mean", "%", reading::gain, "four threads", "rule1 dual", "strict", ""},
+    {"8", "four threads: rule 2", "35 % in the mean", "%", reading::gain, "four threads", "rule2 dual", "strict", ""},
+    {"8", "four threads: both rules", "53 % in the mean", "%", reading::gain, "four threads", "rules dual", "strict", ""},
+
+    {"9", "8 B: ETL-Tornbit over ETL-Base", "10 %", "%", reading::gain, "throughput", "tornbit", "base", "8"},
+    {"9", "64 B: ETL-Tornbit over ETL-Base", "14 %", "%", reading::gain, "throughput", "tornbit", "base", "64"},
+    {"9", "ETL-Tornbit over ETL-Base", "5 % in the mean", "%", reading::gain, "throughput", "tornbit", "base", ""},
+    {"9", "Dual-P over ETL-Base", "24 % in the mean", "%", reading::gain, "throughput", "dual", "base", ""},
+    {"9", "Dual-P over ETL-Tornbit", "better at each size", "%", reading::gain, "throughput", "dual", "tornbit", ""},
+    {"9", "NVRAM-DP over ETL-Base", "43 % in the mean", "%", reading::gain, "throughput", "both", "base", ""},
+
+    {"10", "NVRAM-DP over ETL-Base", "20 % in the mean, most on sps", "%", reading::gain, "throughput", "both", "base", ""},
+    {"10", "NVRAM-DP over ETL-Tornbit", "better on each", "%", reading::gain, "throughput", "both", "tornbit", ""},
+
+    {"endurance", "writes that go to logs", "2/3 (66.7 %)", "%", reading::value, "lifetime", "log share", "", ""},
+    {"endurance", "longer, by equation (1)", "47 %", "%", reading::value, "lifetime", "equation", "", ""},
+    {"endurance", "longer, by iterations saved", "47 %", "%", reading::value, "lifetime", "iterations", "", ""},
+};
+
+}  // namespace stele::bench::stated

@@ -1,0 +1,93 @@
+// The redrawn evaluation of DP2: every figure yields its series and points and answers its statements, runs that are cut short
+// keep theirs, strange names are refused.
+#include <bench/figures/dp2.h>
+#include <bench/figures/dp2_parts.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace stele::bench {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+sweep_options tiny() {
+  sweep_options o;
+  o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir();
+  o.runs = 1;
+  o.seconds = 0.005;
+  o.keys = o.large_keys = 512;
+  o.traced_operations = 48;
+  o.traced_keys = 256;
+  return o;
+}
+
+class every_dp2_figure : public testing::TestWithParam<std::string> {};
+
+TEST_P(every_dp2_figure, yields_all_points_and_answers_all_statements) {
+  const auto c = measure_dp2(GetParam(), tiny());
+  ASSERT_TRUE(c) << c.error().message;
+  EXPECT_EQ(c->name, "dp2-" + GetParam());
+  EXPECT_TRUE(c->complete);
+  ASSERT_FALSE(c->panels.empty());
+  ASSERT_FALSE(c->claims.empty());
+  for (const claim& k : c->claims) EXPECT_FALSE(k.measured.empty()) << k.what;
+  for (const panel& p : c->panels)
+    for (const series& s : p.lines) {
+      ASSERT_THAT(s.points, SizeIs(p.xs.size())) << p.name << ", " << s.name;
+      for (const auto& point : s.points) EXPECT_TRUE(point) << p.name << ", " << s.name;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, every_dp2_figure, testing::ValuesIn(dp2_figures()), [](const auto& which) { return which.param; });
+
+TEST(dp2, keeps_what_was_measured_when_interrupted) {
+  sweep_options o = tiny();
+  o.cancelled = [asked = 0]() mutable { return ++asked > 120; };  // asked for each operation recorded, too
+  const auto c = measure_dp2("6", o);
+  ASSERT_TRUE(c) << c.error().message;
+  EXPECT_FALSE(c->complete);
+}
+
+TEST(dp2, refuses_a_figure_that_it_does_not_know) {
+  const auto c = measure_dp2("3", tiny());
+  ASSERT_FALSE(c);
+  EXPECT_EQ(c.error().code, errc::invalid_argument);
+  EXPECT_THAT(c.error().message, HasSubstr("'3'"));
+}
+
+// What the rules may do to one thread: of records, commit line, home and cut, the records need no time of their own.
+TEST(dp2, rules_save_one_thread_a_quarter_of_the_time_at_most) {
+  const auto trace = dp2::trace_of(tiny(), "sps", 8, 1);
+  ASSERT_TRUE(trace) << trace.error().message;
+  const auto strict = dp2::bandwidth_of(*trace, "strict", 1e7), rules = dp2::bandwidth_of(*trace, "rules", 1e7), ideal = dp2::bandwidth_of(*trace, "ideal", 1e7);
+  ASSERT_TRUE(strict && rules && ideal);
+  EXPECT_GT(*rules, *strict);
+  EXPECT_LT(*rules, *strict * 4 / 3 * 1.01);
+  EXPECT_GT(*ideal, *rules);
+}
+
+TEST(dp2, a_shorter_retention_of_logs_is_faster_and_no_shorter_one_is_refused) {
+  const auto trace = dp2::trace_of(tiny(), "hash", 64, 2);
+  ASSERT_TRUE(trace) << trace.error().message;
+  const auto unified = dp2::bandwidth_of(*trace, "strict", 1e7), dual = dp2::bandwidth_of(*trace, "strict", 1e4);
+  ASSERT_TRUE(unified && dual);
+  EXPECT_GT(*dual, *unified);
+  EXPECT_LT(*dual, *unified * 1.7);
+  EXPECT_FALSE(dp2::bandwidth_of(*trace, "strict", 5));
+}
+
+TEST(dp2, counts_writes_by_their_addresses) {
+  const auto trace = dp2::trace_of(tiny(), "sps", 8, 1);
+  ASSERT_TRUE(trace) << trace.error().message;
+  const auto sums = dp2::count_writes(*trace);
+  ASSERT_TRUE(sums);
+  EXPECT_EQ(sums->commit, 2 * 48u);
+  EXPECT_GE(sums->log, 48u);
+  EXPECT_GE(sums->data, 48u);
+}
+
+}  // namespace
+}  // namespace stele::bench

@@ -1,0 +1,132 @@
+// Recording a tape, and following its writes into memory.
+#include <explore/controlled_run.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace stele::explore {
+
+using media::tape_op;
+using sim::trace_step;
+using step_kind = sim::trace_step::kind;
+
+result<> controlled_run::record(subject& s) {
+  history = {};
+  auto tape = s.record(history);
+  if (!tape) return std::unexpected(tape.error());
+  start_.assign(s.start());
+  return take(s, std::move(*tape), 0);
+}
+
+result<> controlled_run::record_recovery(subject& s, controlled_run& before, std::uint64_t position, std::size_t operations) {
+  history = s.branch(before.history, position, operations);
+  start_.assign(before.work);
+  hashed_image image = s.blank();
+  image.assign(start_);
+  auto tape = s.record_recovery(image, history, position);
+  if (!tape) return std::unexpected(tape.error());
+  return take(s, std::move(*tape), position);
+}
+
+// Memory as the program sees it gives each line's content at its flush.
+result<> controlled_run::take(subject& s, std::vector<std::byte> tape, std::uint64_t position) {
+  tape_ = std::move(tape);
+  position_ = position;
+  contents_.clear();
+  hashed_image seen = s.blank();
+  seen.assign(start_);
+  auto reader = media::tape_reader::over(tape_);
+  header_ = reader->header();
+  while (auto event = *reader->next()) {
+    const bool stores = event->op == tape_op::store || event->op == tape_op::stream;
+    if (stores && !event->bytes.empty()) std::memcpy(seen.data() + event->address, event->bytes.data(), event->bytes.size());
+    const auto lines = sim::lines_written_by(*event);
+    for (std::uint64_t i = 0; i < lines.count; ++i) std::memcpy(contents_.emplace_back().data(), seen.line(lines.first + i), line_size);
+  }
+  return know_overlaps(s);
+}
+
+sim::write_trace controlled_run::trace() const { return sim::write_trace(std::move(*media::tape_reader::over(tape_))); }
+
+result<> controlled_run::know_overlaps(subject& s) {
+  overlaps overlap(history.operations.size());
+  std::vector<std::uint64_t> running;
+  sim::write_trace steps = trace();
+  for (;;) {
+    const auto step = steps.next();
+    if (!step) return std::unexpected(step.error());
+    if (!*step) break;
+    if ((*step)->what == step_kind::began) overlap[(*step)->number] = running, running.push_back((*step)->number);
+    if ((*step)->what == step_kind::ended) std::erase(running, (*step)->number);
+  }
+  allowed_ = std::make_unique<downsets>(s.workload(), history.operations, overlap);
+  return {};
+}
+
+void controlled_run::rewind() {
+  work.assign(start_);
+  operations_.assign(history.operations.size(), {});
+  acknowledged_ = invoked_ = position_;
+  beyond_.clear();
+  writes_persisted = 0;
+}
+
+void controlled_run::submitted(const trace_step& s) {
+  if (s.what == step_kind::began) invoked_ = s.number + 1;
+  if (s.operation == trace_step::outside) return;
+  progress& p = operations_[s.operation];
+  if (s.what == step_kind::write) p.writes.push_back({s.address, s.number, false}), ++p.pending;
+  if (s.what == step_kind::ended) p.ended = true, acknowledge();
+}
+
+void controlled_run::persisted(const trace_step& s) {
+  work.put(s.address / line_size, contents_[s.number].data());
+  ++writes_persisted;
+  if (s.operation == trace_step::outside) return;
+  progress& p = operations_[s.operation];
+  std::ranges::find(p.writes, s.number, &line_write::number)->persistent = true;
+  --p.pending;
+  acknowledge();
+}
+
+// One that has written nothing is acknowledged with those before it: alone it shows nothing.
+void controlled_run::acknowledge() {
+  while (acknowledged_ < operations_.size() && operations_[acknowledged_].acknowledged()) ++acknowledged_;
+  beyond_.clear();
+  for (std::uint64_t n = acknowledged_; n < invoked_; ++n)
+    if (operations_[n].acknowledged() && !operations_[n].writes.empty()) beyond_.push_back(n);
+}
+
+std::string controlled_run::complaint(const judge::answer& a) const {
+  const verdict& v = judging.of(a);
+  if (!v.problem.empty()) return v.problem;
+  if (allowed_->allows(v.digest, acknowledged_, beyond_, invoked_)) return "";
+  const std::ptrdiff_t position = history.find(v.digest);
+  if (position < 0) return "what was recovered is no state that the run may have left";
+  return fmt::format("the state after {} operations was recovered, when {} and {} later ones had been acknowledged and {} invoked",
+                     position, acknowledged_, beyond_.size(), invoked_);
+}
+
+const char* controlled_run::part_of(std::uint64_t address) const noexcept {
+  if (address >= header_.home_offset) return "home";
+  if (address < header_.log_offset) return "header";
+  const std::uint64_t in_log = (address - header_.log_offset) % header_.log_size;
+  return in_log - header_.commit_offset < header_.commit_size ? "commit" : "log";
+}
+
+// Operations that are persistent in part, or lie around such.
+std::string controlled_run::story() const {
+  std::string text = fmt::format("crash after {} writes; {} operations and {} later ones are acknowledged, {} invoked\n",
+                                 writes_persisted, acknowledged_, beyond_.size(), invoked_);
+  for (std::uint64_t n = acknowledged_ - (acknowledged_ > position_); n < invoked_; ++n) {
+    const progress& p = operations_[n];
+    if (p.pending == p.writes.size() && n > acknowledged_) continue;
+    text += fmt::format("  operation {}:", n);
+    for (const line_write& w : p.writes) text += fmt::format(" {} {:#x}{}", part_of(w.address), w.address, w.persistent ? "" : " LOST");
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace stele::explore

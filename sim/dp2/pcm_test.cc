@@ -1,0 +1,71 @@
+// The DP2 memory with a tape's logs: what each rule gains on a transaction's writes, in whole write times.
+#include <gtest/gtest.h>
+#include <sim/dp2/pcm.h>
+#include <sim/feed/write_replay.h>
+
+namespace stele::sim {
+namespace {
+
+using media::tape_op;
+
+constexpr media::tape_shape shape{.pool_size = 1 << 16, .home_offset = 2 * 4096, .log_offset = 4096, .log_size = 4096, .commit_offset = 64, .commit_size = 128};
+constexpr std::uint64_t home = shape.home_offset;
+
+// Transactions of one thread: a record, the commit line, a line of home, the cut; slots in turn.
+std::unique_ptr<media::tape_writer> transactions(unsigned count) {
+  auto tape = media::tape_writer::to_memory(shape);
+  {
+    const media::tape_writer::turn mine(*tape);
+    const auto write = [&](std::uint64_t address) {
+      tape->event(tape_op::flush, 0, address, 64);
+      tape->event(tape_op::fence, 0, 0, 0);
+    };
+    for (unsigned i = 0; i < count; ++i) {
+      const std::uint64_t slot = i % 2;
+      tape->event(tape_op::invoked, 0, i, 0);
+      write(4096 + 192 + slot * 1920);
+      write(4096 + 64 + slot * 64);
+      write(home + 64 * 9);
+      write(4096 + 64 + slot * 64);
+      tape->event(tape_op::returned, 0, i, 0);
+    }
+  }
+  EXPECT_TRUE(tape->finish());
+  return tape;
+}
+
+double write_times(const std::string& scheduler, unsigned count, double log_retention_s = 1e7) {
+  const auto tape = transactions(count);
+  auto reader = media::tape_reader::over(tape->memory());
+  event_queue time;
+  auto memory = make_dp2_memory(time, dp2_memory(scheduler, log_retention_s), reader->header());
+  EXPECT_TRUE(memory) << memory.error().message;
+  write_trace trace(std::move(*reader));
+  const auto done = play(trace, time, **memory);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(done->writes, 4 * count);
+  return static_cast<double>(done->finished) / from_ns(1425);
+}
+
+TEST(dp2_memory, strict_order_takes_four_write_times_a_transaction) { EXPECT_NEAR(write_times("strict", 20), 80, 1); }
+
+TEST(dp2_memory, records_of_the_other_slot_take_no_time_of_their_own_by_rule_1) {
+  EXPECT_NEAR(write_times("rule1", 20), 61, 1);
+  EXPECT_NEAR(write_times("rules", 20), 61, 1);
+}
+
+TEST(dp2_memory, rule_2_gains_nothing_where_a_commit_line_follows_its_own_records) { EXPECT_NEAR(write_times("rule2", 20), 80, 1); }
+
+TEST(dp2_memory, a_shorter_retention_speeds_up_the_logs_three_writes_of_four) {
+  EXPECT_NEAR(write_times("strict", 20, 1e4), 20 * (3 / 1.7 + 1), 1);
+}
+
+TEST(dp2_memory, refuses_what_it_does_not_know) {
+  event_queue time;
+  media::tape_header h{};
+  EXPECT_FALSE(make_dp2_memory(time, dp2_memory("nonesuch"), h));
+  EXPECT_FALSE(make_dp2_memory(time, dp2_memory("strict", 5), h));
+}
+
+}  // namespace
+}  // namespace stele::sim

@@ -1,0 +1,101 @@
+// Reckoning when writes are done.
+#include <media/cpu.h>
+#include <media/media.h>
+#include <media/pcm_banks.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace stele::media {
+namespace {
+
+std::uint64_t now_ns() noexcept { return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()); }
+
+void wait_until(std::uint64_t when) noexcept {
+  while (now_ns() < when) cpu::relax();
+}
+
+class held {
+ public:
+  explicit held(std::atomic_flag& flag) noexcept : flag_(flag) {
+    while (flag_.test_and_set(std::memory_order_acquire)) cpu::relax();
+  }
+  ~held() { flag_.clear(std::memory_order_release); }
+  held(const held&) = delete;
+  held& operator=(const held&) = delete;
+
+ private:
+  std::atomic_flag& flag_;
+};
+
+}  // namespace
+
+pcm_banks::pcm_banks(const pcm_model& model, const pcm_layout& layout, unsigned threads)
+    : model_(model), layout_(layout), banks_(model.banks), logs_(threads) {
+  for (auto& bank : banks_) bank.reserve(model.queue_entries + 1);
+}
+
+pcm_banks::part pcm_banks::part_of(std::uint64_t line) const noexcept {
+  const std::uint64_t offset = line * line_size;
+  if (offset >= layout_.home_offset || offset < layout_.log_offset || layout_.log_size == 0) return part::data;
+  const std::uint64_t in_log = (offset - layout_.log_offset) % layout_.log_size;
+  return in_log - layout_.commit_offset < layout_.commit_size ? part::commit : part::record;
+}
+
+// By the rules and their guards: a record comes after the cut of the slot that it reuses, which is the last but one; a
+// commit line passes one barrier, but nothing that its own thread has written; a cut and data pass nothing.
+std::uint64_t pcm_banks::allowed(const log_state& log, part p) const noexcept {
+  if (!model_.rules || p == part::data) return ordered_;
+  if (p == part::record) return log.cut_done[0];
+  return log.records ? std::max(one_earlier_, log.own_done) : ordered_;
+}
+
+void pcm_banks::note_done(log_state& log, part p, std::uint64_t done) noexcept {
+  current_ = std::max(current_, done);
+  log.own_done = std::max(log.own_done, done);
+  log.unfenced = true;
+  if (p == part::record) log.records = true;
+  if (p != part::commit) return;
+  if (!std::exchange(log.records, false)) log.cut_done[0] = std::exchange(log.cut_done[1], done);
+}
+
+std::uint64_t pcm_banks::reserve(std::vector<stretch>& bank, std::uint64_t from, std::uint64_t length_ns) {
+  auto at = bank.begin();
+  for (; at != bank.end() && at->begin < from + length_ns; ++at) from = std::max(from, at->end);
+  bank.insert(at, {from, from + length_ns});
+  return from + length_ns;
+}
+
+void pcm_banks::write(unsigned thread, std::uint64_t line) noexcept {
+  const part p = part_of(line);
+  const auto length_ns = static_cast<std::uint64_t>(p == part::data ? model_.write_ns : model_.write_ns / model_.log_speedup);
+  auto& bank = banks_[line % banks_.size()];
+  for (;;) {
+    std::uint64_t room_at = 0;
+    {
+      const held mine(busy_);
+      const std::uint64_t now = now_ns();
+      std::erase_if(bank, [now](const stretch& s) { return s.end <= now; });
+      if (bank.size() < model_.queue_entries) {
+        log_state& log = logs_[thread];
+        return note_done(log, p, reserve(bank, std::max(now, allowed(log, p)), length_ns));
+      }
+      room_at = bank.front().end;
+    }
+    wait_until(room_at);
+  }
+}
+
+void pcm_banks::fence(unsigned thread) noexcept {
+  std::uint64_t done = 0;
+  {
+    const held mine(busy_);
+    if (!std::exchange(logs_[thread].unfenced, false)) return;
+    one_earlier_ = ordered_;
+    done = ordered_ = std::max(ordered_, std::exchange(current_, 0));
+  }
+  if (model_.waits) wait_until(done);
+}
+
+}  // namespace stele::media

@@ -1,0 +1,75 @@
+// Recorded runs: the same tape every time, each thread in its log, operations marked; and what the mechanism base writes.
+#include <gtest/gtest.h>
+#include <workloads/record.h>
+
+#include <set>
+
+namespace stele::workloads {
+namespace {
+
+using media::tape_op;
+
+recorded_run small(unsigned threads) {
+  recorded_run r;
+  r.mechanism = "base";
+  r.content.keys = 64;
+  r.operations = 60;
+  r.threads = threads;
+  r.dir = ::testing::TempDir();
+  return r;
+}
+
+result<std::unique_ptr<media::tape_writer>> in_memory(const media::tape_shape& shape) { return media::tape_writer::to_memory(shape); }
+
+TEST(record, a_run_gives_the_same_events_again) {
+  recorded_run r = small(3);
+  r.keep_bytes = false;  // a pool's identity is random
+  const auto one = record(r, in_memory), other = record(r, in_memory);
+  ASSERT_TRUE(one) << one.error().message;
+  ASSERT_TRUE(other);
+  ASSERT_EQ((*one)->memory().size(), (*other)->memory().size());
+  EXPECT_TRUE(std::ranges::equal((*one)->memory(), (*other)->memory()));
+}
+
+TEST(record, threads_have_logs_of_their_own_and_operations_are_marked) {
+  const auto tape = record(small(3), in_memory);
+  ASSERT_TRUE(tape) << tape.error().message;
+  auto reader = media::tape_reader::over((*tape)->memory());
+  std::set<unsigned> writers;
+  std::uint64_t begun = 0, ended = 0, commits = 0;
+  while (auto e = *reader->next()) {
+    if (e->op == tape_op::invoked) {
+      EXPECT_EQ(e->address, begun++);
+    } else if (e->op == tape_op::returned) {
+      EXPECT_EQ(e->address, ended++);
+    }
+    if (begun == ended || e->op != tape_op::flush) continue;
+    writers.insert(e->thread);
+    commits += e->tag == media::tape_tag::commit_record;
+  }
+  EXPECT_EQ(begun, 60u);
+  EXPECT_EQ(ended, 60u);
+  EXPECT_EQ(writers.size(), 3u);
+  EXPECT_EQ(commits, 2 * 60u) << "a commit line and its cut for each";
+}
+
+TEST(record, may_begin_with_the_empty_pool) {
+  recorded_run r = small(1);
+  const auto filled = record(r, in_memory);
+  r.filling_too = true;
+  const auto whole = record(r, in_memory);
+  ASSERT_TRUE(filled && whole);
+  EXPECT_GT((*whole)->events(), (*filled)->events());
+}
+
+TEST(record, refuses_what_there_is_not) {
+  recorded_run r = small(1);
+  r.mechanism = "nonesuch";
+  EXPECT_FALSE(record(r, in_memory));
+  r = small(1);
+  r.dir = "/nonesuch";
+  EXPECT_FALSE(record(r, in_memory));
+}
+
+}  // namespace
+}  // namespace stele::workloads
