@@ -83,6 +83,7 @@ struct design_config {
   unsigned transaction_ids = 256;
   double overflow_at = 0.8;               // of the request queue
   double overflow_interrupt_ns = 2000;    // one fall-back path taken
+  bool fences_wait = true;  // of logs: a thread stops until what is before the fence is durable; else fences order, at no cost
   std::uint64_t log_bytes = std::uint64_t{4} << 20;  // of a thread; a full log is truncated
 };
 

@@ -139,6 +139,7 @@ constexpr field<design_config> design_fields[] = {
     {"transaction_ids", &design_config::transaction_ids, {1, 65536}},
     {"overflow_at", &design_config::overflow_at, share},
     {"overflow_interrupt_ns", &design_config::overflow_interrupt_ns, time_ns},
+    {"fences_wait", &design_config::fences_wait},
     {"log_bytes", &design_config::log_bytes, {4096, 1ULL << 40}},
 };
 

@@ -94,7 +94,7 @@ answer hierarchy::miss(const from& who, std::uint64_t line, bool store, picoseco
   const std::uint32_t slot = free_fills_.back();
   free_fills_.pop_back();
   fill& f = fills_[slot];
-  f.line = line, f.used = true, f.asked = bank_access(line, false, now);
+  f.line = line, f.used = true, f.asked = now + l3_read_;
   f.waiting.assign(1, {who, wires_.latency()});
   events_.at(f.asked, *this, to_act(event::send_read, slot));
   settle(who, p, line, store, f.asked);
@@ -174,7 +174,7 @@ void hierarchy::out_of_private(unsigned core, std::uint64_t line, picoseconds no
   down(core, p, line, false, false, now);
 }
 
-void hierarchy::down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now) {
+picoseconds hierarchy::down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now) {
   caches& c = private_[core];
   bool newer = false;
   std::uint64_t value = 0;
@@ -198,9 +198,11 @@ void hierarchy::down(unsigned core, place p, std::uint64_t line, bool keep, bool
     if (!keep) c.l1.drop(r);
   }
   if (!keep) lines_[p].remove(core);
-  if (!newer) return;
+  if (!newer) return now;
   ++counts.l3_writes;
-  design_->arriving(*this, p, core, line, value, bank_access(line, true, wires_.line_from_core(core, now)));
+  const picoseconds there = bank_access(line, true, wires_.line_from_core(core, now));
+  design_->arriving(*this, p, core, line, value, there);
+  return there;
 }
 
 bool hierarchy::dirty_above(place p, std::uint64_t line) const noexcept {
@@ -286,6 +288,7 @@ void hierarchy::act(picoseconds now, std::uint64_t what) {
       fill& f = fills_[slot];
       f.used = false;
       if (const place p = l3_.find(f.line); p != cache_array::none) lines_[p].flags &= static_cast<std::uint8_t>(~shared_line::filling);
+      bank_access(f.line, true, now);  // whoever waits has it from the wires
       const auto waiting = std::move(f.waiting);
       free_fills_.push_back(static_cast<std::uint32_t>(slot));
       for (const fill::waiter& w : waiting) w.who.told->done(now + w.extra, w.who.token);
@@ -319,9 +322,8 @@ answer hierarchy::clean(const from& who, std::uint64_t line, level to, bool drop
   picoseconds when = wires_.ask(now + l1_latency_);
   const place p = l3_.find(line);
   if (p != cache_array::none) {
-    const std::uint64_t written = counts.l3_writes;
-    for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1) down(static_cast<unsigned>(std::countr_zero(s)), p, line, !drop, true, now);
-    if (counts.l3_writes != written) when = bank_access(line, false, when);
+    for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1)
+      when = std::max(when, down(static_cast<unsigned>(std::countr_zero(s)), p, line, !drop, true, now));
     if (to == level::shared_cache) return {answer::kind::at, when};
     const bool newer = lines_[p].has(shared_line::dirty);
     if (newer) {

@@ -183,8 +183,8 @@ class hierarchy final : actor {
   void bring_up(unsigned core, place p, std::uint64_t line, bool store, picoseconds now);
   void into_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value);
   void out_of_private(unsigned core, std::uint64_t line, picoseconds now);
-  // Takes the newest content of a core's copy into the shared cache.
-  void down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now);
+  // Takes the newest content of a core's copy into the shared cache; returns when it is there, or now.
+  picoseconds down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now);
   fill* filling(std::uint64_t line) noexcept;
   std::uint32_t allowed_in(std::uint64_t line);
   std::size_t new_flight();

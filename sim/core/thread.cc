@@ -31,6 +31,7 @@ hardware_thread::hardware_thread(surroundings& s, unsigned number, unsigned shar
       window_size_(s.machine.cores.window_instructions / sharing_core) {
   loads_.ring.resize(s.machine.cores.outstanding_misses);
   stores_.ring.resize(s.machine.cores.store_buffer_entries);
+  fences_wait_ = s.machine.design.fences_wait;
   may_be_lost_ = s.apart.kind() == isolation_kind::htm;
   s.apart.add(*this);
 }
@@ -155,7 +156,7 @@ bool hardware_thread::carry_out(const action& a) {
   switch (a.what) {
     case action::kind::load: return touch_line(a.line, false, 4);
     case action::kind::store: return touch_line(a.line, true, 4);
-    case action::kind::fence: return drain();
+    case action::kind::fence: return fences_wait_ ? drain() : persists_ < stores_.ring.size();
     default: return clean(a);
   }
 }

@@ -127,6 +127,7 @@ class hardware_thread final : actor, asker, isolated {
   std::size_t replayed_ = 0;
   bool replaying_ = false;
   bool may_be_lost_ = false;
+  bool fences_wait_ = true;  // those of a design's plans
 };
 
 }  // namespace stele::sim

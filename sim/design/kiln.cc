@@ -25,7 +25,7 @@ kiln::kiln(const design_place& where, kiln_fault fault)
     : events_(where.events), caches_(where.caches), fault_(fault), relaxed_(where.machine.design.order == "relaxed"),
       speculative_(where.machine.design.isolation == "htm"), cores_(where.machine.cores.count),
       tracked_at_most_(where.machine.l1.persistence_queue_entries + where.machine.l2.persistence_queue_entries),
-      lazy_at_most_(std::max<std::size_t>(1, where.machine.design.transaction_ids / std::max(1u, where.threads)) - 1),
+      others_at_most_(std::max<std::size_t>(1, where.machine.design.transaction_ids / std::max(1u, where.threads)) - 1),
       requests_at_most_(static_cast<std::size_t>(where.machine.design.overflow_at * where.machine.l2.request_queue_entries)),
       flag_time_(from_ns(where.machine.l3.write_latency_ns)), interrupt_(from_ns(where.machine.design.overflow_interrupt_ns)), patience_(10 * interrupt_),
       of_thread_(where.threads), wants_to_begin_(where.threads), cells_(where.caches.shared().places()) {
@@ -36,7 +36,7 @@ kiln::kiln(const design_place& where, kiln_fault fault)
 
 bool kiln::begin(unsigned thread, asker& told, picoseconds now) {
   auto& mine = of_thread_[thread];
-  if (mine.size() > (relaxed_ ? lazy_at_most_ : 0)) {
+  if (mine.size() > others_at_most_) {
     if (relaxed_) send_up_to(open_.at(mine.front()).number, now);
     wants_to_begin_[thread] = &told;
     return false;
@@ -188,7 +188,6 @@ bool kiln::keep_version(cache_array::place p, std::size_t slot, picoseconds now)
     caches_.at(q).flags = shared_line::dirty;
     caches_.set_value(q, kept.value);
     cells_[q] = kept;
-    caches_.bank_access(t.line, true, now);
     return true;
   }
   ++counts.superseded_written;

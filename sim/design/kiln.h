@@ -134,7 +134,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   kiln_fault fault_;
   bool relaxed_, speculative_;
   unsigned cores_;
-  std::size_t tracked_at_most_, lazy_at_most_, requests_at_most_;
+  std::size_t tracked_at_most_, others_at_most_, requests_at_most_;
   picoseconds flag_time_, interrupt_, patience_;
   std::map<std::uint64_t, transaction> open_;  // by id
   std::uint64_t next_id_ = 1, ended_ = 0, copies_made_ = 0;

@@ -13,7 +13,8 @@ constexpr std::size_t entry_bytes = 16, word_bytes = 8;
 // A thread's log: where the next entry goes, and which of its lines are not yet sent off.
 class log {
  public:
-  log(unsigned thread, std::uint64_t bytes) : first_(logs_at + thread * bytes), bytes_(bytes) {}
+  // Threads begin apart from each other, so that they do not all meet in one bank of memory.
+  log(unsigned thread, std::uint64_t bytes) : first_(logs_at + thread * bytes), bytes_(bytes), at_(thread * 16384 % bytes), cut_(at_) {}
 
   // Entries for so many bytes of data: each line is stored once.
   void append(std::size_t data_bytes, plan& p) { put((data_bytes + word_bytes - 1) / word_bytes * entry_bytes, p); }
@@ -41,7 +42,7 @@ class log {
     }
   }
 
-  std::uint64_t first_, bytes_, at_ = 0, cut_ = 0;
+  std::uint64_t first_, bytes_, at_, cut_;
   std::vector<std::uint64_t> unsent_;
 };
 
