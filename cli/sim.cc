@@ -1,8 +1,9 @@
-// stele sim: a tape on a simulated machine; several designs or values of a key side by side; a machine with every key.
+// stele sim: a tape on a simulated machine; several designs or values of a key side by side; crashes; a machine with every key.
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sim/config_file.h>
+#include <sim/crash.h>
 #include <sim/machine.h>
 #include <sim/nearest.h>
 #include <unistd.h>
@@ -20,7 +21,9 @@ namespace {
 struct options {
   std::string machine = "kiln", design, json, over;
   std::vector<std::string> settings, designs, shown = {"simulated_ns"};
-  double timeline_ns = 0;
+  double timeline_ns = 0, at_ns = -1;
+  std::uint64_t crashes = 1000;
+  std::string fault = "none";
   sim::run_options run;
 };
 
@@ -218,6 +221,49 @@ void add_settings(CLI::App& command, options& o) {
       ->allow_extra_args(false);
 }
 
+sim::kiln_fault fault_named(const std::string& name) {
+  std::vector<std::string_view> known = {name_of(sim::kiln_fault::none)};
+  for (const sim::kiln_fault f : sim::kiln_faults) known.push_back(name_of(f));
+  const auto found = std::ranges::find(known, name);
+  if (found == known.end()) fail(fmt::format("there is no planted bug '{}'; choose one of {}", name, fmt::join(known, ", ")));
+  return static_cast<sim::kiln_fault>(found - known.begin());
+}
+
+void crash(const options& o) {
+  const sim::machine_config m = machine_of(o);
+  or_fail(sim::check_machine(m));
+  sim::crash_options c{.crashes = o.crashes, .fault = fault_named(o.fault), .seed = o.run.seed, .most_violations = 10, .cancelled = interrupted};
+  if (o.at_ns >= 0) c.at = sim::from_ns(o.at_ns);
+  const auto r = value_or_fail(sim::crash_machine(m, o.run.tape, c));
+  std::string table = fmt::format("{} crashes of {} with {}: {} met pending lines, {} superseded ones, {} copies; {} violations\n", r.crashes, m.name, m.design.name,
+                                  r.with_pending, r.with_versions, r.with_copies, r.violations.size());
+  nlohmann::ordered_json j{{"crashes", r.crashes}, {"transactions", r.transactions}, {"with_pending", r.with_pending}, {"with_versions", r.with_versions},
+                           {"with_copies", r.with_copies}, {"torn_lines", r.torn_lines}, {"violations", nlohmann::ordered_json::array()}};
+  for (const sim::crash_violation& v : r.violations) {
+    const std::string again = fmt::format("stele sim crash {} --machine {} --seed {} --fault {} --at-ns {}.{:03}", o.run.tape, o.machine, o.run.seed, o.fault, v.at / 1000, v.at % 1000);
+    table += fmt::format("  at {} ps: {}\n    {}\n", v.at, v.what, again);
+    j["violations"].push_back({{"at_ps", v.at}, {"what", v.what}, {"replay", again}});
+  }
+  report(o, table, j);
+  if (!r.violations.empty()) throw CLI::RuntimeError(1);
+}
+
+void mutants(const options& o) {
+  const auto verdicts = sim::kill_faults(o.run.seed, interrupted);
+  if (interrupted()) say_interrupted("nothing is judged");
+  std::string table;
+  nlohmann::ordered_json j{{"mutants", nlohmann::ordered_json::array()}};
+  std::size_t killed = 0;
+  for (const sim::fault_verdict& v : verdicts) {
+    killed += v.killed;
+    table += fmt::format("{:<24} {:<8} after {} crashes  {}\n", name_of(v.fault), v.killed ? "killed" : "SURVIVED", v.crashes, v.by);
+    j["mutants"].push_back({{"name", name_of(v.fault)}, {"mechanism", "kiln"}, {"killed", v.killed}, {"by", v.by}});
+  }
+  j["score"] = static_cast<double>(killed) / static_cast<double>(verdicts.size());
+  report(o, table, j);
+  if (killed != verdicts.size()) throw CLI::RuntimeError(1);
+}
+
 CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
   CLI::App* command = group.add_subcommand(name, what);
   command->add_option("tape", o.run.tape, "the tape file")->required();
@@ -251,6 +297,20 @@ void add_sim(CLI::App& app) {
   swept->add_option("--designs", o->designs, "by commas; default: the machine's")->delimiter(',');
   swept->add_option("--show", o->shown, "quantities to print, by commas")->delimiter(',')->capture_default_str();
   swept->callback([o] { sweep(*o); });
+  CLI::App* crashed = group->add_subcommand("crash", "power failures of a machine with Kiln, each recovered and judged");
+  crashed->add_option("tape", o->run.tape, "a native tape recorded with --bytes")->required();
+  crashed->add_option("--machine", o->machine, fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))->capture_default_str();
+  add_settings(*crashed, *o);
+  crashed->add_option("--crashes", o->crashes, "at random moments")->capture_default_str();
+  crashed->add_option("--at-ns", o->at_ns, "instead: at this moment alone");
+  crashed->add_option("--fault", o->fault, "a bug planted in the protocol")->capture_default_str();
+  crashed->add_option("--seed", o->run.seed, "of moments and of torn writes")->capture_default_str();
+  crashed->add_option("--json", o->json, "write the findings to FILE; - is standard output");
+  crashed->callback([o] { crash(*o); });
+  CLI::App* planted = group->add_subcommand("mutants", "bugs planted in Kiln's protocol: which crashes find them");
+  planted->add_option("--seed", o->run.seed, "of the loads and moments")->capture_default_str();
+  planted->add_option("--json", o->json, "write the verdicts to FILE; - is standard output");
+  planted->callback([o] { mutants(*o); });
   CLI::App* shown = group->add_subcommand("machine", "print a machine with every key, as a file that could be read again");
   shown->add_option("machine", o->machine, "a file or a preset")->capture_default_str();
   add_settings(*shown, *o);

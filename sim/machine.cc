@@ -16,7 +16,7 @@ std::vector<quantity> sums_of(simulation& s) {
   for (const auto& thread : s.threads) t += thread->counts;
   const hierarchy_counts& c = s.caches->counts;
   const auto n = [](std::uint64_t v) { return static_cast<double>(v); };
-  std::vector<quantity> q = {{"run.transactions", n(t.commits), ""}, {"run.events", n(t.events), ""}, {"run.instructions", n(t.instructions), ""},
+  std::vector<quantity> q = {{"run.transactions", n(t.commits), ""}, {"run.operations", n(t.operations), ""}, {"run.events", n(t.events), ""}, {"run.instructions", n(t.instructions), ""},
                              {"run.loads", n(t.loads), ""}, {"run.stores", n(t.stores), ""}, {"run.commit_time", n(t.commit_time) / 1000, "ns"},
                              {"isolation.attempts_lost", n(t.attempts_lost), ""}, {"isolation.conflicts", n(s.apart->counts.conflicts), ""},
                              {"isolation.displacements", n(s.apart->counts.displacements), ""}, {"isolation.lock_taken", n(s.apart->counts.lock_taken), ""},
@@ -62,6 +62,7 @@ void add_derived(run_result& r) {
   const double per_instruction_nj = m.processor_dynamic_peak_w / (m.cores.count * m.cores.clock_ghz * m.cores.issue_width);
   const double l3_nj = of("l3.reads") * m.l3.read_energy_nj + of("l3.writes") * m.l3.write_energy_nj;
   r.add("rate.transactions", ns == 0 ? 0 : of("run.transactions") / ns * 1e9, "1/s");
+  r.add("rate.operations", ns == 0 ? 0 : of("run.operations") / ns * 1e9, "1/s");
   r.add("rate.instructions", ns == 0 ? 0 : of("run.instructions") / ns, "1/ns");
   r.add("rate.nonvolatile_memory", ns == 0 ? 0 : of("nonvolatile_memory.bytes") / ns, "GB/s");
   r.add("ratio.l1_hits", share(of("l1.hits"), of("l1.misses")));

@@ -211,7 +211,7 @@ bool hierarchy::dirty_above(place p, std::uint64_t line) const noexcept {
 
 picoseconds hierarchy::bank_access(std::uint64_t line, bool write, picoseconds since) noexcept {
   if (!write) ++counts.l3_reads;
-  return banks_[line % banks_.size()].serve(since, write ? l3_write_ : l3_read_);
+  return banks_[(line & ~superseded_line) % banks_.size()].serve(since, write ? l3_write_ : l3_read_);
 }
 
 std::uint32_t hierarchy::allowed_in(std::uint64_t line) {
@@ -366,17 +366,17 @@ bool hierarchy::dirty_in_core(unsigned core, std::uint64_t line) const noexcept 
   return (q != cache_array::none && (c.l2_state[q] & dirty) != 0) || (r != cache_array::none && (c.l1_state[r] & dirty) != 0);
 }
 
+void hierarchy::clear_dirty(unsigned core, std::uint64_t line) noexcept {
+  caches& c = private_[core];
+  if (const place q = c.l2.find(line); q != cache_array::none) c.l2_state[q] &= exclusive;
+  if (const place r = c.l1.find(line); r != cache_array::none) c.l1_state[r] &= exclusive;
+}
+
 void hierarchy::undo_store(unsigned core, std::uint64_t line, std::uint64_t value, bool was_dirty) noexcept {
   caches& c = private_[core];
-  const place q = c.l2.find(line), r = c.l1.find(line);
-  if (q != cache_array::none) {
-    if (values_) c.l2_values[q] = value;
-    if (!was_dirty) c.l2_state[q] &= exclusive;
-  }
-  if (r != cache_array::none) {
-    if (values_) c.l1_values[r] = value;
-    if (!was_dirty) c.l1_state[r] &= exclusive;
-  }
+  if (!was_dirty) clear_dirty(core, line);
+  if (const place q = c.l2.find(line); q != cache_array::none && values_) c.l2_values[q] = value;
+  if (const place r = c.l1.find(line); r != cache_array::none && values_) c.l1_values[r] = value;
 }
 
 std::uint64_t hierarchy::memory_value(std::uint64_t line) const noexcept {

@@ -137,6 +137,8 @@ class hierarchy final : actor {
   std::uint64_t value_seen(unsigned core, std::uint64_t line) const noexcept;
   void value_stored(unsigned core, std::uint64_t line, std::uint64_t value) noexcept;
   bool dirty_in_core(unsigned core, std::uint64_t line) const noexcept;
+  // A store that missed does not happen after all: the core's copy is what it got.
+  void take_back_store(unsigned core, std::uint64_t line) noexcept { clear_dirty(core, line); }
   // Takes a store back: the core's copy is as it was.
   void undo_store(unsigned core, std::uint64_t line, std::uint64_t value, bool was_dirty) noexcept;
   std::uint64_t memory_value(std::uint64_t line) const noexcept;  // with the writes on their way
@@ -185,6 +187,7 @@ class hierarchy final : actor {
   void out_of_private(unsigned core, std::uint64_t line, picoseconds now);
   // Takes the newest content of a core's copy into the shared cache; returns when it is there, or now.
   picoseconds down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now);
+  void clear_dirty(unsigned core, std::uint64_t line) noexcept;
   fill* filling(std::uint64_t line) noexcept;
   std::uint32_t allowed_in(std::uint64_t line);
   std::size_t new_flight();

@@ -21,7 +21,7 @@ bool is_dependent(const tape_item& i) noexcept { return (i.record.tag & media::t
 
 thread_counts& thread_counts::operator+=(const thread_counts& o) noexcept {
   events += o.events, instructions += o.instructions, loads += o.loads, stores += o.stores;
-  commits += o.commits, attempts_lost += o.attempts_lost, commit_time += o.commit_time;
+  commits += o.commits, operations += o.operations, attempts_lost += o.attempts_lost, commit_time += o.commit_time;
   return *this;
 }
 
@@ -131,6 +131,10 @@ bool hardware_thread::step(const tape_item& item) {
     case tape_op::flush: return each_line(item, action::kind::clean_to_memory);
     case tape_op::bulk: return each_line(item, action::kind::clean_to_memory) && drain();
     case tape_op::fence: return drain();
+    case tape_op::returned:
+      ++counts.operations;
+      if (counts.commits == 0) around_.committed(number_, time_);
+      return true;
     default: return true;
   }
 }
@@ -217,7 +221,7 @@ bool hardware_thread::access(const tape_item& item, bool store) {
   const std::uint64_t lines = (address + length - 1) / 64 - first + 1;
   if (store && phase_ == phase::inside && !planned_) {
     planned_ = true;
-    held_back_ = around_.persistence.before_store(number_, first, lines, length, plan_, time_);
+    held_back_ = around_.persistence.before_store(number_, first, lines, length, plan_);
     if (planned_at_ < plan_.size() && !run_plan()) return false;
   }
   if (planned_ && planned_at_ < plan_.size() && !run_plan()) return false;
@@ -232,12 +236,18 @@ bool hardware_thread::access(const tape_item& item, bool store) {
       return false;
     }
     const std::uint64_t here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
-    if (phase_ == phase::inside) around_.apart.touch(number_, first + piece_, store, time_);
+    if (phase_ == phase::inside) {
+      around_.apart.touch(number_, first + piece_, store, time_);
+      if (store) around_.persistence.storing(number_, first + piece_, time_);
+    }
     if (!touch_line(first + piece_, store, (here + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
-    if (lost_) return true;
+    if (lost_) {  // by this very access, whose line displaced another
+      if (store) caches_.take_back_store(core_, first + piece_);
+      return true;
+    }
     if (!store) continue;
-    if (phase_ == phase::inside) around_.persistence.stored(number_, first + piece_, time_);
     if (around_.observer != nullptr) around_.observer->stored(number_, core_, item, first + piece_);
+    if (phase_ == phase::inside) around_.persistence.stored(number_, first + piece_, time_);
   }
   if (is_dependent(item)) dependent_ = loads_.next;
   return true;

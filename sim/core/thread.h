@@ -18,7 +18,7 @@
 namespace stele::sim {
 
 struct thread_counts {
-  std::uint64_t events = 0, instructions = 0, loads = 0, stores = 0, commits = 0, attempts_lost = 0;
+  std::uint64_t events = 0, instructions = 0, loads = 0, stores = 0, commits = 0, operations = 0, attempts_lost = 0;
   picoseconds commit_time = 0;  // from the transaction's last instruction to its end, summed
 
   thread_counts& operator+=(const thread_counts& o) noexcept;
@@ -45,6 +45,7 @@ class hardware_thread final : actor, asker, isolated {
     feed& tape;
     const machine_config& machine;
     store_observer* observer = nullptr;
+      // A transaction has ended; on tapes without transactions, an operation (mark returned).
     std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
   };
 

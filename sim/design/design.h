@@ -29,11 +29,9 @@ class design {
   // A transaction of this thread begins. False: not yet, the thread is told to try again.
   virtual bool begin(unsigned /*thread*/, asker& /*told*/, picoseconds /*now*/) { return true; }
   // It is about to store to these lines, `bytes` in all. True: the store is not done now, commit() will ask for it.
-  virtual bool before_store(unsigned /*thread*/, std::uint64_t /*first_line*/, std::size_t /*lines*/, std::size_t /*bytes*/, plan& /*p*/,
-                            picoseconds /*now*/) {
-    return false;
-  }
-  // It has stored to a line.
+  virtual bool before_store(unsigned /*thread*/, std::uint64_t /*first_line*/, std::size_t /*lines*/, std::size_t /*bytes*/, plan& /*p*/) { return false; }
+  // It stores to a line now, and then has done so.
+  virtual void storing(unsigned /*thread*/, std::uint64_t /*line*/, picoseconds /*now*/) {}
   virtual void stored(unsigned /*thread*/, std::uint64_t /*line*/, picoseconds /*now*/) {}
   virtual void attempt_lost(unsigned /*thread*/) {}
   // It ends; its stores have been done. `lines`: what it has touched.

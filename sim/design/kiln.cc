@@ -47,17 +47,14 @@ bool kiln::begin(unsigned thread, asker& told, picoseconds now) {
   return true;
 }
 
-// Lines of an older transaction that waits to be sent go first: a version of each.
-bool kiln::before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t, plan&, picoseconds now) {
-  if (!relaxed_) return false;
+// What an older transaction that waits to be sent has left in this line goes first.
+void kiln::storing(unsigned thread, std::uint64_t line, picoseconds now) {
+  if (!relaxed_) return;
   for (unsigned t = thread % cores_; t < of_thread_.size(); t += cores_)
     for (std::uint64_t id : of_thread_[t]) {
       const transaction& older = open_.at(id);
-      if (older.is != stage::ended || older.sent) continue;
-      for (std::size_t i = 0; i < lines && !older.sent; ++i)
-        if (older.tracked.flags(first_line + i) != 0) send_up_to(older.number, now);
+      if (older.is == stage::ended && !older.sent && older.tracked.flags(line) != 0) send_up_to(older.number, now);
     }
-  return false;
 }
 
 void kiln::stored(unsigned thread, std::uint64_t line, picoseconds now) {
@@ -157,7 +154,13 @@ void kiln::arrive(std::size_t slot, picoseconds now) {
   if (p != cache_array::none) {
     if (const std::uint64_t older = older_writer(p, t); older != 0) {
       ++counts.waits_for_older;
-      open_.at(older).behind.push_back(slot);
+      transaction& first = open_.at(older);
+      first.behind.push_back(slot);
+      if (first.is == stage::ended && !first.sent) send_up_to(first.number, now);
+      return;
+    }
+    if (const auto w = versions_to_memory_.find(t.line); w != versions_to_memory_.end() && !w->second.empty()) {
+      w->second.push_back(slot);  // not past an earlier one
       return;
     }
     cell& c = cells_[p];
@@ -190,10 +193,13 @@ bool kiln::keep_version(cache_array::place p, std::size_t slot, picoseconds now)
     cells_[q] = kept;
     return true;
   }
-  ++counts.superseded_written;
   const bool waits = fault_ != kiln_fault::write_back_overwritten;
-  const std::uint64_t token = waits ? new_transit({transit::kind::version_to_memory, slot, t.line, kept.value}) : 0;
-  caches_.write_memory(t.line, kept.value, caches_.bank_access(t.line, false, now), waits ? this : nullptr, token, true);
+  auto& waiting = versions_to_memory_[t.line];
+  if (waits) waiting.push_back(slot);
+  if (waiting.size() <= 1) {
+    ++counts.superseded_written;
+    caches_.write_memory(t.line, kept.value, caches_.bank_access(t.line, false, now), this, new_transit({transit::kind::version_to_memory, 0, t.line, kept.value}), true);
+  }
   return !waits;
 }
 
@@ -249,7 +255,8 @@ void kiln::close(std::uint64_t id, picoseconds now) {
     const auto c = copies_.find(line);
     if (c == copies_.end() || c->second.id != id) continue;
     c->second.committed = true;
-    caches_.write_memory(line, c->second.value, now, this, new_transit({transit::kind::home, id, line, c->second.value}));
+    // By way of its bank, as all writes of a line, so that they keep their order.
+    caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), this, new_transit({transit::kind::home, id, line, c->second.value}));
   }
   std::erase(to_commit_, id);
   std::erase(of_thread_[t.thread], id);
@@ -285,6 +292,7 @@ std::uint64_t kiln::value_of_memory(hierarchy& h, std::uint64_t line) {
 // Section 4.4: a transaction that fills a set alone cannot go on; others may when the next one commits, so requests wait
 // until the queue is nearly full, or for a while.
 void kiln::no_room(std::uint64_t line, unsigned thread, picoseconds now) {
+  if (relaxed_) send_up_to(ended_, now);
   if (falling_back_) return;
   const bool alone = !of_thread_[thread].empty() && all_pending_of(of_thread_[thread].back(), line);
   const bool full = caches_.refused() + 1 >= requests_at_most_;
@@ -373,8 +381,12 @@ void kiln::done(picoseconds now, std::uint64_t token) {
   switch (t.what) {
     case transit::kind::to_cache: return;
     case transit::kind::version_to_memory: {
-      if (const auto p = caches_.shared().find(t.line); p != cache_array::none && cells_[p].id == 0) cells_[p].there = false;
-      return arrive(t.id, now);
+      const auto waiting = std::exchange(versions_to_memory_[t.line], {});
+      versions_to_memory_.erase(t.line);
+      if (waiting.empty()) return;  // with a planted bug
+      cells_[caches_.shared().find(t.line)].there = false;
+      for (std::size_t slot : waiting) arrive(slot, now);
+      return;
     }
     case transit::kind::copy:
       caches_.write_memory(mapping_at + copies_made_ % (1 << 16), 0, now, this, new_transit({transit::kind::mapping, t.id, t.line, t.value}));
@@ -391,6 +403,7 @@ void kiln::done(picoseconds now, std::uint64_t token) {
 nonvolatile_state kiln::recovered() const {
   nonvolatile_state s;
   s.lines = caches_.memory_values();
+  s.copies = copies_.size();
   std::unordered_map<std::uint64_t, std::uint64_t> over;  // what recovery puts over memory
   for (const auto& [line, c] : copies_)
     if (c.whole && (c.committed || fault_ == kiln_fault::overflow_copy_kept)) over[line] = c.value;  // r2: copies of committed ones
@@ -402,7 +415,9 @@ nonvolatile_state kiln::recovered() const {
   const auto& shared = caches_.shared();
   for (const bool superseded : {true, false})  // r1: pending lines are void, what they replaced is not
     for (cache_array::place p = 0; p < shared.places(); ++p) {
-      if (!shared.holds(p) || !cells_[p].there || ((shared.line_at(p) & superseded_line) != 0) != superseded || cells_[p].id != 0) continue;
+      if (!shared.holds(p) || !cells_[p].there || ((shared.line_at(p) & superseded_line) != 0) != superseded) continue;
+      s.superseded += superseded, s.pending += cells_[p].id != 0;
+      if (cells_[p].id != 0) continue;
       over[shared.line_at(p) & ~superseded_line] = cells_[p].value;
     }
   for (const auto& f : caches_.in_flight())

@@ -49,6 +49,7 @@ struct kiln_counts {
 struct nonvolatile_state {
   std::unordered_map<std::uint64_t, std::uint64_t> lines;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> torn;  // in the middle of being written to memory, and nowhere else
+  std::size_t pending = 0, superseded = 0, copies = 0;        // lines that recovery met
 };
 
 class kiln final : public design, public shared_cache_design, actor, asker {
@@ -56,7 +57,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   explicit kiln(const design_place& where, kiln_fault fault = kiln_fault::none);
 
   bool begin(unsigned thread, asker& told, picoseconds now) override;
-  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, plan& p, picoseconds now) override;
+  void storing(unsigned thread, std::uint64_t line, picoseconds now) override;
   void stored(unsigned thread, std::uint64_t line, picoseconds now) override;
   void attempt_lost(unsigned thread) override;
   void commit(unsigned thread, const line_set& lines, plan& p, picoseconds now) override;
@@ -145,6 +146,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   std::unordered_map<std::uint64_t, std::uint32_t> on_the_way_;  // by line: arrivals under way
   std::vector<transit> transits_;
   std::vector<std::size_t> free_transits_;
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> versions_to_memory_;  // by line: transits that wait for it
   std::unordered_map<std::uint64_t, copy> copies_;
   bool falling_back_ = false;
 };

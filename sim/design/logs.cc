@@ -71,7 +71,7 @@ class redo_log final : public logging {
  public:
   redo_log(const design_place& where, bool in_cache) : logging(where, in_cache), held_back_(where.threads), since_cut_(where.threads) {}
 
-  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, plan& p, picoseconds) override {
+  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, plan& p) override {
     logs_[thread].append(bytes, p);
     for (std::size_t i = 0; i < lines; ++i) held_back_[thread].add(first_line + i, 1);
     return true;
@@ -109,7 +109,7 @@ class undo_log final : public logging {
  public:
   using logging::logging;
 
-  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, plan& p, picoseconds) override {
+  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, plan& p) override {
     for (std::size_t i = 0; i < lines; ++i) p.push_back({action::kind::load, first_line + i});
     logs_[thread].append(bytes, p);
     send_and_fence(logs_[thread], p);  // the old values before the store

@@ -1,0 +1,46 @@
+// Crashes of small machines with Kiln: the protocol holds, and every planted bug is found.
+#include <gtest/gtest.h>
+#include <sim/crash.h>
+
+namespace stele::sim {
+namespace {
+
+TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
+  kiln_counts done;
+  crash_report all;
+  for (const machine_config& m : crash_machines())
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      const auto r = crash_machine(m, make_tape({.seed = seed}), {.crashes = 2000, .seed = seed});
+      ASSERT_TRUE(r) << m.name << ": " << r.error().message;
+      for (const crash_violation& v : r->violations) ADD_FAILURE() << m.name << ", load of seed " << seed << ", at " << v.at << " ps: " << v.what;
+      EXPECT_EQ(r->transactions, r->done.transactions) << m.name << ": all of them are committed when the run is over";
+      all.crashes += r->crashes, all.with_pending += r->with_pending, all.with_versions += r->with_versions, all.with_copies += r->with_copies;
+      done.overflowed_lines += r->done.overflowed_lines, done.superseded_written += r->done.superseded_written;
+      done.waits_for_older += r->done.waits_for_older, done.queue_evictions += r->done.queue_evictions;
+    }
+  EXPECT_GT(all.crashes, 20'000u);
+  // Everything that the protocol is about has happened.
+  EXPECT_GT(all.with_pending, 1000u);
+  EXPECT_GT(all.with_versions, 1000u);
+  EXPECT_GT(all.with_copies, 10u);
+  EXPECT_GT(done.overflowed_lines, 10u);
+  EXPECT_GT(done.superseded_written, 10u);
+  EXPECT_GT(done.waits_for_older, 10u);
+  EXPECT_GT(done.queue_evictions, 10u);
+}
+
+TEST(kiln_crash, finds_every_planted_bug) {
+  for (const fault_verdict& v : kill_faults(1, [] { return false; })) EXPECT_TRUE(v.killed) << name_of(v.fault) << " survived " << v.crashes << " crashes";
+}
+
+TEST(kiln_crash, says_what_it_cannot_judge) {
+  machine_config m = crash_machines().front();
+  m.design.isolation = "none";
+  EXPECT_FALSE(crash_machine(m, make_tape({}), {}));
+  m.design.isolation = "mutex";
+  m.design.name = "native";
+  EXPECT_FALSE(crash_machine(m, make_tape({}), {}));
+}
+
+}  // namespace
+}  // namespace stele::sim
