@@ -1,6 +1,7 @@
 // A memory for tests: each request is done a fixed time after it came.
 #pragma once
 
+#include <sim/config.h>
 #include <sim/controller/memory.h>
 
 #include <vector>

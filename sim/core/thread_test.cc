@@ -1,0 +1,151 @@
+// A hardware thread's times, added up by hand: issue, window, store buffer, pointers, fences; and isolation.
+#include <gtest/gtest.h>
+#include <sim/cache/test_memory.h>
+#include <sim/core/thread.h>
+
+namespace stele::sim {
+namespace {
+
+using media::tape_op;
+
+struct event {
+  tape_op op;
+  std::uint64_t address = 0;
+  std::uint32_t length = 8;
+  unsigned thread = 0;
+  bool pointer = false;
+};
+
+// A machine of one instruction a nanosecond, memory of 100 ns.
+struct world {
+  explicit world(const std::vector<event>& events_of_tape, machine_config m = small_machine(), std::string isolation_name = "none")
+      : below(events, 100'000), tape_bytes(record(events_of_tape)), tape(std::move(*feed::over(tape_bytes, 8))) {
+    m.cores.clock_ghz = 1, m.cores.issue_width = 1;
+    machine = m;
+    caches = std::move(*hierarchy::make(events, below, machine, 1));
+    const auto kind = isolation_name == "htm" ? isolation_kind::htm : isolation_name == "mutex" ? isolation_kind::mutex : isolation_kind::none;
+    apart = std::make_unique<isolation>(kind, machine.cores.count, 8, 10'000);
+    if (kind == isolation_kind::htm) caches->watched_by(apart.get());
+    persistence = std::move((*design_named(machine.design.name))->make({events, *caches, machine, tape.threads()}));
+    around.reset(new hardware_thread::surroundings{events, *caches, *apart, *persistence, tape, machine});
+    for (unsigned t = 0; t < tape.threads(); ++t) threads.push_back(std::make_unique<hardware_thread>(*around, t, 1));
+    for (auto& t : threads) t->start();
+    while (!events.empty()) events.step();
+    for (auto& t : threads) EXPECT_TRUE(t->finished());
+  }
+  static std::vector<std::byte> record(const std::vector<event>& list) {
+    const auto w = media::tape_writer::to_memory({.mark_pointers = true});
+    for (const event& e : list) e.pointer ? w->load_of_pointer(e.thread, e.address, e.length) : w->event(e.op, e.thread, e.address, e.length);
+    (void)w->finish();
+    const auto made = w->memory();
+    return {made.begin(), made.end()};
+  }
+  double ns(unsigned thread = 0) const { return static_cast<double>(threads[thread]->time()) / 1000; }
+
+  event_queue events;
+  fixed_memory below;
+  std::vector<std::byte> tape_bytes;
+  feed tape;
+  machine_config machine;
+  std::unique_ptr<hierarchy> caches;
+  std::unique_ptr<isolation> apart;
+  std::unique_ptr<design> persistence;
+  std::unique_ptr<hardware_thread::surroundings> around;
+  std::vector<std::unique_ptr<hardware_thread>> threads;
+};
+
+constexpr double miss = 1 + 4 + 2 + 15 + 100 + 2;  // levels, wires, memory
+
+TEST(thread, misses_overlap) {
+  // Two loads issue at 1 and 2 ns; the second one's line is the last to come.
+  const world w({{tape_op::load, 0}, {tape_op::load, 64}});
+  EXPECT_EQ(w.ns(), 2 + miss);
+}
+
+TEST(thread, what_follows_a_load_of_a_pointer_waits_for_it) {
+  const world w({{tape_op::load, 0, 8, 0, true}, {tape_op::load, 64}});
+  EXPECT_EQ(w.ns(), 1 + miss + 1 + miss);
+}
+
+TEST(thread, the_window_holds_issue_back) {
+  machine_config m = small_machine();
+  m.cores.window_instructions = 10;
+  // The load issues at 1 ns, nine more instructions may; the next load waits for the first.
+  const world w({{tape_op::load, 0}, {tape_op::compute, 9, 0}, {tape_op::compute, 1, 0}, {tape_op::load, 64}}, m);
+  EXPECT_EQ(w.ns(), 1 + miss + 1 + miss);
+  const world fits({{tape_op::load, 0}, {tape_op::compute, 9, 0}, {tape_op::load, 64}}, m);
+  EXPECT_EQ(fits.ns(), 11 + miss);
+}
+
+TEST(thread, stores_wait_in_a_buffer_of_limited_size) {
+  machine_config m = small_machine();
+  m.cores.store_buffer_entries = 1;
+  const world w({{tape_op::store, 0}, {tape_op::store, 64}}, m);
+  EXPECT_EQ(w.ns(), 1 + miss + 1 + miss);
+  const world both({{tape_op::store, 0}, {tape_op::store, 64}});
+  EXPECT_EQ(both.ns(), 2 + miss);
+}
+
+TEST(thread, a_fence_waits_until_memory_has_what_was_flushed) {
+  const world w({{tape_op::store, 0}, {tape_op::flush, 0}, {tape_op::fence}});
+  EXPECT_EQ(w.below.requests.size(), 2u);  // the line read, the line written
+  EXPECT_GT(w.ns(), 1 + miss + 100);
+  const world unfenced({{tape_op::store, 0}, {tape_op::fence}});
+  EXPECT_EQ(unfenced.ns(), 1 + miss);
+  EXPECT_EQ(unfenced.below.requests.size(), 1u);
+}
+
+TEST(thread, a_stream_goes_past_the_caches) {
+  const world w({{tape_op::stream, 0, 128}, {tape_op::fence}});
+  EXPECT_EQ(w.below.requests.size(), 2u);
+  EXPECT_EQ(w.caches->counts.l3_misses, 0u);
+}
+
+std::vector<event> transactions_on_one_line(unsigned threads, unsigned each) {
+  std::vector<event> list;
+  for (unsigned n = 0; n < each; ++n)
+    for (unsigned t = 0; t < threads; ++t)
+      for (const event e : {event{tape_op::tx_begin}, {tape_op::load, 0}, {tape_op::compute, 50, 0}, {tape_op::store, 0}, {tape_op::tx_commit}})
+        list.push_back({e.op, e.address, e.length, t});
+  return list;
+}
+
+TEST(isolation, all_transactions_commit_though_they_conflict) {
+  const world w(transactions_on_one_line(2, 200), small_machine(), "htm");
+  EXPECT_EQ(w.threads[0]->counts.commits + w.threads[1]->counts.commits, 400u);
+  EXPECT_GT(w.apart->counts.conflicts, 0u);
+  EXPECT_EQ(w.threads[0]->counts.attempts_lost + w.threads[1]->counts.attempts_lost, w.apart->counts.conflicts);
+}
+
+TEST(isolation, a_transaction_larger_than_the_private_caches_takes_the_lock) {
+  std::vector<event> list = {{tape_op::tx_begin}};
+  for (std::uint64_t line = 0; line < 12; ++line) list.push_back({tape_op::store, line * 64});
+  list.push_back({tape_op::tx_commit});
+  const world w(list, small_machine(), "htm");
+  EXPECT_EQ(w.threads[0]->counts.commits, 1u);
+  EXPECT_EQ(w.apart->counts.lock_taken, 1u);
+  EXPECT_EQ(w.threads[0]->counts.attempts_lost, 9u);  // eight tries again, then the lock
+}
+
+TEST(isolation, a_mutex_lets_one_in_at_a_time) {
+  const world w(transactions_on_one_line(2, 50), small_machine(), "mutex");
+  EXPECT_EQ(w.apart->counts.lock_taken, 100u);
+  EXPECT_EQ(w.apart->counts.conflicts, 0u);
+  EXPECT_GT(std::max(w.ns(0), w.ns(1)), 100 * 50);
+}
+
+TEST(logs, write_entries_of_two_words_for_each_word) {
+  std::vector<event> list = {{tape_op::tx_begin}, {tape_op::store, 0, 64}, {tape_op::tx_commit}};
+  for (const auto& [name, log_lines] : {std::pair{"rlog", 3u}, {"crlog", 3u}, {"ulog", 3u}, {"culog", 3u}}) {
+    machine_config m = small_machine();
+    m.design.name = name;
+    const world w(list, m);
+    // 64 bytes of data make 128 of entries; a commit record, or the cut, has a line of its own.
+    unsigned logged = 0;
+    for (const auto& r : w.below.requests) logged += r.address >= std::uint64_t{1} << 38 && r.kind == access::write;
+    EXPECT_EQ(logged, name[0] == 'c' ? 0u : log_lines) << name;
+  }
+}
+
+}  // namespace
+}  // namespace stele::sim
