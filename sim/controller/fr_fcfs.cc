@@ -60,7 +60,7 @@ void first_ready::refresh_choices(access kind) {
     if (i == no_entry) continue;
     choices_[k][bank] = choice_of(i);
     soonest_[k][bank] = channel_.timing.earliest_in_bank(choices_[k][bank].what, bank);
-    next_ripe_[k] = std::min(next_ripe_[k], soonest_[k][bank]);
+    if (soonest_[k][bank] < next_ripe_[k]) next_ripe_[k] = soonest_[k][bank], likely_[k] = bank;
     chosen_[k] |= bit(bank);
   }
   stale_[k] = 0;
@@ -86,7 +86,9 @@ void first_ready::ripen(unsigned k, picoseconds now) {
   for (std::uint64_t left = chosen_[k] & ~ripe_[k]; left; left &= left - 1) {
     const picoseconds at = soonest[std::countr_zero(left)];
     ripe_[k] |= at <= now ? left & -left : 0;
-    next_ripe_[k] = std::min(next_ripe_[k], at <= now ? never : at);
+    const bool next = (at > now) & (at < next_ripe_[k]);
+    next_ripe_[k] = next ? at : next_ripe_[k];
+    likely_[k] = next ? static_cast<unsigned>(std::countr_zero(left)) : likely_[k];
   }
 }
 
@@ -107,11 +109,13 @@ decision first_ready::best_of(access kind, std::uint64_t banks, picoseconds now)
     best_at = better ? at : best_at;
   };
   for (std::uint64_t left = banks & ripe_[k]; left; left &= left - 1) weigh(static_cast<unsigned>(std::countr_zero(left)), now);
-  if (next_ripe_[k] <= best_at)  // else a bank that is busy changes nothing
-    for (std::uint64_t left = banks & ~ripe_[k]; left; left &= left - 1) {
-      const auto bank = static_cast<unsigned>(std::countr_zero(left));
-      weigh(bank, soonest[bank]);
-    }
+  if (next_ripe_[k] > best_at) return {best_at, best->entry, best->what};  // a bank that is busy changes nothing
+  std::uint64_t left = banks & ~ripe_[k];
+  if (left & bit(likely_[k])) weigh(likely_[k], soonest[likely_[k]]);
+  for (left &= ~bit(likely_[k]); left; left &= left - 1) {
+    const auto bank = static_cast<unsigned>(std::countr_zero(left));
+    if (soonest[bank] <= best_at) weigh(bank, soonest[bank]);
+  }
   return {best_at, best->entry, best->what};
 }
 

@@ -55,6 +55,7 @@ class first_ready : public scheduler {
   std::array<std::uint64_t, 2> chosen_{}, stale_{};  // banks that have a choice; whose choice is to be made anew
   std::array<std::uint64_t, 2> ripe_{};              // of the chosen: whose soonest_ is known to have passed
   std::array<picoseconds, 2> next_ripe_{never, never};  // no later than the soonest_ of any that is not ripe
+  std::array<unsigned, 2> likely_{};                    // the bank that may be the next to ripen
   std::array<unsigned, 2> passed_{};  // how many were served before the oldest
 };
 
