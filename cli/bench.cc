@@ -1,4 +1,4 @@
-// stele bench media|all|lsnvmm: the machine's own limits, and the project's marks beside what was measured.
+// stele bench media|all|lsnvmm|sim: the machine's own limits, and the project's marks beside what was measured.
 #include <bench/machine.h>
 #include <bench/marks.h>
 #include <cli/command.h>
@@ -58,6 +58,7 @@ void bench_marks(const options& o, measured_marks measure) {
   m.dir = memory_dir(o);
   m.runs = o.runs;
   m.seconds = o.seconds;
+  m.configs = STELE_CONFIGS;
   m.cancelled = interrupted;
   if (isatty(STDERR_FILENO) != 0) m.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{} ...", what); };
   fmt::print("\n{:<46} {:>14} {:>14}\n", "figure", "mark", "measured");
@@ -104,6 +105,7 @@ void add_bench(CLI::App& app) {
   CLI::App* lsnvmm = add(*group, "lsnvmm", "the figures of the mechanism log_structured, some ten minutes", o);
   lsnvmm->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
   lsnvmm->callback([o] { bench_marks(*o, bench::measure_lsnvmm_marks); });
+  add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] { bench_marks(*o, bench::measure_sim_marks); });
 }
 
 }  // namespace stele::cli

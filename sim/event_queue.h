@@ -1,6 +1,7 @@
 // What is to happen, in the order of time; what is to happen at one time, in the order in which it was asked for.
 //
-// That order makes a run a function of its inputs. Time that nobody has asked for costs nothing.
+// That order makes a run a function of its inputs. Time that nobody has asked for costs nothing. An event that happens leaves
+// its place at the heap's top open: mostly it asks for another, which then sinks from there, once for both.
 #pragma once
 
 #include <base/check.h>
@@ -24,21 +25,28 @@ class event_queue {
  public:
   picoseconds now() const noexcept { return now_; }
   // The time of the earliest event; `never` when there is none.
-  picoseconds next() const noexcept { return heap_.empty() ? never : heap_.front().when; }
-  bool empty() const noexcept { return heap_.empty(); }
+  picoseconds next() const noexcept { return next_; }
+  bool empty() const noexcept { return heap_.size() == (open_ ? 1 : 0); }
 
   // `when` is not before now.
   void at(picoseconds when, actor& who, std::uint64_t what = 0) {
     const event e{when, ++asked_, &who, what};
+    next_ = std::min(next_, when);
+    if (open_) {
+      open_ = false;
+      return sink(e);
+    }
     heap_.push_back(e);
     rise(heap_.size() - 1, e);
   }
 
   // Lets the earliest event happen. Not when empty.
   void step() {
-    const event e = heap_.front(), last = heap_.back();
-    heap_.pop_back();
-    if (!heap_.empty()) sink(last);
+    if (open_) close();
+    const event e = heap_.front();
+    open_ = true;
+    next_ = never;
+    for (std::size_t child = 1; child < std::min(1 + fan, heap_.size()); ++child) next_ = std::min(next_, heap_[child].when);
     now_ = e.when;
     e.who->act(e.when, e.what);
   }
@@ -53,6 +61,13 @@ class event_queue {
     std::uint64_t what;
     bool before(const event& e) const noexcept { return when != e.when ? when < e.when : number < e.number; }
   };
+
+  void close() noexcept {
+    open_ = false;
+    const event last = heap_.back();
+    heap_.pop_back();
+    if (!heap_.empty()) sink(last);
+  }
 
   // Puts `e` at `hole` or above.
   void rise(std::size_t hole, const event& e) noexcept {
@@ -75,6 +90,8 @@ class event_queue {
   }
 
   std::vector<event> heap_;
+  bool open_ = false;  // what is at the top has happened
+  picoseconds next_ = never;
   std::uint64_t asked_ = 0;
   picoseconds now_ = 0;
 };

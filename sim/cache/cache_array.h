@@ -27,6 +27,7 @@ class cache_array {
   std::size_t sets() const noexcept { return sets_; }
   unsigned ways() const noexcept { return ways_; }
   std::size_t places() const noexcept { return tags_.size(); }
+  std::size_t bytes() const noexcept { return tags_.size() * sizeof tags_[0] + last_used_.size() * sizeof last_used_[0]; }
 
   [[gnu::always_inline]] place find(std::uint64_t line) const noexcept {
     const std::size_t first = set_of(line) * ways_;

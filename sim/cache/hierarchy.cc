@@ -50,6 +50,12 @@ void hierarchy::keep_values() {
   for (caches& c : private_) c.l1_values.resize(c.l1.places()), c.l2_values.resize(c.l2.places());
 }
 
+std::size_t hierarchy::tag_bytes() const noexcept {
+  std::size_t bytes = l3_.bytes() + lines_.size() * sizeof lines_[0];
+  for (const caches& c : private_) bytes += c.l1.bytes() + c.l2.bytes() + c.l1_state.size() + c.l2_state.size();
+  return bytes;
+}
+
 // --- from the cores ---
 
 answer hierarchy::get(const from& who, std::uint64_t line, bool store, picoseconds now) {

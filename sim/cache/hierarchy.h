@@ -132,6 +132,8 @@ class hierarchy final : actor {
   void evict_shared(place p, picoseconds now);
   void drop_shared(place p, picoseconds now);
   const crossbar& wires() const noexcept { return wires_; }
+  // Memory of the host that tags, their ages and states take.
+  std::size_t tag_bytes() const noexcept;
 
   // With values on: of the copy that a load of this core sees (it has one); of memory; and what a store of this core made.
   std::uint64_t value_seen(unsigned core, std::uint64_t line) const noexcept;

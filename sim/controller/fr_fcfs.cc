@@ -56,9 +56,11 @@ void first_ready::refresh_choices(access kind) {
     const auto bank = static_cast<unsigned>(std::countr_zero(banks));
     const entry_index i = pick(kind, bank);
     chosen_[k] &= ~bit(bank);
+    ripe_[k] &= ~bit(bank);
     if (i == no_entry) continue;
     choices_[k][bank] = choice_of(i);
     soonest_[k][bank] = channel_.timing.earliest_in_bank(choices_[k][bank].what, bank);
+    if (soonest_[k][bank] < next_ripe_[k]) next_ripe_[k] = soonest_[k][bank], likely_[k] = bank;
     chosen_[k] |= bit(bank);
   }
   stale_[k] = 0;
@@ -77,29 +79,42 @@ decision first_ready::starved_decision(access kind, std::uint64_t banks, picosec
   return {std::max(now, channel_.timing.earliest(what, e.bank)), i, what};
 }
 
+// Time has come to look again at the banks that were busy.
+void first_ready::ripen(unsigned k, picoseconds now) {
+  const picoseconds* const soonest = soonest_[k].data();
+  next_ripe_[k] = never;
+  for (std::uint64_t left = chosen_[k] & ~ripe_[k]; left; left &= left - 1) {
+    const picoseconds at = soonest[std::countr_zero(left)];
+    ripe_[k] |= at <= now ? left & -left : 0;
+    const bool next = (at > now) & (at < next_ripe_[k]);
+    next_ripe_[k] = next ? at : next_ripe_[k];
+    likely_[k] = next ? static_cast<unsigned>(std::countr_zero(left)) : likely_[k];
+  }
+}
+
 // Of these banks' choices the one that may be done first; of several, the one whose rank is lowest.
-decision first_ready::best_of(access kind, std::uint64_t banks, picoseconds now) const {
-  const choice* const choices = choices_[static_cast<unsigned>(kind)].data();
-  const picoseconds* const soonest = soonest_[static_cast<unsigned>(kind)].data();
+decision first_ready::best_of(access kind, std::uint64_t banks, picoseconds now) {
+  const auto k = static_cast<unsigned>(kind);
+  if (next_ripe_[k] <= now) ripen(k, now);
+  const choice* const choices = choices_[k].data();
+  const picoseconds* const soonest = soonest_[k].data();
   const choice none{};
   const choice* best = &none;
   picoseconds best_at = never;
-  const auto weigh = [&](unsigned bank) {  // without branches, for which bank wins cannot be foreseen
+  const auto weigh = [&](unsigned bank, picoseconds from) {  // without branches, for which bank wins cannot be foreseen
     const choice& c = choices[bank];
-    const picoseconds at = std::max({now, soonest[bank], channel_.timing.earliest_above(c.what, bank)});
+    const picoseconds at = std::max(from, channel_.timing.earliest_above(c.what, bank));
     const bool better = (at < best_at) | ((at == best_at) & (c.rank < best->rank));
     best = better ? &c : best;
     best_at = better ? at : best_at;
   };
-  std::uint64_t later = 0;  // a bank that is busy matters only if nothing else can be done before
-  for (std::uint64_t left = banks; left; left &= left - 1) {
+  for (std::uint64_t left = banks & ripe_[k]; left; left &= left - 1) weigh(static_cast<unsigned>(std::countr_zero(left)), now);
+  if (next_ripe_[k] > best_at) return {best_at, best->entry, best->what};  // a bank that is busy changes nothing
+  std::uint64_t left = banks & ~ripe_[k];
+  if (left & bit(likely_[k])) weigh(likely_[k], soonest[likely_[k]]);
+  for (left &= ~bit(likely_[k]); left; left &= left - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(left));
-    later |= soonest[bank] > now ? left & -left : 0;
-  }
-  for (std::uint64_t left = banks & ~later; left; left &= left - 1) weigh(static_cast<unsigned>(std::countr_zero(left)));
-  for (; later && best_at > now; later &= later - 1) {
-    const auto bank = static_cast<unsigned>(std::countr_zero(later));
-    if (soonest[bank] <= best_at) weigh(bank);
+    if (soonest[bank] <= best_at) weigh(bank, soonest[bank]);
   }
   return {best_at, best->entry, best->what};
 }
@@ -125,9 +140,20 @@ bool first_ready::enqueued(const entry& e) {
   return true;
 }
 
+// The decision for the only request there is: what next() would come to, without looking at banks.
+decision first_ready::alone(access kind, picoseconds now) const {
+  const entry_index i = channel_.queue.of(kind).head;
+  const entry& e = channel_.queue[i];
+  if (channel_.is_held(e.bank) || !startable(e)) return {};
+  const command what = channel_.next_command(e);
+  return {std::max(now, channel_.timing.earliest(what, e.bank)), i, what};
+}
+
 decision first_ready::next(picoseconds now) {
   choose_mode();
-  const access first = draining_ || channel_.queue.of(access::read).size == 0 ? access::write : access::read;
+  const unsigned reads = channel_.queue.of(access::read).size, writes = channel_.queue.of(access::write).size;
+  if (reads + writes == 1) return alone(reads ? access::read : access::write, now);
+  const access first = draining_ || reads == 0 ? access::write : access::read;
   const access second = first == access::write ? access::read : access::write;
   decision best;
   const std::uint64_t served = consider(first, ~std::uint64_t{0}, now, best);

@@ -39,8 +39,10 @@ class first_ready : public scheduler {
   entry_index pick(access kind, unsigned bank) const;
   choice choice_of(entry_index i) const;
   void refresh_choices(access kind);
+  decision alone(access kind, picoseconds now) const;
   decision starved_decision(access kind, std::uint64_t banks, picoseconds now) const;
-  decision best_of(access kind, std::uint64_t banks, picoseconds now) const;
+  decision best_of(access kind, std::uint64_t banks, picoseconds now);
+  void ripen(unsigned k, picoseconds now);
   std::uint64_t consider(access kind, std::uint64_t banks, picoseconds now, decision& best);
   bool starving(access kind) const;  // once enough have passed: the oldest could start
 
@@ -51,6 +53,9 @@ class first_ready : public scheduler {
   std::array<std::vector<choice>, 2> choices_;       // by kind, of each bank
   std::array<std::vector<picoseconds>, 2> soonest_;  // when the choice may be done, by the rules of the bank's own node
   std::array<std::uint64_t, 2> chosen_{}, stale_{};  // banks that have a choice; whose choice is to be made anew
+  std::array<std::uint64_t, 2> ripe_{};              // of the chosen: whose soonest_ is known to have passed
+  std::array<picoseconds, 2> next_ripe_{never, never};  // no later than the soonest_ of any that is not ripe
+  std::array<unsigned, 2> likely_{};                    // the bank that may be the next to ripen
   std::array<unsigned, 2> passed_{};  // how many were served before the oldest
 };
 

@@ -17,6 +17,7 @@ class line_index {
   line_index() : slots_(64) {}
 
   entry_index find(std::uint64_t line) const noexcept {
+    if (used_ == 0) return no_entry;
     const slot& s = slots_[seek(line)];
     return s.entry;
   }

@@ -29,8 +29,8 @@ hardware_thread::hardware_thread(surroundings& s, unsigned number, unsigned shar
     : events_(s.events), caches_(s.caches), around_(s), number_(number), core_(number % s.machine.cores.count),
       slot_(std::max<picoseconds>(1, from_ns(sharing_core / (s.machine.cores.clock_ghz * s.machine.cores.issue_width)))),
       window_size_(s.machine.cores.window_instructions / sharing_core) {
-  loads_.ring.resize(s.machine.cores.outstanding_misses);
-  stores_.ring.resize(s.machine.cores.store_buffer_entries);
+  loads_.hold(s.machine.cores.outstanding_misses);
+  stores_.hold(s.machine.cores.store_buffer_entries);
   fences_wait_ = s.machine.design.fences_wait;
   may_be_lost_ = s.apart.kind() == isolation_kind::htm;
   s.apart.add(*this);
@@ -88,6 +88,13 @@ void hardware_thread::run() {
       continue;
     }
     if (!fetch()) return finish();
+    const std::size_t before = item_;
+    if (!run_simple(n)) return;
+    if (lost_) continue;
+    if (item_ != before) {
+      --n;  // they have been counted
+      continue;
+    }
     const tape_item& item = replaying_ ? attempt_[replayed_] : items_[item_];
     if (!step(item)) return;
     if (lost_) continue;
@@ -100,6 +107,27 @@ void hardware_thread::run() {
       ++item_, ++counts.events;
     }
   }
+}
+
+// The quick way of step() for what most events are: loads, and stores outside of transactions, to one line, one after the
+// other. Does as many as there are, and what the loop in run() does between them. False: one has to wait.
+bool hardware_thread::run_simple(unsigned& n) {
+  if (replaying_ || piece_ != 0 || planned_ || dependent_ != 0) return true;
+  const bool inside = phase_ == phase::inside;
+  for (; item_ < items_.size() && time_ <= events_.next() && n != events_at_once; ++n) {
+    const tape_item& item = items_[item_];
+    const std::uint64_t address = item.record.address, line = address / 64, length = std::max(item.record.length, 1u);
+    const bool store = item.record.op == static_cast<std::uint8_t>(tape_op::store);
+    if (store ? inside : item.record.op != static_cast<std::uint8_t>(tape_op::load)) return true;
+    if (is_dependent(item) || (address + length - 1) / 64 != line) return true;
+    if (inside) around_.apart.touch(number_, line, false, time_);
+    if (!touch_line(line, store, (length + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
+    if (lost_) return true;
+    if (store && around_.observer != nullptr) around_.observer->stored(number_, core_, item, line);
+    if (inside && may_be_lost_) attempt_.push_back(item);
+    ++item_, ++counts.events;
+  }
+  return true;
 }
 
 bool hardware_thread::fetch() {
@@ -160,7 +188,7 @@ bool hardware_thread::carry_out(const action& a) {
   switch (a.what) {
     case action::kind::load: return touch_line(a.line, false, 4);
     case action::kind::store: return touch_line(a.line, true, 4);
-    case action::kind::fence: return fences_wait_ ? drain() : persists_ < stores_.ring.size();
+    case action::kind::fence: return fences_wait_ ? drain() : persists_ < stores_.most;
     default: return clean(a);
   }
 }
@@ -253,7 +281,8 @@ bool hardware_thread::access(const tape_item& item, bool store) {
   return true;
 }
 
-bool hardware_thread::issue(window& w, std::uint64_t instructions) {
+// Waits, as far as it is known how long, until the windows have room. False: it is not known.
+bool hardware_thread::may_issue(window& w) {
   loads_.retire(time_);
   while (!loads_.empty() && (instruction_ - loads_.at(loads_.first).instruction >= window_size_ || (&w == &loads_ && loads_.full()))) {
     if (loads_.at(loads_.first).done == never) return false;
@@ -268,14 +297,14 @@ bool hardware_thread::issue(window& w, std::uint64_t instructions) {
       ++stores_.first;
     }
   }
-  time_ += slot_ * instructions;
-  instruction_ += instructions;
   return true;
 }
 
-bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions) {
+inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions) {
   window& w = store ? stores_ : loads_;
-  if (!issue(w, instructions)) return false;
+  if (!(loads_.empty() && w.empty()) && !may_issue(w)) return false;
+  time_ += slot_ * instructions;
+  instruction_ += instructions;
   if (!caches_.hit(core_, line, store) && !miss(line, store)) {
     time_ -= slot_ * instructions;
     instruction_ -= instructions;

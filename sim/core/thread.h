@@ -12,6 +12,7 @@
 #include <sim/feed/feed.h>
 
 #include <array>
+#include <bit>
 #include <functional>
 #include <optional>
 
@@ -63,11 +64,12 @@ class hardware_thread final : actor, asker, isolated {
   };
   // Oldest first; a place is a running number.
   struct window {
-    std::vector<under_way> ring;
-    std::uint64_t first = 0, next = 0;
+    std::vector<under_way> ring;  // a power of two
+    std::uint64_t most = 0, first = 0, next = 0;
+    void hold(std::uint64_t n) { ring.resize(std::bit_ceil(n)), most = n; }
     bool empty() const noexcept { return first == next; }
-    bool full() const noexcept { return next - first == ring.size(); }
-    under_way& at(std::uint64_t n) noexcept { return ring[n % ring.size()]; }
+    bool full() const noexcept { return next - first == most; }
+    under_way& at(std::uint64_t n) noexcept { return ring[n & (ring.size() - 1)]; }
     void retire(picoseconds now) noexcept {
       while (!empty() && at(first).done <= now) ++first;
     }
@@ -82,14 +84,15 @@ class hardware_thread final : actor, asker, isolated {
 
   void run();
   bool fetch();
+  bool run_simple(unsigned& n);
   bool step(const tape_item& item);
   bool run_plan();
   bool carry_out(const action& a);
   bool begin();
   bool end();
   bool access(const tape_item& item, bool store);
-  bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions);
-  bool issue(window& w, std::uint64_t instructions);
+  [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions);
+  bool may_issue(window& w);
   bool miss(std::uint64_t line, bool store);
   bool each_line(const tape_item& item, action::kind what);
   bool clean(const action& a);

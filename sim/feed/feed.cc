@@ -3,6 +3,7 @@
 #include <sim/feed/feed.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace stele::sim {
@@ -40,7 +41,7 @@ std::span<const tape_item> feed::next(unsigned thread) {
 // The chunk that a thread has used up: whoever is the last drops it.
 void feed::passed(std::size_t number) {
   if (number < first_ || chunks_[number - first_] == nullptr) return;
-  if (--chunks_[number - first_]->waited_for == 0) chunks_[number - first_] = nullptr;
+  if (--chunks_[number - first_]->waited_for == 0) spare_ = std::move(chunks_[number - first_]);
   while (!chunks_.empty() && chunks_.front() == nullptr) chunks_.pop_front(), ++first_;
 }
 
@@ -57,11 +58,23 @@ std::shared_ptr<const feed::chunk> feed::get(std::size_t number) {
   return read;
 }
 
-std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
-  auto c = std::make_shared<chunk>();
+std::shared_ptr<feed::chunk> feed::new_chunk() {
+  auto c = spare_ != nullptr && spare_.use_count() == 1 ? std::move(spare_) : std::make_shared<chunk>();
   c->of.resize(threads());
+  for (auto& items : c->of) items.clear();
+  c->payloads.clear();
   c->waited_for = threads();
+  return c;
+}
+
+std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
+  auto c = new_chunk();
   for (std::size_t n = 0; n < chunk_events; ++n) {
+    if (const std::size_t plain = take_plain(*c, chunk_events - n); plain != 0) {
+      if (first_time) events_ += plain;
+      n += plain - 1;
+      continue;
+    }
     const auto e = reader_.next();
     if (!e) {
       status_ = std::unexpected(e.error());
@@ -76,6 +89,15 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
   }
   if (first_time) end_ = reader_.where();
   return c;
+}
+
+// Events without bytes, some at once; returns how many.
+std::size_t feed::take_plain(chunk& c, std::size_t most) {
+  std::array<media::tape_record, 128> some;
+  const std::size_t n = reader_.next_plain(some.data(), std::min(most, some.size()));
+  const unsigned count = threads();
+  for (const media::tape_record& r : std::span(some).first(n)) c.of[r.thread < count ? r.thread : r.thread % count].push_back({r, nullptr});
+  return n;
 }
 
 void feed::take(chunk& c, const media::tape_event& e, bool first_time) {

@@ -58,12 +58,15 @@ class feed {
   static result<feed> make(media::tape_reader reader, unsigned most_threads);
   std::shared_ptr<const chunk> get(std::size_t number);
   std::shared_ptr<chunk> read_chunk(bool first_time);
+  std::shared_ptr<chunk> new_chunk();
+  std::size_t take_plain(chunk& c, std::size_t most);
   void take(chunk& c, const media::tape_event& e, bool first_time);
   void passed(std::size_t number);
 
   media::tape_reader reader_;
   std::vector<cursor> cursors_;
   std::deque<std::shared_ptr<chunk>> chunks_;  // number first_ and on; null: dropped
+  std::shared_ptr<chunk> spare_;               // the last that was dropped: its vectors have grown already
   std::vector<media::tape_reader::position> begins_;
   media::tape_reader::position end_;  // of what has been read
   std::size_t first_ = 0;

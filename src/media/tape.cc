@@ -203,6 +203,23 @@ result<> tape_reader::go_to(const position& p) {
   return {};
 }
 
+// What is not as it should be is left to next(), which says so.
+std::size_t tape_reader::next_plain(tape_record* into, std::size_t most) noexcept {
+  if (ended_) return 0;
+  std::size_t n = 0;
+  for (const std::size_t there = std::min(most, window_.size() / sizeof(tape_record)); n < there; ++n) {
+    tape_record& r = into[n];
+    std::memcpy(&r, window_.data() + n * sizeof r, sizeof r);
+    const bool of_pointer = header_.version >= pointer_version && static_cast<tape_op>(r.op) == tape_op::load;
+    const unsigned tag = of_pointer ? r.tag & ~unsigned{tape_of_pointer} : r.tag;
+    if (r.op < static_cast<unsigned>(tape_op::load) || r.op >= static_cast<unsigned>(tape_op::image) || tag > static_cast<unsigned>(tape_tag::volatile_memory)) break;
+  }
+  window_ = window_.subspan(n * sizeof(tape_record));
+  consumed_ += n * sizeof(tape_record);
+  number_ += n;
+  return n;
+}
+
 result<std::optional<tape_event>> tape_reader::next() {
   auto damaged = [&](const char* what) { return fail(errc::corrupt, fmt::format("{}: event {} at byte {}: {}", name_, number_, consumed_, what)); };
   if (ended_) return std::nullopt;
