@@ -1,6 +1,7 @@
-// stele figure blurred|lsnvmm|dp2: the figures of published evaluations measured here, as tables, JSON and pictures.
+// stele figure blurred|lsnvmm|dp2|kiln: the figures of published evaluations measured here, as tables, JSON and pictures.
 #include <bench/figures/blurred.h>
 #include <bench/figures/dp2.h>
+#include <bench/figures/kiln.h>
 #include <bench/figures/lsnvmm.h>
 #include <cli/command.h>
 #include <fmt/format.h>
@@ -34,7 +35,9 @@ constexpr evaluation evaluations[] = {
     {"dp2",
      "Sun, Lu, Shu, \"DP2: Reducing Transaction Overhead with Differential and Dual Persistency in Persistent Memory\" (2015), section 4",
      "2, 5 to 10, endurance, or all",
-     "size of the key space of what is emulated; default: 2^15, with --quick 2^14", bench::dp2_figures, bench::measure_dp2}};
+     "size of the key space of what is emulated; default: 2^15, with --quick 2^14", bench::dp2_figures, bench::measure_dp2},
+    {"kiln", "Zhao, Li, Yoon, Xie, Jouppi, \"Kiln\" (2013), sections 1 and 6", "1, 6 to 11, overflow, or all",
+     "size of the key space of small elements; default: 2^18, with --quick 2^12", bench::kiln_figures, bench::measure_kiln}};
 
 struct options {
   const evaluation* of = nullptr;
@@ -105,7 +108,7 @@ bool redraw(const options& o, const std::string& figure, nlohmann::json& all) {
 
 void check(options& o) {
   if (o.quick) bench::make_quick(o.sweep);
-  if (o.keys != 0) o.sweep.keys = o.sweep.large_keys = o.keys;
+  if (o.keys != 0) o.sweep.keys = o.sweep.large_keys = o.sweep.kiln_keys = o.keys;
   o.sweep.dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
   if (!std::filesystem::is_directory(o.sweep.dir)) fail(fmt::format("--dir {} is not a directory", o.sweep.dir));
   std::error_code problem;

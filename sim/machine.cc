@@ -40,7 +40,8 @@ std::vector<quantity> sums_of(simulation& s) {
     const kiln_counts& k = s.with_kiln->counts;
     for (const auto& [what, value] : {std::pair{"transactions", k.transactions}, {"lines", k.lines}, {"arrived_before_end", k.arrived_before_end},
                                       {"queue_evictions", k.queue_evictions}, {"superseded_kept", k.superseded_kept}, {"superseded_written", k.superseded_written},
-                                      {"overflows", k.overflows}, {"overflowed_lines", k.overflowed_lines}, {"waits_for_older", k.waits_for_older}})
+                                      {"overflows", k.overflows}, {"overflowed_lines", k.overflowed_lines},
+                                      {"overflowed_transactions", k.overflowed_transactions}, {"waits_for_older", k.waits_for_older}})
       q.push_back({std::string("kiln.") + what, n(value), ""});
     q.push_back({"kiln.commit_latency", n(k.commit_latency) / 1000, "ns"});
   }

@@ -52,6 +52,12 @@ void make_quick(sweep_options& o) {
   o.data_bytes = std::uint64_t{4} << 20;
   o.traced_operations = 400;
   o.traced_keys = std::uint64_t{1} << 10;
+  o.kiln_keys = std::uint64_t{1} << 12;
+  o.kiln_transactions = 1000;
+  o.kiln_large_keys = 32;
+  o.kiln_large_transactions = 32;
+  o.kiln_large_bytes = 16384;
+  o.kiln_written_before = std::uint64_t{1} << 20;
 }
 
 measure transactions_per_s(std::string panel) {

@@ -347,6 +347,7 @@ void kiln::copied(const transit& t, picoseconds now) {
     copies_.erase(t.line);  // written again meanwhile
   } else {
     ++counts.overflowed_lines;
+    if (mine.overflow.empty()) ++counts.overflowed_transactions;
     copies_.at(t.line).whole = true;
     mine.overflow.push_back(t.line);
     caches_.at(p).flags &= static_cast<std::uint8_t>(~shared_line::dirty);

@@ -41,6 +41,7 @@ struct kiln_counts {
   std::uint64_t queue_evictions = 0;                   // lines sent early because a FIFO was full
   std::uint64_t superseded_kept = 0, superseded_written = 0;
   std::uint64_t overflows = 0, overflowed_lines = 0;   // times that the fall-back path was taken
+  std::uint64_t overflowed_transactions = 0;           // of which a line was copied
   std::uint64_t waits_for_older = 0;                   // lines that waited for an older transaction's version
   picoseconds commit_latency = 0;                      // from end to commit flag, summed
 };

@@ -1,0 +1,170 @@
+// Recording tapes and running them, tape by tape on each processor.
+#include <base/check.h>
+#include <bench/figures/kiln_runs.h>
+#include <fmt/format.h>
+#include <sim/config_file.h>
+#include <sim/machine.h>
+#include <unistd.h>
+#include <workloads/native.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace stele::bench::kiln {
+namespace {
+
+constexpr std::uint32_t store_bytes = 4096;
+
+std::string name_of(const tape_plan& t, std::uint64_t seed) {
+  return fmt::format("{}-{}-{}-{}-{}-{}-{}", t.workload, t.element_bytes, t.keys, t.transactions, t.written_before, t.threads, seed);
+}
+std::string name_of(const run_place& p, std::uint64_t seed) { return name_of(p.tape, seed) + '\n' + sim::toml_of(p.machine); }
+
+// What has run in this process; entries stay where they are.
+struct results {
+  std::mutex mutex;
+  std::map<std::string, sim::run_result> of;
+};
+results& all_results() {
+  static results all;
+  return all;
+}
+
+// A tape in a file that goes with it.
+class tape_file {
+ public:
+  tape_file(const tape_plan& t, const sweep_options& o) : path_(fmt::format("{}/stele-kiln-{}-{}", o.dir, ::getpid(), name_of(t, o.seed))) {}
+  ~tape_file() {
+    std::error_code none;
+    std::filesystem::remove(path_, none);
+  }
+  tape_file(const tape_file&) = delete;
+  tape_file& operator=(const tape_file&) = delete;
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// What least-recently-used caches hold after all of it has been written in the order of its addresses.
+void write_before(workloads::native_run& run, const tape_plan& t, media::tape_writer& tape) {
+  const std::uint64_t end = run.space().used() / store_bytes * store_bytes;
+  const std::uint64_t first = end - std::min(end, t.written_before / store_bytes * store_bytes);
+  const media::tape_writer::turn mine(tape);
+  for (std::uint64_t at = first; at < end; at += store_bytes)
+    tape.event(media::tape_op::store, static_cast<unsigned>(at / store_bytes % t.threads), at, store_bytes);
+}
+
+result<> record(const tape_plan& t, const std::string& path, const sweep_options& o) {
+  workloads::native_plan plan;
+  plan.what.value_size = t.element_bytes;
+  plan.what.keys = t.keys;
+  plan.what.seed = plan.seed = o.seed;
+  plan.threads = t.threads;
+  plan.operations = t.transactions;
+  auto run = workloads::make_native(t.workload, plan);
+  if (!run) return std::unexpected(run.error());
+  auto tape = media::tape_writer::to_file(path, workloads::native_shape(**run, plan));
+  if (!tape) return std::unexpected(tape.error());
+  write_before(**run, t, **tape);
+  if (auto done = workloads::record_native(**run, t.workload, plan, **tape, [](std::uint64_t) { return true; }); !done) return done;
+  return (*tape)->finish();
+}
+
+// The places of one tape that have not run.
+using group = std::vector<const run_place*>;
+
+std::vector<group> groups_of(std::span<const run_place> places, const sweep_options& o) {
+  std::map<std::string, std::map<std::string, const run_place*>> by_tape;
+  for (const run_place& p : places)
+    if (result_of(p, o) == nullptr) by_tape[name_of(p.tape, o.seed)][name_of(p, o.seed)] = &p;
+  std::vector<group> groups;
+  for (const auto& [tape, of_tape] : by_tape) {
+    group& g = groups.emplace_back();
+    for (const auto& [name, p] : of_tape) g.push_back(p);
+  }
+  return groups;
+}
+
+// Groups run side by side; what they say and ask is in turns.
+class crew {
+ public:
+  crew(std::vector<group> groups, const sweep_options& o) : groups_(std::move(groups)), o_(o) {}
+
+  result<bool> work() {
+    {
+      std::vector<std::jthread> workers;
+      const auto most = std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), groups_.size());
+      for (std::size_t i = 0; i < most; ++i)
+        workers.emplace_back([this] {
+          for (std::size_t g; (g = next_++) < groups_.size() && !stopped();) run(groups_[g]);
+        });
+    }
+    if (error_) return std::unexpected(*error_);
+    return !cancelled_;
+  }
+
+ private:
+  bool stopped() {
+    const std::scoped_lock mine(mutex_);
+    cancelled_ = cancelled_ || o_.cancelled();
+    return cancelled_ || error_;
+  }
+  void say(const run_place& p) {
+    const std::scoped_lock mine(mutex_);
+    o_.progress(fmt::format("{} of {} tapes; {}, {} B, {} threads, {}", next_.load(), groups_.size(), p.tape.workload, p.tape.element_bytes,
+                            p.tape.threads, p.machine.design.name));
+  }
+  void keep(error e) {
+    const std::scoped_lock mine(mutex_);
+    if (!error_ && e.code != errc::cancelled) error_ = std::move(e);
+  }
+
+  void run(const group& g) {
+    const tape_file file(g.front()->tape, o_);
+    if (auto recorded = record(g.front()->tape, file.path(), o_); !recorded) return keep(recorded.error());
+    for (const run_place* p : g) {
+      if (stopped()) return;
+      say(*p);
+      run(*p, file.path());
+    }
+  }
+  void run(const run_place& p, const std::string& path) {
+    if (auto sound = sim::check_machine(p.machine); !sound) return keep(sound.error());
+    sim::run_options how;
+    how.tape = path;
+    how.seed = o_.seed;
+    how.warm_up_transactions = p.tape.transactions / 3;
+    how.cancelled = [this] { return stopped(); };
+    auto done = sim::run_machine(p.machine, how);
+    if (!done) return keep(done.error());
+    const std::scoped_lock mine(all_results().mutex);
+    all_results().of.emplace(name_of(p, o_.seed), std::move(*done));
+  }
+
+  std::vector<group> groups_;
+  const sweep_options& o_;
+  std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;
+  bool cancelled_ = false;
+  std::optional<error> error_;
+};
+
+}  // namespace
+
+result<sim::machine_config> machine_named(const std::string& name) { return sim::load_machine(fmt::format("{}/{}.toml", STELE_CONFIGS, name)); }
+
+result<bool> run_all(std::span<const run_place> places, const sweep_options& o) { return crew(groups_of(places, o), o).work(); }
+
+const sim::run_result* result_of(const run_place& p, const sweep_options& o) {
+  results& all = all_results();
+  const std::scoped_lock mine(all.mutex);
+  const auto found = all.of.find(name_of(p, o.seed));
+  return found == all.of.end() ? nullptr : &found->second;
+}
+
+}  // namespace stele::bench::kiln
