@@ -1,0 +1,105 @@
+// The commands `stele tape` and `stele sim` as a user runs them: tapes recorded and converted, machines, crashes, refusals.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace stele {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class sim_command : public testing::Test {
+ protected:
+  struct outcome {
+    int status = -1;
+    std::string said;
+  };
+  static outcome run(const std::string& arguments) {
+    outcome o;
+    FILE* const out = ::popen((std::string(STELE_COMMAND) + " " + arguments + " 2>&1").c_str(), "r");
+    std::array<char, 4096> some;
+    for (std::size_t n; (n = std::fread(some.data(), 1, some.size(), out)) != 0;) o.said.append(some.data(), n);
+    const int ended = ::pclose(out);
+    o.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+    return o;
+  }
+  nlohmann::json json(const std::string& file) const { return nlohmann::json::parse(std::ifstream(dir_ / file)); }
+  std::string at(const std::string& file) const { return (dir_ / file).string(); }
+  void record(const std::string& more) const {
+    const auto o = run("tape record --kind native --workload hash --threads 4 --elements-bytes 64 --keys 256 --operations 400 " + more + " " + at("tape"));
+    ASSERT_EQ(o.status, 0) << o.said;
+  }
+
+  void SetUp() override { fs::create_directories(dir_); }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  fs::path dir_ = fs::temp_directory_path() / ("stele-sim-" + std::to_string(::getpid()));
+};
+
+TEST_F(sim_command, runs_a_native_tape_twice_to_the_same_byte) {
+  record("");
+  ASSERT_EQ(run("sim run " + at("tape") + " --timeline-ns 10000 --json " + at("a")).status, 0);
+  ASSERT_EQ(run("sim run " + at("tape") + " --timeline-ns 10000 --json " + at("b")).status, 0);
+  EXPECT_EQ(json("a"), json("b"));
+  EXPECT_EQ(json("a")["quantities"]["run.transactions"]["value"], 400);
+  EXPECT_EQ(json("a")["machine"]["l3"]["ways"], 16);
+}
+
+TEST_F(sim_command, compares_designs_and_sweeps_a_key) {
+  record("");
+  const auto compared = run("sim compare " + at("tape") + " --designs native,kiln,crlog,culog,rlog,ulog");
+  EXPECT_EQ(compared.status, 0) << compared.said;
+  EXPECT_THAT(compared.said, HasSubstr("culog"));
+  const auto swept = run("sim sweep " + at("tape") + " --over l3.read_latency_ns=15,30 --show rate.transactions");
+  EXPECT_EQ(swept.status, 0) << swept.said;
+}
+
+TEST_F(sim_command, replays_a_real_mechanism_on_kilns_machine) {
+  const auto o = run("tape record --workload hash --mechanism blurred --threads 2 --operations 200 --keys 64 --filled --dir " + dir_.string() + " " + at("tape"));
+  ASSERT_EQ(o.status, 0) << o.said;
+  ASSERT_EQ(run("sim run " + at("tape") + " --design native --set design.isolation=none --json " + at("a")).status, 0);
+  EXPECT_EQ(json("a")["quantities"]["run.operations"]["value"], 200);
+  EXPECT_GT(json("a")["quantities"]["nonvolatile_memory.writes"]["value"], 200);
+}
+
+TEST_F(sim_command, crashes_a_tape_with_bytes_and_finds_a_planted_bug) {
+  record("--bytes");
+  const auto sound = run("sim crash " + at("tape") + " --crashes 500 --json " + at("a"));
+  EXPECT_EQ(sound.status, 0) << sound.said;
+  EXPECT_GT(json("a")["with_pending"], 10);
+  const auto planted = run("sim crash " + at("tape") + " --crashes 500 --fault committed_early");
+  EXPECT_EQ(planted.status, 1) << planted.said;
+  const auto line = planted.said.find("stele sim crash");
+  ASSERT_NE(line, std::string::npos) << planted.said;
+  const std::string again = planted.said.substr(line + 6, planted.said.find('\n', line) - line - 6);
+  EXPECT_EQ(run(again).status, 1) << again;
+}
+
+TEST_F(sim_command, refuses_in_sentences) {
+  record("");
+  EXPECT_THAT(run("sim run " + at("tape") + " --machine kilm").said, HasSubstr("nearest is 'kiln'"));
+  EXPECT_THAT(run("sim run " + at("tape") + " --set l3.waiys=8").said, HasSubstr("ways"));
+  EXPECT_THAT(run("sim run " + at("none")).said, HasSubstr("cannot read the tape"));
+  EXPECT_THAT(run("sim crash " + at("tape")).said, HasSubstr("--bytes"));
+  EXPECT_THAT(run("sim run " + at("tape") + " --warm-up 100000").said, HasSubstr("fewer than"));
+}
+
+TEST_F(sim_command, converts_a_trace_and_runs_it) {
+  std::ofstream(dir_ / "trace") << "0x1000 READ 0\n0x2000 WRITE 10\n0x3000 READ 20";
+  const auto o = run("tape convert --from dramsim3 " + at("trace") + " " + at("tape"));
+  ASSERT_EQ(o.status, 0) << o.said;
+  ASSERT_EQ(run("sim run " + at("tape") + " --design native --json " + at("a")).status, 0);
+  EXPECT_EQ(json("a")["quantities"]["run.loads"]["value"], 2);
+  EXPECT_EQ(json("a")["quantities"]["run.stores"]["value"], 1);
+}
+
+}  // namespace
+}  // namespace stele
