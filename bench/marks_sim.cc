@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <sim/config_file.h>
 #include <sim/controller/load.h>
+#include <sim/dp2/pcm.h>
 #include <sim/simulation.h>
 
 #include <base/check.h>
@@ -95,7 +96,9 @@ result<> controllers(const marks_options& o, std::vector<figure>& figures) {
   using enum sim::load_pattern;
   for (const auto& [what, pattern, mark] : {std::tuple{"DDR4-2400, random requests", random, 1.0}, {"DDR4-2400, stream", stream, 3.0}, {"DDR4-2400, one in 500 cycles", sparse, 4.0}})
     if (auto added = add_rate(o, figures, what, mark, [&] { return serve(ddr4->nonvolatile_memory, {.pattern = pattern, .requests = 500'000}); }); !added) return added;
-  return add_rate(o, figures, "DP2's PCM, writes", 2.0, [&] {
+  const sim::memory_config alone = sim::dp2_memory("strict");
+  if (auto added = add_rate(o, figures, "DP2's PCM, 64 writes at a time", 2.0, [&] { return serve(alone, {.requests = 500'000, .write_share = 1}); }); !added) return added;
+  return add_rate(o, figures, "DP2's machine, 256 writes, barriers each 64", 2.0, [&] {
     return serve(pcm->nonvolatile_memory, {.requests = 500'000, .write_share = 1, .outstanding = 256, .writes_per_barrier = 64});
   });
 }

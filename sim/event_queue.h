@@ -25,13 +25,16 @@ class event_queue {
  public:
   picoseconds now() const noexcept { return now_; }
   // The time of the earliest event; `never` when there is none.
-  picoseconds next() const noexcept { return next_; }
+  picoseconds next() const noexcept {
+    if (!open_) return heap_.empty() ? never : heap_.front().when;
+    if (!rest_known_) find_rest();
+    return rest_;
+  }
   bool empty() const noexcept { return heap_.size() == (open_ ? 1 : 0); }
 
   // `when` is not before now.
   void at(picoseconds when, actor& who, std::uint64_t what = 0) {
     const event e{when, ++asked_, &who, what};
-    next_ = std::min(next_, when);
     if (open_) {
       open_ = false;
       return sink(e);
@@ -45,8 +48,7 @@ class event_queue {
     if (open_) close();
     const event e = heap_.front();
     open_ = true;
-    next_ = never;
-    for (std::size_t child = 1; child < std::min(1 + fan, heap_.size()); ++child) next_ = std::min(next_, heap_[child].when);
+    rest_known_ = false;
     now_ = e.when;
     e.who->act(e.when, e.what);
   }
@@ -61,6 +63,12 @@ class event_queue {
     std::uint64_t what;
     bool before(const event& e) const noexcept { return when != e.when ? when < e.when : number < e.number; }
   };
+
+  void find_rest() const noexcept {
+    rest_known_ = true;
+    rest_ = never;
+    for (std::size_t child = 1; child < std::min(1 + fan, heap_.size()); ++child) rest_ = std::min(rest_, heap_[child].when);
+  }
 
   void close() noexcept {
     open_ = false;
@@ -91,7 +99,8 @@ class event_queue {
 
   std::vector<event> heap_;
   bool open_ = false;  // what is at the top has happened
-  picoseconds next_ = never;
+  mutable bool rest_known_ = false;
+  mutable picoseconds rest_ = never;  // while open: the earliest of the others
   std::uint64_t asked_ = 0;
   picoseconds now_ = 0;
 };

@@ -122,6 +122,7 @@ decision first_ready::best_of(access kind, std::uint64_t banks, picoseconds now)
 // The best decision for these banks, as far as they have a request that could start; returns those that have.
 std::uint64_t first_ready::consider(access kind, std::uint64_t banks, picoseconds now, decision& best) {
   const auto k = static_cast<unsigned>(kind);
+  if (channel_.queue.of(kind).size == 0) return 0;
   if (stale_[k]) refresh_choices(kind);
   const bool starved = passed_[k] >= starvation_limit_ && starving(kind);
   const std::uint64_t found = chosen_[k] & banks;

@@ -1,6 +1,11 @@
 // Devices do what their publications say.
+#include <sim/config_file.h>
 #include <sim/controller/test_bed.h>
 #include <sim/device/presets.h>
+
+#include <array>
+#include <set>
+#include <tuple>
 
 namespace stele::sim {
 namespace {
@@ -70,6 +75,26 @@ TEST(ddr4, an_idle_read_takes_row_column_and_burst) {
   const unsigned s = slower.read(0, 1);
   slower.run();
   EXPECT_NEAR(static_cast<double>(slower.told[s]), 34 / 1.0665 * 1000, 2);
+}
+
+TEST(ddr4, the_file_of_ddr4_2400_says_the_same) {
+  const auto file = load_machine(STELE_SOURCE_DIR "/configs/ddr4-2400.toml");
+  ASSERT_TRUE(file) << file.error().message;
+  const memory_config here = ddr4_2400();
+  for (const memory_config& there : {file->nonvolatile_memory, file->volatile_memory}) {
+    const auto shape = [](const memory_config& c) { return std::tuple(c.technology, c.ranks, c.bank_groups, c.banks, c.row_bytes, c.capacity_bytes, c.mapping, c.open_page); };
+    const auto times = [](const memory_config& c) {
+      return std::array{from_ns(c.read_latency_ns), from_ns(c.write_latency_ns), from_ns(c.refresh_interval_ns), from_ns(c.refresh_time_ns)};
+    };
+    EXPECT_EQ(shape(there), shape(here));
+    EXPECT_EQ(times(there), times(here));
+    const auto rules = [](const memory_config& c) {
+      std::multiset<std::tuple<std::string, std::string, std::string, picoseconds, unsigned>> all;
+      for (const timing_rule& r : c.timing) all.emplace(r.level, r.preceding, r.following, from_ns(r.latency_ns), r.window);
+      return all;
+    };
+    EXPECT_EQ(rules(there), rules(here));
+  }
 }
 
 TEST(ddr4, a_stream_comes_near_the_bus) {
