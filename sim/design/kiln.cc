@@ -28,7 +28,7 @@ kiln::kiln(const design_place& where, kiln_fault fault)
       others_at_most_(std::max<std::size_t>(1, where.machine.design.transaction_ids / std::max(1u, where.threads)) - 1),
       requests_at_most_(static_cast<std::size_t>(where.machine.design.overflow_at * where.machine.l2.request_queue_entries)),
       flag_time_(from_ns(where.machine.l3.write_latency_ns)), interrupt_(from_ns(where.machine.design.overflow_interrupt_ns)), patience_(10 * interrupt_),
-      of_thread_(where.threads), wants_to_begin_(where.threads), cells_(where.caches.shared().places()) {
+      of_thread_(where.threads), unsent_(where.threads), wants_to_begin_(where.threads), cells_(where.caches.shared().places()), on_the_way_(cells_.size()) {
   caches_.designed_by(this);
 }
 
@@ -42,47 +42,61 @@ bool kiln::begin(unsigned thread, asker& told, picoseconds now) {
     return false;
   }
   const std::uint64_t id = next_id_++;
-  open_[id].thread = thread;
+  if (spare_.empty()) spare_.push_back(transactions{{0, {}}}.extract(0));
+  spare_.back().key() = id;
+  transaction& t = open_.insert(open_.end(), std::move(spare_.back()))->second;
+  spare_.pop_back();
+  t.become(id, thread);
   mine.push_back(id);
+  unsent_[thread].push_back(&t);
   return true;
 }
+
+void kiln::transaction::become(std::uint64_t new_id, unsigned of_thread) {
+  id = new_id, thread = of_thread;
+  is = stage::in_flight, sent = false;
+  arriving = states_set = 0;
+  tracked.clear(), queue.clear(), lines.clear(), overflow.clear(), behind.clear();
+}
+
+void kiln::forget(transactions::iterator t) { spare_.push_back(open_.extract(t)); }
 
 // What an older transaction that waits to be sent has left in this line goes first.
 void kiln::storing(unsigned thread, std::uint64_t line, picoseconds now) {
   if (!relaxed_) return;
-  for (unsigned t = thread % cores_; t < of_thread_.size(); t += cores_)
-    for (std::uint64_t id : of_thread_[t]) {
-      const transaction& older = open_.at(id);
-      if (older.is == stage::ended && !older.sent && older.tracked.flags(line) != 0) send_up_to(older.number, now);
-    }
+  for (unsigned t = thread % cores_; t < unsent_.size(); t += cores_)
+    for (const transaction* older : unsent_[t])
+      if (older->is == stage::ended && older->tracked.flags(line) != 0) {
+        send_up_to(older->number, now);
+        break;  // the list is another
+      }
 }
 
 void kiln::stored(unsigned thread, std::uint64_t line, picoseconds now) {
-  const std::uint64_t id = of_thread_[thread].back();
-  transaction& t = open_.at(id);
+  transaction& t = *unsent_[thread].back();
   if (t.tracked.add(line, 1) != 0) return;
   t.queue.push_back(line);
   if (t.queue.size() <= tracked_at_most_ || speculative_) return;
   while (!t.queue.empty() && t.tracked.flags(t.queue.front()) == 0) t.queue.pop_front();
   if (t.queue.size() <= tracked_at_most_) return;
   ++counts.queue_evictions;
-  send_line(id, t.queue.front(), now);
+  send_line(t, t.queue.front(), now);
 }
 
 void kiln::attempt_lost(unsigned thread) {
-  open_.erase(of_thread_[thread].back());
+  forget(open_.find(of_thread_[thread].back()));
   of_thread_[thread].pop_back();
+  unsent_[thread].pop_back();
 }
 
 void kiln::commit(unsigned thread, const line_set&, plan&, picoseconds now) {
-  const std::uint64_t id = of_thread_[thread].back();
-  transaction& t = open_.at(id);
+  transaction& t = *unsent_[thread].back();
   t.is = stage::ended;
   t.ended = now;
   t.number = ended_++;
   counts.arrived_before_end += t.lines.size();
-  to_commit_.push_back(id);  // 1
-  if (!relaxed_) send(id, now);
+  to_commit_.push_back(t.id);  // 1
+  if (!relaxed_) send(t, now);
   let_commit(now);
 }
 
@@ -90,28 +104,27 @@ void kiln::finish(picoseconds now) { send_up_to(ended_, now); }
 
 void kiln::send_up_to(std::uint64_t number, picoseconds now) {
   for (std::uint64_t id : to_commit_)
-    if (open_.at(id).number <= number && !open_.at(id).sent) send(id, now);
+    if (transaction& t = open_.at(id); t.number <= number && !t.sent) send(t, now);
   let_commit(now);
 }
 
 // Clean-on-commit (section 3.3): what is still above goes to the nonvolatile cache.  2
-void kiln::send(std::uint64_t id, picoseconds now) {
-  transaction& t = open_.at(id);
+void kiln::send(transaction& t, picoseconds now) {
   t.sent = true;
   for (const auto& e : t.tracked.entries())
-    if (e.flags != 0) send_line(id, e.line, now);
+    if (e.flags != 0) send_line(t, e.line, now);
+  std::erase(unsent_[t.thread], &t);
 }
 
-void kiln::send_line(std::uint64_t id, std::uint64_t line, picoseconds now) {
-  const unsigned thread = open_.at(id).thread;
-  caches_.clean({thread % cores_, thread, this, 0}, line, hierarchy::level::shared_cache, false, now);
+void kiln::send_line(const transaction& t, std::uint64_t line, picoseconds now) {
+  caches_.clean({t.thread % cores_, t.thread, this, 0}, line, hierarchy::level::shared_cache, false, now);
 }
 
-std::uint64_t kiln::writer(unsigned core, std::uint64_t line) const {
-  for (unsigned t = core; t < of_thread_.size(); t += cores_)
-    for (std::uint64_t id : of_thread_[t])
-      if (open_.at(id).tracked.flags(line) != 0) return id;
-  return 0;
+kiln::transaction* kiln::writer(unsigned core, std::uint64_t line) const {
+  for (unsigned thread = core; thread < unsent_.size(); thread += cores_)
+    for (transaction* t : unsent_[thread])
+      if (t->tracked.flags(line) != 0) return t;
+  return nullptr;
 }
 
 // --- lines arrive ---
@@ -127,52 +140,49 @@ std::size_t kiln::new_transit(const transit& t) {
 void kiln::arriving(hierarchy& h, cache_array::place p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when) {
   h.at(p).flags |= shared_line::dirty;
   h.set_value(p, value);
-  const std::uint64_t id = writer(core, line);
-  if (id == 0 && cells_[p].id == 0 && !on_the_way_.contains(line)) {
+  transaction* const t = writer(core, line);
+  if (t == nullptr && cells_[p].id == 0 && on_the_way_[p] == 0) {
     cells_[p] = {value, 0, true};
     return;
   }
-  ++on_the_way_[line];
-  if (id != 0) {
-    transaction& t = open_.at(id);
-    t.tracked.remove_flags(line, 1);
-    ++t.arriving;
+  ++on_the_way_[p];
+  if (t != nullptr) {
+    t->tracked.remove_flags(line, 1);
+    ++t->arriving;
   }
-  events_.at(when, *this, to_act(event::arrival, new_transit({transit::kind::to_cache, id, line, value})));
+  events_.at(when, *this, to_act(event::arrival, new_transit({transit::kind::to_cache, t == nullptr ? 0 : t->id, line, value, t})));
 }
 
 // An open transaction whose version this one must not replace; 0: none.
 std::uint64_t kiln::older_writer(cache_array::place p, const transit& t) const {
   if (cells_[p].id != 0 && cells_[p].id != t.id) return cells_[p].id;
+  if (copies_.empty()) return 0;
   const auto c = copies_.find(t.line);
   return c != copies_.end() && !c->second.committed && c->second.id != t.id ? c->second.id : 0;
 }
 
 void kiln::arrive(std::size_t slot, picoseconds now) {
   const transit t = transits_[slot];
-  const cache_array::place p = caches_.shared().find(t.line);
-  if (p != cache_array::none) {
-    if (const std::uint64_t older = older_writer(p, t); older != 0) {
-      ++counts.waits_for_older;
-      transaction& first = open_.at(older);
-      first.behind.push_back(slot);
-      if (first.is == stage::ended && !first.sent) send_up_to(first.number, now);
-      return;
-    }
-    if (const auto w = versions_to_memory_.find(t.line); w != versions_to_memory_.end() && !w->second.empty()) {
-      w->second.push_back(slot);  // not past an earlier one
-      return;
-    }
-    cell& c = cells_[p];
-    if (t.id != 0 && c.id == 0 && c.there && !keep_version(p, slot, now)) return;  // 3
-    if (t.id != 0 && c.id != t.id) open_.at(t.id).lines.push_back(t.line);
-    c = {t.value, t.id != 0 && open_.at(t.id).is == stage::flagged ? 0 : t.id, true};  // 4
+  const cache_array::place p = caches_.shared().find(t.line);  // it may not leave while something is on its way
+  if (const std::uint64_t older = older_writer(p, t); older != 0) {
+    ++counts.waits_for_older;
+    transaction& first = open_.at(older);
+    first.behind.push_back(slot);
+    if (first.is == stage::ended && !first.sent) send_up_to(first.number, now);
+    return;
   }
+  if (const auto w = versions_to_memory_.find(t.line); w != versions_to_memory_.end() && !w->second.empty()) {
+    w->second.push_back(slot);  // not past an earlier one
+    return;
+  }
+  cell& c = cells_[p];
+  if (t.of != nullptr && c.id == 0 && c.there && !keep_version(p, slot, now)) return;  // 3
+  if (t.of != nullptr && c.id != t.id) t.of->lines.push_back(t.line);
+  c = {t.value, t.of != nullptr && t.of->is == stage::flagged ? 0 : t.id, true};  // 4
   free_transits_.push_back(slot);
-  if (const auto w = on_the_way_.find(t.line); --w->second == 0) on_the_way_.erase(w);
-  if (t.id == 0) return;
-  transaction& mine = open_.at(t.id);
-  if (--mine.arriving == 0 && mine.is == stage::flagged) open_.erase(t.id);  // with a planted bug
+  --on_the_way_[p];
+  if (t.of == nullptr) return;
+  if (--t.of->arriving == 0 && t.of->is == stage::flagged) forget(open_.find(t.id));  // with a planted bug
   let_commit(now);
 }
 
@@ -247,7 +257,11 @@ void kiln::make_persistent(std::uint64_t id, std::uint64_t line) {
 }
 
 void kiln::close(std::uint64_t id, picoseconds now) {
-  transaction t = std::move(open_.at(id));
+  const auto here = open_.find(id);
+  transaction& t = here->second;
+  const unsigned thread = t.thread;
+  const std::uint64_t number = t.number;
+  const std::vector<std::size_t> behind = std::move(t.behind);
   ++counts.transactions;
   counts.lines += t.lines.size();
   counts.commit_latency += now - t.ended;
@@ -259,11 +273,11 @@ void kiln::close(std::uint64_t id, picoseconds now) {
     caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), this, new_transit({transit::kind::home, id, line, c->second.value}));
   }
   std::erase(to_commit_, id);
-  std::erase(of_thread_[t.thread], id);
-  if (t.arriving == 0) open_.erase(id);  // else: with a planted bug
-  committed(t.number, now);
-  for (std::size_t slot : t.behind) arrive(slot, now);
-  if (asker* a = std::exchange(wants_to_begin_[t.thread], nullptr); a != nullptr) a->try_again(now);
+  std::erase(of_thread_[thread], id);
+  if (here->second.arriving == 0) forget(here);  // else: with a planted bug
+  committed(number, now);
+  for (std::size_t slot : behind) arrive(slot, now);
+  if (asker* a = std::exchange(wants_to_begin_[thread], nullptr); a != nullptr) a->try_again(now);
   caches_.room_again(now);
   let_commit(now);
 }
@@ -272,16 +286,17 @@ void kiln::close(std::uint64_t id, picoseconds now) {
 
 bool kiln::may_leave(cache_array::place p, std::uint64_t line) {
   if ((line & superseded_line) != 0) return true;
-  if (on_the_way_.contains(line)) return false;
+  if (on_the_way_[p] != 0) return false;
   if (fault_ == kiln_fault::pending_evicted) return true;
   if (cells_[p].id != 0) return false;
   const auto owner = caches_.at(p).owner;
-  return owner == shared_line::nobody || writer(owner, line) == 0 || !caches_.dirty_above(p, line);
+  return owner == shared_line::nobody || writer(owner, line) == nullptr || !caches_.dirty_above(p, line);
 }
 
 void kiln::left(cache_array::place p, std::uint64_t line, bool written_back) {
   cells_[p] = {};
-  if (const auto c = copies_.find(line); written_back && c != copies_.end() && c->second.committed) copies_.erase(c);
+  if (!written_back || copies_.empty()) return;
+  if (const auto c = copies_.find(line); c != copies_.end() && c->second.committed) copies_.erase(c);
 }
 
 std::uint64_t kiln::value_of_memory(hierarchy& h, std::uint64_t line) {
@@ -301,18 +316,19 @@ void kiln::no_room(std::uint64_t line, unsigned thread, picoseconds now) {
 }
 
 bool kiln::all_pending_of(std::uint64_t id, std::uint64_t line) const {
+  const auto id_of = [](const transaction* t) { return t == nullptr ? 0 : t->id; };
   const auto first = caches_.shared().first_of_set(line);
   for (unsigned w = 0; w < caches_.shared().ways(); ++w) {
     const auto p = first + w;
     const auto owner = caches_.at(p).owner;
-    if (cells_[p].id != id && (owner == shared_line::nobody || writer(owner, caches_.shared().line_at(p)) != id)) return false;
+    if (cells_[p].id != id && (owner == shared_line::nobody || id_of(writer(owner, caches_.shared().line_at(p))) != id)) return false;
   }
   return true;
 }
 
 bool kiln::may_be_copied(cache_array::place p) const {
   const std::uint64_t line = caches_.shared().line_at(p);
-  return cells_[p].id != 0 && !on_the_way_.contains(line) && open_.at(cells_[p].id).is == stage::in_flight && !copies_.contains(line);
+  return cells_[p].id != 0 && on_the_way_[p] == 0 && open_.at(cells_[p].id).is == stage::in_flight && !copies_.contains(line);
 }
 
 void kiln::overflow(std::uint64_t line, picoseconds now) {
@@ -324,7 +340,7 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
     if (!may_be_copied(p)) continue;
     const std::uint64_t victim = caches_.shared().line_at(p), id = cells_[p].id;
     if (caches_.dirty_above(p, victim)) {
-      send_line(id, victim, now);  // its newest content first; the copy is made next time
+      send_line(open_.at(id), victim, now);  // its newest content first; the copy is made next time
       continue;
     }
     ++counts.overflows;
@@ -343,7 +359,7 @@ void kiln::copied(const transit& t, picoseconds now) {
   falling_back_ = false;
   transaction& mine = open_.at(t.id);
   const auto p = caches_.shared().find(t.line);
-  if (cells_[p].value != t.value || caches_.dirty_above(p, t.line) || on_the_way_.contains(t.line)) {
+  if (cells_[p].value != t.value || caches_.dirty_above(p, t.line) || on_the_way_[p] != 0) {
     copies_.erase(t.line);  // written again meanwhile
   } else {
     ++counts.overflowed_lines;

@@ -81,6 +81,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
  private:
   enum class stage : std::uint8_t { in_flight, ended, flagging, flagged };
   struct transaction {
+    std::uint64_t id = 0;
     unsigned thread = 0;
     stage is = stage::in_flight;
     bool sent = false;          // its lines are on their way or there
@@ -93,11 +94,15 @@ class kiln final : public design, public shared_cache_design, actor, asker {
     std::size_t states_set = 0;           // of these, with states_one_by_one
     std::vector<std::uint64_t> overflow;  // lines with a copy in memory elsewhere
     std::vector<std::size_t> behind;      // transits that wait until it has committed
+
+    void become(std::uint64_t new_id, unsigned of_thread);
   };
+  using transactions = std::map<std::uint64_t, transaction>;
   // Something under way that we are told of.
   struct transit {
     enum class kind : std::uint8_t { to_cache, version_to_memory, copy, mapping, home } what;
     std::uint64_t id, line, value;
+    transaction* of = nullptr;  // to_cache: whose id that is
   };
   struct cell {
     std::uint64_t value = 0, id = 0;  // id: of the transaction, while the line is pending
@@ -112,11 +117,12 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   void done(picoseconds now, std::uint64_t token) override;
   void try_again(picoseconds) override {}
 
-  // The transaction that wrote what a core has of a line; 0: none that is open.
-  std::uint64_t writer(unsigned core, std::uint64_t line) const;
+  // The transaction that wrote what a core has of a line; null: none that is open.
+  transaction* writer(unsigned core, std::uint64_t line) const;
+  void forget(transactions::iterator t);
   std::size_t new_transit(const transit& t);
-  void send(std::uint64_t id, picoseconds now);
-  void send_line(std::uint64_t id, std::uint64_t line, picoseconds now);
+  void send(transaction& t, picoseconds now);
+  void send_line(const transaction& t, std::uint64_t line, picoseconds now);
   void send_up_to(std::uint64_t number, picoseconds now);
   void arrive(std::size_t slot, picoseconds now);
   std::uint64_t older_writer(cache_array::place p, const transit& t) const;
@@ -138,13 +144,15 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   unsigned cores_;
   std::size_t tracked_at_most_, others_at_most_, requests_at_most_;
   picoseconds flag_time_, interrupt_, patience_;
-  std::map<std::uint64_t, transaction> open_;  // by id
+  transactions open_;                          // by id
+  std::vector<transactions::node_type> spare_;  // of those that are over
   std::uint64_t next_id_ = 1, ended_ = 0, copies_made_ = 0;
   std::vector<std::vector<std::uint64_t>> of_thread_;  // open ones, oldest first
+  std::vector<std::vector<transaction*>> unsent_;      // of each thread: those whose lines may be above, oldest first
   std::vector<asker*> wants_to_begin_;                 // by thread
   std::deque<std::uint64_t> to_commit_;                // in the order of ends
   std::vector<cell> cells_;
-  std::unordered_map<std::uint64_t, std::uint32_t> on_the_way_;  // by line: arrivals under way
+  std::vector<std::uint32_t> on_the_way_;  // by place: arrivals under way
   std::vector<transit> transits_;
   std::vector<std::size_t> free_transits_;
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> versions_to_memory_;  // by line: transits that wait for it
