@@ -44,7 +44,7 @@ result<> measure_in_place(const sweep_options& o, chart& c) {
     for (const unsigned threads : thread_counts) all.push_back(with_threads(s, threads));
   if (const auto ran = run_all(all, o, c); !ran) return std::unexpected(ran.error());
   for (const element e : elements) {
-    c.panels.push_back(by_threads(name_of(e), "throughput over native's with 1 thread", systems, with_threads(systems.front(), 1), e, throughput, o));
+    c.panels.push_back(by_threads(name_of(e), "throughput over native's with 1 thread", systems, with_threads(systems.front(), 1), e, throughput, thread_counts, o));
     c.panels.push_back(by_workload(name_of(e) + ", 16 threads", "throughput over native's with 16 threads", systems, systems.front(), e, throughput, o));
     c.panels.push_back(by_quantity(name_of(e) + ", cache", "NV cache accesses with 16 threads, over native's", systems, systems.front(), e, quantities, o));
   }

@@ -58,7 +58,7 @@ panel by_workload(std::string name, std::string y, std::span<const system> syste
                   const sweep_options& o);
 // A series for each system, a place for each number of threads; the base is one system.
 panel by_threads(std::string name, std::string y, std::span<const system> systems, const system& base, element e, quantity_of what,
-                 const sweep_options& o);
+                 std::span<const unsigned> counts, const sweep_options& o);
 // A place for each quantity, over the base's.
 struct named_quantity {
   const char* name;
