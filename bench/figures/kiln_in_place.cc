@@ -84,8 +84,8 @@ result<> measure_power(const sweep_options& o, chart& c) {
   return {};
 }
 
-// The caches, and with them the values, are a 64th of what they stand for. Nothing keeps the threads' transactions apart, so
-// that each has one under way.
+// The caches, and with them the values, are a 64th of what they stand for. Each thread has a table of its own and nothing keeps
+// them apart, so that each has a transaction under way: HTM would bound them by the private caches, a mutex to one at a time.
 result<> measure_overflow(const sweep_options& o, chart& c) {
   static constexpr std::size_t scale = 64;
   auto m = base_machine();
@@ -96,8 +96,8 @@ result<> measure_overflow(const sweep_options& o, chart& c) {
   std::vector<std::size_t> values;
   for (std::size_t size = std::size_t{512} << 10; size <= largest; size *= 2) values.push_back(size);
   const auto place = [&](std::size_t value, unsigned threads) {
-    const std::uint64_t transactions = std::clamp<std::uint64_t>((std::size_t{4} << 30) / value, 6 * threads, o.kiln_transactions / 10);
-    return run_place{{"hash", value / scale, 4096, transactions, 0, threads}, *m};
+    const std::uint64_t transactions = std::clamp<std::uint64_t>((std::size_t{1} << 30) / value, 6 * threads, std::max<std::uint64_t>(6 * threads, o.kiln_transactions / 12));
+    return run_place{{"hash", value / scale, 32, transactions, 0, threads, true}, *m};
   };
   std::vector<run_place> places;
   for (const std::size_t value : values)

@@ -79,5 +79,6 @@ result<> measure_in_place(const sweep_options& o, chart& c);     // 9
 result<> measure_latency(const sweep_options& o, chart& c);      // 10
 result<> measure_power(const sweep_options& o, chart& c);        // 11
 result<> measure_overflow(const sweep_options& o, chart& c);
+result<> measure_sensitivity(const sweep_options& o, chart& c);
 
 }  // namespace stele::bench::kiln

@@ -37,7 +37,7 @@ TEST_P(every_kiln_figure, yields_all_series_and_answers_what_it_can) {
   EXPECT_EQ(c->name, "kiln-" + GetParam());
   EXPECT_TRUE(c->complete);
   ASSERT_FALSE(c->panels.empty());
-  ASSERT_FALSE(c->claims.empty());
+  EXPECT_EQ(c->claims.empty(), GetParam() == "sensitivity");  // not of the text
   for (const panel& p : c->panels) {
     ASSERT_FALSE(p.lines.empty()) << p.name;
     for (const series& s : p.lines) ASSERT_THAT(s.points, SizeIs(p.xs.size())) << p.name << ", " << s.name;
