@@ -11,7 +11,7 @@
 
 namespace stele::bench {
 
-// "1", "6" to "11", "overflow".
+// "1", "6" to "11", "overflow", "sensitivity".
 std::vector<std::string> kiln_figures();
 
 // Errors: invalid_argument (no such figure); those of what is measured.

@@ -44,7 +44,7 @@ result<> measure_in_place(const sweep_options& o, chart& c) {
     for (const unsigned threads : thread_counts) all.push_back(with_threads(s, threads));
   if (const auto ran = run_all(all, o, c); !ran) return std::unexpected(ran.error());
   for (const element e : elements) {
-    c.panels.push_back(by_threads(name_of(e), "throughput over native's with 1 thread", systems, with_threads(systems.front(), 1), e, throughput, o));
+    c.panels.push_back(by_threads(name_of(e), "throughput over native's with 1 thread", systems, with_threads(systems.front(), 1), e, throughput, thread_counts, o));
     c.panels.push_back(by_workload(name_of(e) + ", 16 threads", "throughput over native's with 16 threads", systems, systems.front(), e, throughput, o));
     c.panels.push_back(by_quantity(name_of(e) + ", cache", "NV cache accesses with 16 threads, over native's", systems, systems.front(), e, quantities, o));
   }
@@ -84,8 +84,8 @@ result<> measure_power(const sweep_options& o, chart& c) {
   return {};
 }
 
-// The caches, and with them the values, are a 64th of what they stand for. Nothing keeps the threads' transactions apart, so
-// that each has one under way.
+// The caches, and with them the values, are a 64th of what they stand for. Each thread has a table of its own and nothing keeps
+// them apart, so that each has a transaction under way: HTM would bound them by the private caches, a mutex to one at a time.
 result<> measure_overflow(const sweep_options& o, chart& c) {
   static constexpr std::size_t scale = 64;
   auto m = base_machine();
@@ -96,8 +96,8 @@ result<> measure_overflow(const sweep_options& o, chart& c) {
   std::vector<std::size_t> values;
   for (std::size_t size = std::size_t{512} << 10; size <= largest; size *= 2) values.push_back(size);
   const auto place = [&](std::size_t value, unsigned threads) {
-    const std::uint64_t transactions = std::clamp<std::uint64_t>((std::size_t{4} << 30) / value, 6 * threads, o.kiln_transactions / 10);
-    return run_place{{"hash", value / scale, 4096, transactions, 0, threads}, *m};
+    const std::uint64_t transactions = std::clamp<std::uint64_t>((std::size_t{1} << 30) / value, 6 * threads, std::max<std::uint64_t>(6 * threads, o.kiln_transactions / 12));
+    return run_place{{"hash", value / scale, 32, transactions, 0, threads, true}, *m};
   };
   std::vector<run_place> places;
   for (const std::size_t value : values)

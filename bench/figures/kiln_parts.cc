@@ -112,12 +112,12 @@ panel by_workload(std::string name, std::string y, std::span<const system> syste
 }
 
 panel by_threads(std::string name, std::string y, std::span<const system> systems, const system& base, element e, quantity_of what,
-                 const sweep_options& o) {
+                 std::span<const unsigned> counts, const sweep_options& o) {
   panel p{std::move(name), "threads", std::move(y), {}, {}};
-  for (const unsigned threads : thread_counts) p.xs.push_back(fmt::format("{}", threads));
+  for (const unsigned threads : counts) p.xs.push_back(fmt::format("{}", threads));
   for (const system& s : systems) {
     series& line = p.lines.emplace_back(series_of(s));
-    for (const unsigned threads : thread_counts) put(line, mean_ratio(with_threads(s, threads), base, e, what, o));
+    for (const unsigned threads : counts) put(line, mean_ratio(with_threads(s, threads), base, e, what, o));
   }
   return p;
 }

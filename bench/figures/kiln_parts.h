@@ -58,7 +58,7 @@ panel by_workload(std::string name, std::string y, std::span<const system> syste
                   const sweep_options& o);
 // A series for each system, a place for each number of threads; the base is one system.
 panel by_threads(std::string name, std::string y, std::span<const system> systems, const system& base, element e, quantity_of what,
-                 const sweep_options& o);
+                 std::span<const unsigned> counts, const sweep_options& o);
 // A place for each quantity, over the base's.
 struct named_quantity {
   const char* name;
@@ -79,5 +79,6 @@ result<> measure_in_place(const sweep_options& o, chart& c);     // 9
 result<> measure_latency(const sweep_options& o, chart& c);      // 10
 result<> measure_power(const sweep_options& o, chart& c);        // 11
 result<> measure_overflow(const sweep_options& o, chart& c);
+result<> measure_sensitivity(const sweep_options& o, chart& c);
 
 }  // namespace stele::bench::kiln

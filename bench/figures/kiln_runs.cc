@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint32_t store_bytes = 4096;
 
 std::string name_of(const tape_plan& t, std::uint64_t seed) {
-  return fmt::format("{}-{}-{}-{}-{}-{}-{}", t.workload, t.element_bytes, t.keys, t.transactions, t.written_before, t.threads, seed);
+  return fmt::format("{}-{}-{}-{}-{}-{}-{}-{}", t.workload, t.element_bytes, t.keys, t.transactions, t.written_before, t.threads, t.apart ? "apart" : "shared", seed);
 }
 std::string name_of(const run_place& p, std::uint64_t seed) { return name_of(p.tape, seed) + '\n' + sim::toml_of(p.machine); }
 
@@ -59,13 +59,83 @@ void write_before(workloads::native_run& run, const tape_plan& t, media::tape_wr
     tape.event(media::tape_op::store, static_cast<unsigned>(at / store_bytes % t.threads), at, store_bytes);
 }
 
-result<> record(const tape_plan& t, const std::string& path, const sweep_options& o) {
+workloads::native_plan plan_of(const tape_plan& t, std::uint64_t seed) {
   workloads::native_plan plan;
   plan.what.value_size = t.element_bytes;
   plan.what.keys = t.keys;
-  plan.what.seed = plan.seed = o.seed;
+  plan.what.seed = plan.seed = seed;
   plan.threads = t.threads;
   plan.operations = t.transactions;
+  return plan;
+}
+
+// A thread's structure and what it does to it.
+struct part {
+  std::unique_ptr<media::tape_writer> tape;
+  std::uint64_t size = 0;
+};
+result<part> record_part(const tape_plan& t, unsigned thread, std::uint64_t seed) {
+  workloads::native_plan plan = plan_of(t, seed + thread);
+  plan.threads = 1;
+  plan.operations = t.transactions / t.threads + (thread < t.transactions % t.threads);
+  auto run = workloads::make_native(t.workload, plan);
+  if (!run) return std::unexpected(run.error());
+  part p{media::tape_writer::to_memory(workloads::native_shape(**run, plan)), (*run)->space().size()};
+  if (auto done = workloads::record_native(**run, t.workload, plan, *p.tape, [](std::uint64_t) { return true; }); !done) return std::unexpected(done.error());
+  if (auto done = p.tape->finish(); !done) return std::unexpected(done.error());
+  return p;
+}
+
+// Up to the end of a transaction, or nothing. False: the part is over.
+result<bool> copy_transaction(media::tape_reader& from, unsigned thread, std::uint64_t offset, media::tape_writer& to) {
+  using media::tape_op;
+  const media::tape_writer::turn mine(to);
+  for (;;) {
+    const auto next = from.next();
+    if (!next) return std::unexpected(next.error());
+    if (!*next || (*next)->op == tape_op::end) return false;
+    const media::tape_event& e = **next;
+    const bool access = e.op == tape_op::load || e.op == tape_op::store;
+    if (e.of_pointer) {
+      to.load_of_pointer(thread, e.address + offset, e.length);
+    } else {
+      to.event(e.op, thread, e.address + (access ? offset : 0), e.length);
+    }
+    if (e.op == tape_op::returned) return true;
+  }
+}
+
+// The threads' structures lie one after the other; their transactions take turns.
+result<> record_apart(const tape_plan& t, const std::string& path, std::uint64_t seed) {
+  std::vector<part> parts;
+  for (unsigned thread = 0; thread < t.threads; ++thread) {
+    auto p = record_part(t, thread, seed);
+    if (!p) return std::unexpected(p.error());
+    parts.push_back(std::move(*p));
+  }
+  const std::uint64_t size = parts.front().size;
+  auto tape = media::tape_writer::to_file(path, {.pool_size = size * t.threads, .keep_bytes = false, .mark_pointers = true});
+  if (!tape) return std::unexpected(tape.error());
+  std::vector<media::tape_reader> readers;
+  for (const part& p : parts) {
+    auto reader = media::tape_reader::over(p.tape->memory());
+    if (!reader) return std::unexpected(reader.error());
+    readers.push_back(std::move(*reader));
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (unsigned thread = 0; thread < t.threads; ++thread) {
+      const auto copied = copy_transaction(readers[thread], thread, thread * size, **tape);
+      if (!copied) return std::unexpected(copied.error());
+      more = more || *copied;
+    }
+  }
+  return (*tape)->finish();
+}
+
+result<> record(const tape_plan& t, const std::string& path, const sweep_options& o) {
+  if (t.apart) return record_apart(t, path, o.seed);
+  const workloads::native_plan plan = plan_of(t, o.seed);
   auto run = workloads::make_native(t.workload, plan);
   if (!run) return std::unexpected(run.error());
   auto tape = media::tape_writer::to_file(path, workloads::native_shape(**run, plan));

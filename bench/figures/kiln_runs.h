@@ -19,6 +19,7 @@ struct tape_plan {
   std::size_t element_bytes = 512;
   std::uint64_t keys = 0, transactions = 0, written_before = 0;
   unsigned threads = 16;
+  bool apart = false;  // each thread has a structure of its own, so that nothing need keep their transactions apart
 };
 
 struct run_place {

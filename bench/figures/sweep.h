@@ -25,8 +25,8 @@ struct sweep_options {
   // Of the DP2 evaluation: what the simulated controller is given.
   std::uint64_t traced_operations = 4000, traced_keys = std::uint64_t{1} << 14;
   // Of Kiln's evaluation: the tapes of small and of large elements, and how much of the structure's memory is written before.
-  std::uint64_t kiln_keys = std::uint64_t{1} << 18, kiln_transactions = 20'000;
-  std::uint64_t kiln_large_keys = 512, kiln_large_transactions = 96;
+  std::uint64_t kiln_keys = std::uint64_t{1} << 20, kiln_transactions = 12'000;
+  std::uint64_t kiln_large_keys = 1024, kiln_large_transactions = 64;
   std::size_t kiln_large_bytes = std::size_t{512} << 10, kiln_workloads = 6;
   std::uint64_t kiln_written_before = std::uint64_t{64} << 20;
   std::function<void(const std::string&)> progress = [](const std::string&) {};
