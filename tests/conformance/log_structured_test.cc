@@ -230,6 +230,7 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     const auto sum = sum_of(p);
     std::atomic<bool> stop{false};
     std::atomic<std::uint64_t> torn{0}, reads{0}, failed{0};
+    std::array<std::string, 2> complaints;
     std::vector<std::jthread> threads;
     for (unsigned t = 0; t < 2; ++t)
       threads.emplace_back([&, t] {
@@ -241,7 +242,7 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
             n.at[a] = y;
             n.at[b] = x;
           });
-          if (!done) ++failed;
+          if (!done) ++failed, complaints[t] = done.error().message;
         }
       });
     threads.emplace_back([&] {
@@ -255,7 +256,7 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     stop = true;
     threads.clear();
     EXPECT_EQ(torn.load(), 0u) << "of " << reads.load();
-    EXPECT_EQ(failed.load(), 0u);
+    EXPECT_EQ(failed.load(), 0u) << complaints[0] << complaints[1];
     EXPECT_EQ(sum_of(p), sum);
     EXPECT_GT(p.counters().cleaned_chunks, 50u);
     ASSERT_TRUE(holds(p.close()));
