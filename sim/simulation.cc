@@ -84,6 +84,10 @@ result<> simulation::finish() {
                                                   " ns: a transaction needs more of the machine than it has; give it larger caches");
   persistence->finish(events.now());
   while (advance(1 << 20)) {}
+  if (with_kiln != nullptr && with_kiln->uncommitted() != 0)
+    return base::fail(errc::invalid_argument, std::to_string(with_kiln->uncommitted()) +
+                                                  " transactions wait for each other's lines and never commit: they share lines and nothing "
+                                                  "keeps them apart; give design.isolation = \"htm\" or \"mutex\"");
   return {};
 }
 

@@ -186,7 +186,7 @@ class crew {
   }
   void say(const run_place& p) {
     const std::scoped_lock mine(mutex_);
-    o_.progress(fmt::format("{} of {} tapes; {}, {} B, {} threads, {}", next_.load(), groups_.size(), p.tape.workload, p.tape.element_bytes,
+    o_.progress(fmt::format("{} of {} tapes; {}, {} B, {} threads, {}", std::min(next_.load(), groups_.size()), groups_.size(), p.tape.workload, p.tape.element_bytes,
                             p.tape.threads, p.machine.design.name));
   }
   void keep(error e) {

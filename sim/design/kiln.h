@@ -73,6 +73,9 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   // Transaction n (in the order of their ends, from 0) is committed.
   std::function<void(std::uint64_t n, picoseconds now)> committed = [](std::uint64_t, picoseconds) {};
 
+  // Transactions that have ended and are not committed.
+  std::size_t uncommitted() const noexcept { return to_commit_.size(); }
+
   // What recovery makes of the nonvolatile cache and memory if the power fails now (section 4.5).
   nonvolatile_state recovered() const;
 
