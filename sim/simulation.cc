@@ -2,8 +2,6 @@
 #include <base/check.h>
 #include <sim/simulation.h>
 
-#include <bit>
-
 namespace stele::sim {
 
 namespace {
@@ -40,19 +38,12 @@ result<> simulation::put_together(options o) {
   if (*kind == isolation_kind::htm) caches->watched_by(apart.get());
 
   const unsigned count = tape.threads();
-  const design_place place{events, *caches, machine, count};
-  if (machine.design.name == "kiln") {
-    if (!machine.l3.nonvolatile || !std::has_single_bit(caches->shared().sets()))
-      return base::fail(errc::invalid_argument, "kiln needs a nonvolatile l3 with a power of two of sets; this one has " +
-                                                    std::to_string(caches->shared().sets()) + (machine.l3.nonvolatile ? "" : " and is volatile"));
-    auto k = std::make_unique<kiln>(place, o.fault);
-    with_kiln = k.get();
-    persistence = std::move(k);
-  } else {
-    const auto named = design_named(machine.design.name);
-    if (!named) return std::unexpected(named.error());
-    persistence = (*named)->make(place);
-  }
+  const auto named = design_named(machine.design.name);
+  if (!named) return std::unexpected(named.error());
+  auto design_made = (*named)->make({events, *caches, machine, count, o.fault});
+  if (!design_made) return std::unexpected(design_made.error());
+  persistence = std::move(*design_made);
+  with_kiln = dynamic_cast<kiln*>(persistence.get());
 
   around_.reset(new hardware_thread::surroundings{events, *caches, *apart, *persistence, tape, machine, o.observer, std::move(o.committed)});
   for (unsigned t = 0; t < count; ++t) {

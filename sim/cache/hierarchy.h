@@ -55,7 +55,7 @@ class shared_cache_design {
   virtual ~shared_cache_design() = default;
   // May the line at `p` leave for another?
   virtual bool may_leave(cache_array::place, std::uint64_t /*line*/) { return true; }
-  // No line of a set may leave. True: room has been or will be made, the requests are told; false: never.
+  // A request was refused, for no line of its set may leave. Who makes room later says so (room_again).
   virtual void no_room(std::uint64_t /*line*/, unsigned /*thread*/, picoseconds /*now*/) {}
   // A dirty copy of a private cache is on its way; it arrives at `when`. The base writes it at once.
   virtual void arriving(hierarchy& h, cache_array::place p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when);

@@ -15,6 +15,9 @@ constexpr std::uint64_t bytes_of_instruction = 16;
 // Others get their turn after so many events, though nothing happens meanwhile: to show progress, to stop.
 constexpr unsigned events_at_once = 1 << 16;
 
+// Of memory that an event is about; at least one.
+std::uint64_t bytes_of(const tape_item& i) noexcept { return std::max(i.record.length, 1u); }
+std::uint64_t last_line_of(const tape_item& i) noexcept { return (i.record.address + bytes_of(i) - 1) / 64; }
 bool is_dependent(const tape_item& i) noexcept { return (i.record.tag & media::tape_of_pointer) != 0; }
 
 }  // namespace
@@ -116,17 +119,23 @@ bool hardware_thread::run_simple(unsigned& n) {
   const bool inside = phase_ == phase::inside;
   for (; item_ < items_.size() && time_ <= events_.next() && n != events_at_once; ++n) {
     const tape_item& item = items_[item_];
-    const std::uint64_t address = item.record.address, line = address / 64, length = std::max(item.record.length, 1u);
+    const std::uint64_t line = item.record.address / 64;
     const bool store = item.record.op == static_cast<std::uint8_t>(tape_op::store);
     if (store ? inside : item.record.op != static_cast<std::uint8_t>(tape_op::load)) return true;
-    if (is_dependent(item) || (address + length - 1) / 64 != line) return true;
+    if (is_dependent(item) || last_line_of(item) != line) return true;
     if (inside) around_.apart.touch(number_, line, false, time_);
-    if (!touch_line(line, store, (length + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
+    if (!touch_line(line, store, (bytes_of(item) + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
     if (lost_) return true;
     if (store && around_.observer != nullptr) around_.observer->stored(number_, core_, item, line);
     if (inside && may_be_lost_) attempt_.push_back(item);
     ++item_, ++counts.events;
   }
+  return true;
+}
+
+bool hardware_thread::gives_way() {
+  if (time_ <= events_.next()) return false;
+  wake(time_);
   return true;
 }
 
@@ -171,10 +180,7 @@ bool hardware_thread::step(const tape_item& item) {
 
 bool hardware_thread::run_plan() {
   while (planned_at_ < plan_.size()) {
-    if (time_ > events_.next()) {
-      wake(time_);
-      return false;
-    }
+    if (gives_way()) return false;
     if (lost_) return true;
     if (!carry_out(plan_[planned_at_])) return false;
     ++planned_at_;
@@ -195,12 +201,8 @@ bool hardware_thread::carry_out(const action& a) {
 
 bool hardware_thread::each_line(const tape_item& item, action::kind what) {
   const std::uint64_t first = item.record.address / 64;
-  const std::uint64_t last = (item.record.address + std::max(item.record.length, 1u) - 1) / 64;
-  for (; piece_ <= last - first; ++piece_) {
-    if (time_ > events_.next()) {
-      wake(time_);
-      return false;
-    }
+  for (; first + piece_ <= last_line_of(item); ++piece_) {
+    if (gives_way()) return false;
     if (!clean({what, first + piece_})) return false;
   }
   return true;
@@ -244,9 +246,7 @@ bool hardware_thread::drain() {
 // --- accesses ---
 
 bool hardware_thread::access(const tape_item& item, bool store) {
-  const std::uint64_t address = item.record.address, first = address / 64;
-  const std::uint64_t length = std::max<std::uint64_t>(item.record.length, 1);
-  const std::uint64_t lines = (address + length - 1) / 64 - first + 1;
+  const std::uint64_t first = item.record.address / 64, lines = last_line_of(item) - first + 1, length = bytes_of(item);
   if (store && phase_ == phase::inside && !planned_) {
     planned_ = true;
     held_back_ = around_.persistence.before_store(number_, first, lines, length, plan_);
@@ -259,10 +259,7 @@ bool hardware_thread::access(const tape_item& item, bool store) {
     return true;
   }
   for (; piece_ < lines; ++piece_) {
-    if (piece_ != 0 && time_ > events_.next()) {
-      wake(time_);
-      return false;
-    }
+    if (piece_ != 0 && gives_way()) return false;
     const std::uint64_t here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
     if (phase_ == phase::inside) {
       around_.apart.touch(number_, first + piece_, store, time_);

@@ -94,6 +94,8 @@ class hardware_thread final : actor, asker, isolated {
   [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions);
   bool may_issue(window& w);
   bool miss(std::uint64_t line, bool store);
+  // Somebody else's turn comes first. True: it has been waited for with an event.
+  bool gives_way();
   bool each_line(const tape_item& item, action::kind what);
   bool clean(const action& a);
   bool drain();

@@ -26,7 +26,7 @@ struct world {
     const auto kind = isolation_name == "htm" ? isolation_kind::htm : isolation_name == "mutex" ? isolation_kind::mutex : isolation_kind::none;
     apart = std::make_unique<isolation>(kind, machine.cores.count, 8, 10'000);
     if (kind == isolation_kind::htm) caches->watched_by(apart.get());
-    persistence = std::move((*design_named(machine.design.name))->make({events, *caches, machine, tape.threads()}));
+    persistence = std::move(*(*design_named(machine.design.name))->make({events, *caches, machine, tape.threads()}));
     around.reset(new hardware_thread::surroundings{events, *caches, *apart, *persistence, tape, machine});
     for (unsigned t = 0; t < tape.threads(); ++t) threads.push_back(std::make_unique<hardware_thread>(*around, t, 1));
     for (auto& t : threads) t->start();

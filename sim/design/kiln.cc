@@ -21,8 +21,8 @@ std::string_view name_of(kiln_fault f) noexcept {
   return names[static_cast<std::size_t>(f)];
 }
 
-kiln::kiln(const design_place& where, kiln_fault fault)
-    : events_(where.events), caches_(where.caches), fault_(fault), relaxed_(where.machine.design.order == "relaxed"),
+kiln::kiln(const design_place& where)
+    : events_(where.events), caches_(where.caches), fault_(where.fault), relaxed_(where.machine.design.order == "relaxed"),
       speculative_(where.machine.design.isolation == "htm"), cores_(where.machine.cores.count),
       tracked_at_most_(where.machine.l1.persistence_queue_entries + where.machine.l2.persistence_queue_entries),
       others_at_most_(std::max<std::size_t>(1, where.machine.design.transaction_ids / std::max(1u, where.threads)) - 1),

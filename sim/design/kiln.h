@@ -55,7 +55,8 @@ struct nonvolatile_state {
 
 class kiln final : public design, public shared_cache_design, actor, asker {
  public:
-  explicit kiln(const design_place& where, kiln_fault fault = kiln_fault::none);
+  // The shared cache has a power of two of sets.
+  explicit kiln(const design_place& where);
 
   bool begin(unsigned thread, asker& told, picoseconds now) override;
   void storing(unsigned thread, std::uint64_t line, picoseconds now) override;
