@@ -85,6 +85,7 @@ struct design_config {
   double overflow_interrupt_ns = 2000;    // one fall-back path taken
   bool fences_wait = true;  // of logs: a thread stops until what is before the fence is durable; else fences order, at no cost
   std::uint64_t log_bytes = std::uint64_t{4} << 20;  // of a thread; a full log is truncated
+  bool log_lines_fetched = false;  // a log line is read from memory before its first store
 };
 
 struct machine_config {

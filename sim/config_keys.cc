@@ -141,6 +141,7 @@ constexpr field<design_config> design_fields[] = {
     {"overflow_interrupt_ns", &design_config::overflow_interrupt_ns, time_ns},
     {"fences_wait", &design_config::fences_wait},
     {"log_bytes", &design_config::log_bytes, {4096, 1ULL << 40}},
+    {"log_lines_fetched", &design_config::log_lines_fetched},
 };
 
 constexpr field<machine_config> machine_fields[] = {

@@ -13,6 +13,7 @@ constexpr setting settings[] = {
     {"8 banks of the L3", [](sim::machine_config& m) { m.l3.banks = 8; }},
     {"16 banks of the L3", [](sim::machine_config& m) { m.l3.banks = 16; }},
     {"logs of 64 KiB", [](sim::machine_config& m) { m.design.log_bytes = 65536; }},
+    {"log lines read first", [](sim::machine_config& m) { m.design.log_lines_fetched = true; }},
     {"fences cost nothing", [](sim::machine_config& m) { m.design.fences_wait = false; }},
     {"relaxed order", [](sim::machine_config& m) { m.design.order = "relaxed"; }},
 };
@@ -25,9 +26,10 @@ std::vector<system> systems_with(const setting& s, const sim::machine_config& ba
   for (system& one : all) {
     const sim::design_config before = one.machine.design;
     s.apply(one.machine);
+    sim::design_config& design = one.machine.design;
     const bool logs = one.name == "rlog" || one.name == "crlog";
-    if (!logs) one.machine.design.log_bytes = before.log_bytes, one.machine.design.fences_wait = before.fences_wait;
-    if (one.name != "kiln") one.machine.design.order = before.order;
+    if (!logs) design.log_bytes = before.log_bytes, design.log_lines_fetched = before.log_lines_fetched, design.fences_wait = before.fences_wait;
+    if (one.name != "kiln") design.order = before.order;
   }
   return all;
 }

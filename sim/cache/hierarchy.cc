@@ -83,19 +83,34 @@ answer hierarchy::from_shared(const from& who, std::uint64_t line, bool store, p
   return {answer::kind::later, 0};
 }
 
-answer hierarchy::miss(const from& who, std::uint64_t line, bool store, picoseconds now) {
+answer hierarchy::store_whole(const from& who, std::uint64_t line, picoseconds now) {
+  if (l3_.find(line) != cache_array::none) return get(who, line, true, now);
+  const picoseconds asked = wires_.ask(now + l1_latency_ + l2_latency_);
+  const place p = place_for(who, line, asked);
+  if (p == cache_array::none) return {answer::kind::refused, 0};
+  return {answer::kind::at, settle(who, p, line, true, asked) + wires_.latency()};
+}
+
+hierarchy::place hierarchy::place_for(const from& who, std::uint64_t line, picoseconds now) {
   const place p = make_room(line, now);
   if (p == cache_array::none) {
     ++counts.refusals;
     design_->no_room(line, who.thread, now);
     refused_.push_back(who.told);
-    return {answer::kind::refused, 0};
+    return p;
   }
-  ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_misses, ++counts.l3_fills;
+  ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_misses;
   l3_.fill(p, line);
   lines_[p] = {};
-  lines_[p].flags = shared_line::filling;
   if (values_) l3_values_[p] = design_->value_of_memory(*this, line);
+  return p;
+}
+
+answer hierarchy::miss(const from& who, std::uint64_t line, bool store, picoseconds now) {
+  const place p = place_for(who, line, now);
+  if (p == cache_array::none) return {answer::kind::refused, 0};
+  ++counts.l3_fills;
+  lines_[p].flags = shared_line::filling;
   if (free_fills_.empty()) free_fills_.push_back(static_cast<std::uint32_t>(fills_.size())), fills_.emplace_back();
   const std::uint32_t slot = free_fills_.back();
   free_fills_.pop_back();

@@ -92,6 +92,8 @@ class hierarchy final : actor {
   };
   // A load, or a store that makes the line the core's own and dirty.
   answer get(const from& who, std::uint64_t line, bool store, picoseconds now);
+  // A store of all of the line: as get(), but a line that no cache has is not read from memory.
+  answer store_whole(const from& who, std::uint64_t line, picoseconds now);
 
   // The quick way of get(): the line is in the first level, in a state that allows it. False: nothing happened.
   [[gnu::always_inline]] bool hit(unsigned core, std::uint64_t line, bool store) noexcept {
@@ -183,6 +185,8 @@ class hierarchy final : actor {
 
   answer from_shared(const from& who, std::uint64_t line, bool store, picoseconds now);
   answer miss(const from& who, std::uint64_t line, bool store, picoseconds now);
+  // A place for a line that no cache has; none: refused, who is told when to try again.
+  place place_for(const from& who, std::uint64_t line, picoseconds now);
   picoseconds settle(const from& who, place p, std::uint64_t line, bool store, picoseconds now);
   void bring_up(unsigned core, place p, std::uint64_t line, bool store, picoseconds now);
   void into_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value);

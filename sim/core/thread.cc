@@ -194,6 +194,7 @@ bool hardware_thread::carry_out(const action& a) {
   switch (a.what) {
     case action::kind::load: return touch_line(a.line, false, 4);
     case action::kind::store: return touch_line(a.line, true, 4);
+    case action::kind::store_whole: return touch_line(a.line, true, 4, true);
     case action::kind::fence: return fences_wait_ ? drain() : persists_ < stores_.most;
     default: return clean(a);
   }
@@ -297,12 +298,12 @@ bool hardware_thread::may_issue(window& w) {
   return true;
 }
 
-inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions) {
+inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole) {
   window& w = store ? stores_ : loads_;
   if (!(loads_.empty() && w.empty()) && !may_issue(w)) return false;
   time_ += slot_ * instructions;
   instruction_ += instructions;
-  if (!caches_.hit(core_, line, store) && !miss(line, store)) {
+  if (!caches_.hit(core_, line, store) && !miss(line, store, whole)) {
     time_ -= slot_ * instructions;
     instruction_ -= instructions;
     return false;
@@ -312,9 +313,10 @@ inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uin
   return true;
 }
 
-bool hardware_thread::miss(std::uint64_t line, bool store) {
+bool hardware_thread::miss(std::uint64_t line, bool store, bool whole) {
   window& w = store ? stores_ : loads_;
-  const answer got = caches_.get({core_, number_, this, to_token(store ? token::store : token::load, w.next)}, line, store, time_);
+  const hierarchy::from who{core_, number_, this, to_token(store ? token::store : token::load, w.next)};
+  const answer got = whole ? caches_.store_whole(who, line, time_) : caches_.get(who, line, store, time_);
   if (got.what == answer::kind::refused) {
     held_ = true;
     return false;

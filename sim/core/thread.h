@@ -91,9 +91,9 @@ class hardware_thread final : actor, asker, isolated {
   bool begin();
   bool end();
   bool access(const tape_item& item, bool store);
-  [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions);
+  [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole = false);
   bool may_issue(window& w);
-  bool miss(std::uint64_t line, bool store);
+  bool miss(std::uint64_t line, bool store, bool whole);
   // Somebody else's turn comes first. True: it has been waited for with an event.
   bool gives_way();
   bool each_line(const tape_item& item, action::kind what);

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <sim/cache/test_memory.h>
 #include <sim/core/thread.h>
+#include <sim/design/logs.h>
+
+#include <algorithm>
 
 namespace stele::sim {
 namespace {
@@ -39,6 +42,9 @@ struct world {
     (void)w->finish();
     const auto made = w->memory();
     return {made.begin(), made.end()};
+  }
+  auto log_lines(access kind) const {
+    return std::ranges::count_if(below.requests, [&](const auto& r) { return r.address >= logs_at && r.kind == kind; });
   }
   double ns(unsigned thread = 0) const { return static_cast<double>(threads[thread]->time()) / 1000; }
 
@@ -136,14 +142,32 @@ TEST(isolation, a_mutex_lets_one_in_at_a_time) {
 
 TEST(logs, write_entries_of_two_words_for_each_word) {
   std::vector<event> list = {{tape_op::tx_begin}, {tape_op::store, 0, 64}, {tape_op::tx_commit}};
-  for (const auto& [name, log_lines] : {std::pair{"rlog", 3u}, {"crlog", 3u}, {"ulog", 3u}, {"culog", 3u}}) {
+  for (const auto& [name, log_lines] : {std::pair{"rlog", 3}, {"crlog", 3}, {"ulog", 3}, {"culog", 3}}) {
     machine_config m = small_machine();
     m.design.name = name;
     const world w(list, m);
     // 64 bytes of data make 128 of entries; a commit record, or the cut, has a line of its own.
-    unsigned logged = 0;
-    for (const auto& r : w.below.requests) logged += r.address >= std::uint64_t{1} << 38 && r.kind == access::write;
-    EXPECT_EQ(logged, name[0] == 'c' ? 0u : log_lines) << name;
+    EXPECT_EQ(w.log_lines(access::write), name[0] == 'c' ? 0 : log_lines) << name;
+    EXPECT_EQ(w.log_lines(access::read), 0) << name;
+  }
+}
+
+TEST(logs, share_lines_only_among_what_is_sent_together) {
+  std::vector<event> list = {{tape_op::tx_begin}, {tape_op::store, 0}, {tape_op::store, 8}, {tape_op::store, 64}, {tape_op::tx_commit}};
+  for (const auto& [name, log_lines] : {std::pair{"rlog", 1 + 1}, {"ulog", 3 + 1}}) {
+    machine_config m = small_machine();
+    m.design.name = name;
+    EXPECT_EQ(world(list, m).log_lines(access::write), log_lines) << name;
+  }
+}
+
+TEST(logs, read_their_lines_first_if_the_machine_says_so) {
+  std::vector<event> list = {{tape_op::tx_begin}, {tape_op::store, 0, 64}, {tape_op::tx_commit}};
+  for (const char* name : {"rlog", "crlog", "ulog", "culog"}) {
+    machine_config m = small_machine();
+    m.design.name = name;
+    m.design.log_lines_fetched = true;
+    EXPECT_EQ(world(list, m).log_lines(access::read), 3) << name;
   }
 }
 

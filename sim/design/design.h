@@ -17,7 +17,8 @@
 namespace stele::sim {
 
 struct action {
-  enum class kind : std::uint8_t { load, store, clean_to_memory, clean_to_shared, drop_to_memory, stream, fence };
+  // store_whole: of all of a line, so that what memory has of it is not read.
+  enum class kind : std::uint8_t { load, store, store_whole, clean_to_memory, clean_to_shared, drop_to_memory, stream, fence };
   kind what;
   std::uint64_t line = 0;
 };

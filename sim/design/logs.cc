@@ -10,22 +10,27 @@ namespace {
 
 constexpr std::size_t entry_bytes = 16, word_bytes = 8;
 
-// A thread's log: where the next entry goes, and which of its lines are not yet sent off.
+// A thread's log: where the next entry goes, and which of its lines are not yet sent off. What is sent off together has lines
+// of its own, so a line is not stored to again before the log comes round.
 class log {
  public:
   // Threads begin apart from each other, so that they do not all meet in one bank of memory.
-  log(unsigned thread, std::uint64_t bytes) : first_(logs_at + thread * bytes), bytes_(bytes), at_(thread * 16384 % bytes), cut_(at_) {}
+  log(unsigned thread, const design_config& c)
+      : first_(logs_at + thread * c.log_bytes), bytes_(c.log_bytes), at_(thread * 16384 % c.log_bytes), sent_(at_), cut_(at_),
+        store_(c.log_lines_fetched ? action::kind::store : action::kind::store_whole) {}
 
   // Entries for so many bytes of data: each line is stored once.
   void append(std::size_t data_bytes, plan& p) { put((data_bytes + word_bytes - 1) / word_bytes * entry_bytes, p); }
-  // A record of its own line: a commit record, the cut.
-  void append_record(plan& p) {
-    at_ = (at_ + 63) / 64 * 64;
-    put(64, p);
-  }
+  // A commit record, the cut.
+  void append_record(plan& p) { put(64, p); }
   void send(action::kind how, plan& p) {
     for (std::uint64_t line : unsent_) p.push_back({how, line});
     unsent_.clear();
+    sent_ = at_ = (at_ + 63) / 64 * 64;
+  }
+  void forget_unsent() noexcept {
+    unsent_.clear();
+    at_ = sent_;
   }
   bool half_full() const noexcept { return at_ - cut_ > bytes_ / 2; }
   void cut() noexcept { cut_ = at_; }
@@ -36,20 +41,21 @@ class log {
       const std::uint64_t line = (first_ + at_ % bytes_) / 64;
       if (unsent_.empty() || unsent_.back() != line) {
         unsent_.push_back(line);
-        p.push_back({action::kind::store, line});
+        p.push_back({store_, line});
       }
       at_ = std::min(end, (at_ / 64 + 1) * 64);
     }
   }
 
-  std::uint64_t first_, bytes_, at_, cut_;
+  std::uint64_t first_, bytes_, at_, sent_, cut_;
+  action::kind store_;
   std::vector<std::uint64_t> unsent_;
 };
 
 class logging : public design {
  public:
   logging(const design_place& where, bool in_cache) : send_(in_cache ? action::kind::clean_to_shared : action::kind::drop_to_memory) {
-    for (unsigned t = 0; t < where.threads; ++t) logs_.emplace_back(t, where.machine.design.log_bytes);
+    for (unsigned t = 0; t < where.threads; ++t) logs_.emplace_back(t, where.machine.design);
   }
 
  protected:
@@ -76,7 +82,10 @@ class redo_log final : public logging {
     for (std::size_t i = 0; i < lines; ++i) held_back_[thread].add(first_line + i, 1);
     return true;
   }
-  void attempt_lost(unsigned thread) override { held_back_[thread].clear(); }
+  void attempt_lost(unsigned thread) override {
+    held_back_[thread].clear();
+    logs_[thread].forget_unsent();
+  }
 
   void commit(unsigned thread, const line_set&, plan& p, picoseconds) override {
     log& l = logs_[thread];
