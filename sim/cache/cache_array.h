@@ -45,6 +45,7 @@ class cache_array {
   }
 
   bool holds(place p) const noexcept { return tags_[p] != 0; }
+  bool is(place p, std::uint64_t line) const noexcept { return tags_[p] == line + 1; }
   std::uint64_t line_at(place p) const noexcept { return tags_[p] - 1; }
   place first_of_set(std::uint64_t line) const noexcept { return static_cast<place>(set_of(line) * ways_); }
 

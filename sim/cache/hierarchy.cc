@@ -235,20 +235,19 @@ picoseconds hierarchy::bank_access(std::uint64_t line, bool write, picoseconds s
   return banks_[(line & ~superseded_line) % banks_.size()].serve(since, write ? l3_write_ : l3_read_);
 }
 
-std::uint32_t hierarchy::allowed_in(std::uint64_t line) {
-  const place first = l3_.first_of_set(line);
-  std::uint32_t allowed = 0;
-  for (unsigned w = 0; w < l3_.ways(); ++w) {
-    const place p = first + w;
-    if (!l3_.holds(p) || (!lines_[p].has(shared_line::filling) && design_->may_leave(p, l3_.line_at(p)))) allowed |= 1u << w;
-  }
-  return allowed;
-}
+bool hierarchy::may_leave(place p) { return !lines_[p].has(shared_line::filling) && design_->may_leave(p, l3_.line_at(p)); }
 
 hierarchy::place hierarchy::make_room(std::uint64_t line, picoseconds now) {
-  const place p = l3_.room_for(line, allowed_in(line));
-  if (p != cache_array::none && l3_.holds(p)) evict_shared(p, now);
-  return p;
+  const place first = l3_.first_of_set(line);
+  for (std::uint32_t allowed = ~0u;;) {
+    const place p = l3_.room_for(line, allowed);
+    if (p == cache_array::none || !l3_.holds(p)) return p;
+    if (may_leave(p)) {
+      evict_shared(p, now);
+      return p;
+    }
+    allowed &= ~(1u << (p - first));
+  }
 }
 
 void hierarchy::evict_shared(place p, picoseconds now) {
@@ -364,7 +363,7 @@ answer hierarchy::clean(const from& who, std::uint64_t line, level to, bool drop
 
 answer hierarchy::stream(const from& who, std::uint64_t line, std::uint64_t value, picoseconds now) {
   const picoseconds when = wires_.line_from_core(who.core, now);
-  if (const place p = l3_.find(line); p != cache_array::none && !lines_[p].has(shared_line::filling)) evict_shared(p, now);
+  if (const place p = l3_.find(line); p != cache_array::none && may_leave(p)) evict_shared(p, now);
   write_memory(line, value, when, who.told, who.token);
   return {answer::kind::later, 0};
 }

@@ -195,7 +195,7 @@ class hierarchy final : actor {
   picoseconds down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now);
   void clear_dirty(unsigned core, std::uint64_t line) noexcept;
   fill* filling(std::uint64_t line) noexcept;
-  std::uint32_t allowed_in(std::uint64_t line);
+  bool may_leave(place p);
   std::size_t new_flight();
 
   event_queue& events_;

@@ -28,7 +28,7 @@ kiln::kiln(const design_place& where)
       others_at_most_(std::max<std::size_t>(1, where.machine.design.transaction_ids / std::max(1u, where.threads)) - 1),
       requests_at_most_(static_cast<std::size_t>(where.machine.design.overflow_at * where.machine.l2.request_queue_entries)),
       flag_time_(from_ns(where.machine.l3.write_latency_ns)), interrupt_(from_ns(where.machine.design.overflow_interrupt_ns)), patience_(10 * interrupt_),
-      of_thread_(where.threads), unsent_(where.threads), wants_to_begin_(where.threads), cells_(where.caches.shared().places()), on_the_way_(cells_.size()) {
+      of_thread_(where.threads), unsent_(where.threads), wants_to_begin_(where.threads), cells_(where.caches.shared().places()) {
   caches_.designed_by(this);
 }
 
@@ -37,17 +37,18 @@ kiln::kiln(const design_place& where)
 bool kiln::begin(unsigned thread, asker& told, picoseconds now) {
   auto& mine = of_thread_[thread];
   if (mine.size() > others_at_most_) {
-    if (relaxed_) send_up_to(open_.at(mine.front()).number, now);
+    if (relaxed_) send_up_to(mine.front()->number, now);
     wants_to_begin_[thread] = &told;
     return false;
   }
-  const std::uint64_t id = next_id_++;
-  if (spare_.empty()) spare_.push_back(transactions{{0, {}}}.extract(0));
-  spare_.back().key() = id;
-  transaction& t = open_.insert(open_.end(), std::move(spare_.back()))->second;
+  if (spare_.empty()) {
+    spare_.push_back(all_.size());
+    all_.emplace_back().slot = spare_.back();
+  }
+  transaction& t = all_[spare_.back()];
   spare_.pop_back();
-  t.become(id, thread);
-  mine.push_back(id);
+  t.become(next_id_++, thread);
+  mine.push_back(&t);
   unsent_[thread].push_back(&t);
   return true;
 }
@@ -58,8 +59,6 @@ void kiln::transaction::become(std::uint64_t new_id, unsigned of_thread) {
   arriving = states_set = 0;
   tracked.clear(), queue.clear(), lines.clear(), overflow.clear(), behind.clear();
 }
-
-void kiln::forget(transactions::iterator t) { spare_.push_back(open_.extract(t)); }
 
 // What an older transaction that waits to be sent has left in this line goes first.
 void kiln::storing(unsigned thread, std::uint64_t line, picoseconds now) {
@@ -84,7 +83,7 @@ void kiln::stored(unsigned thread, std::uint64_t line, picoseconds now) {
 }
 
 void kiln::attempt_lost(unsigned thread) {
-  forget(open_.find(of_thread_[thread].back()));
+  forget(*of_thread_[thread].back());
   of_thread_[thread].pop_back();
   unsent_[thread].pop_back();
 }
@@ -95,7 +94,7 @@ void kiln::commit(unsigned thread, const line_set&, plan&, picoseconds now) {
   t.ended = now;
   t.number = ended_++;
   counts.arrived_before_end += t.lines.size();
-  to_commit_.push_back(t.id);  // 1
+  to_commit_.push_back(&t);  // 1
   if (!relaxed_) send(t, now);
   let_commit(now);
 }
@@ -103,8 +102,8 @@ void kiln::commit(unsigned thread, const line_set&, plan&, picoseconds now) {
 void kiln::finish(picoseconds now) { send_up_to(ended_, now); }
 
 void kiln::send_up_to(std::uint64_t number, picoseconds now) {
-  for (std::uint64_t id : to_commit_)
-    if (transaction& t = open_.at(id); t.number <= number && !t.sent) send(t, now);
+  for (transaction* t : to_commit_)
+    if (t->number <= number && !t->sent) send(*t, now);
   let_commit(now);
 }
 
@@ -137,38 +136,38 @@ std::size_t kiln::new_transit(const transit& t) {
   return slot;
 }
 
-void kiln::arriving(hierarchy& h, cache_array::place p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when) {
+void kiln::arriving(hierarchy& h, place p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when) {
   h.at(p).flags |= shared_line::dirty;
   h.set_value(p, value);
   transaction* const t = writer(core, line);
-  if (t == nullptr && cells_[p].id == 0 && on_the_way_[p] == 0) {
-    cells_[p] = {value, 0, true};
+  cell& c = cells_[p];
+  if (t == nullptr && c.of == nullptr && c.on_the_way == 0) {
+    c.value = value, c.there = true;
     return;
   }
-  ++on_the_way_[p];
+  ++c.on_the_way;
   if (t != nullptr) {
     t->tracked.remove_flags(line, 1);
     ++t->arriving;
   }
-  events_.at(when, *this, to_act(event::arrival, new_transit({transit::kind::to_cache, t == nullptr ? 0 : t->id, line, value, t})));
+  events_.at(when, *this, to_act(event::arrival, new_transit({transit::kind::to_cache, t == nullptr ? 0 : t->id, line, value, t, p})));
 }
 
-// An open transaction whose version this one must not replace; 0: none.
-std::uint64_t kiln::older_writer(cache_array::place p, const transit& t) const {
-  if (cells_[p].id != 0 && cells_[p].id != t.id) return cells_[p].id;
-  if (copies_.empty()) return 0;
+// An open transaction whose version this one must not replace; null: none.
+kiln::transaction* kiln::older_writer(place p, const transit& t) const {
+  if (cells_[p].of != nullptr && cells_[p].of != t.of) return cells_[p].of;
+  if (copies_.empty()) return nullptr;
   const auto c = copies_.find(t.line);
-  return c != copies_.end() && !c->second.committed && c->second.id != t.id ? c->second.id : 0;
+  return c != copies_.end() && !c->second.committed && c->second.id != t.id ? c->second.of : nullptr;
 }
 
 void kiln::arrive(std::size_t slot, picoseconds now) {
   const transit t = transits_[slot];
-  const cache_array::place p = caches_.shared().find(t.line);  // it may not leave while something is on its way
-  if (const std::uint64_t older = older_writer(p, t); older != 0) {
+  const place p = t.at;
+  if (transaction* const older = older_writer(p, t); older != nullptr) {
     ++counts.waits_for_older;
-    transaction& first = open_.at(older);
-    first.behind.push_back(slot);
-    if (first.is == stage::ended && !first.sent) send_up_to(first.number, now);
+    older->behind.push_back(slot);
+    if (older->is == stage::ended && !older->sent) send_up_to(older->number, now);
     return;
   }
   if (const auto w = versions_to_memory_.find(t.line); w != versions_to_memory_.end() && !w->second.empty()) {
@@ -176,31 +175,32 @@ void kiln::arrive(std::size_t slot, picoseconds now) {
     return;
   }
   cell& c = cells_[p];
-  if (t.of != nullptr && c.id == 0 && c.there && !keep_version(p, slot, now)) return;  // 3
-  if (t.of != nullptr && c.id != t.id) t.of->lines.push_back(t.line);
-  c = {t.value, t.of != nullptr && t.of->is == stage::flagged ? 0 : t.id, true};  // 4
+  if (t.of != nullptr && c.of == nullptr && c.there && !keep_version(p, slot, now)) return;  // 3
+  if (t.of != nullptr && c.of != t.of) t.of->lines.push_back({t.line, p});
+  c.value = t.value, c.of = t.of != nullptr && t.of->is == stage::flagged ? nullptr : t.of, c.there = true;  // 4
+  --c.on_the_way;
   free_transits_.push_back(slot);
-  --on_the_way_[p];
   if (t.of == nullptr) return;
-  if (--t.of->arriving == 0 && t.of->is == stage::flagged) forget(open_.find(t.id));  // with a planted bug
+  if (--t.of->arriving == 0 && t.of->is == stage::flagged) forget(*t.of);  // with a planted bug
   let_commit(now);
 }
 
 // The committed version that a pending one is about to replace stays: in another way, or else in memory. False: it is on
 // its way there, and the line arrives again afterwards.
-bool kiln::keep_version(cache_array::place p, std::size_t slot, picoseconds now) {
+bool kiln::keep_version(place p, std::size_t slot, picoseconds now) {
   if (fault_ == kiln_fault::version_overwritten) return true;
   const transit t = transits_[slot];
   const std::uint64_t old = t.line | superseded_line;
-  if (caches_.shared().find(old) != cache_array::none) return true;
-  const cell kept = cells_[p];
+  if (superseded_at(p, t.line) != cache_array::none) return true;
+  const std::uint64_t kept = cells_[p].value;
   if (const auto q = caches_.make_room(old, now); q != cache_array::none) {
     ++counts.superseded_kept;
     caches_.shared().fill(q, old);
     caches_.at(q) = {};
     caches_.at(q).flags = shared_line::dirty;
-    caches_.set_value(q, kept.value);
-    cells_[q] = kept;
+    caches_.set_value(q, kept);
+    cells_[q].value = kept, cells_[q].there = true;
+    cells_[p].superseded = q;
     return true;
   }
   const bool waits = fault_ != kiln_fault::write_back_overwritten;
@@ -208,7 +208,7 @@ bool kiln::keep_version(cache_array::place p, std::size_t slot, picoseconds now)
   if (waits) waiting.push_back(slot);
   if (waiting.size() <= 1) {
     ++counts.superseded_written;
-    caches_.write_memory(t.line, kept.value, caches_.bank_access(t.line, false, now), this, new_transit({transit::kind::version_to_memory, 0, t.line, kept.value}), true);
+    caches_.write_memory(t.line, kept, caches_.bank_access(t.line, false, now), this, new_transit({transit::kind::version_to_memory, 0, t.line, kept}), true);
   }
   return !waits;
 }
@@ -217,48 +217,46 @@ bool kiln::keep_version(cache_array::place p, std::size_t slot, picoseconds now)
 
 void kiln::let_commit(picoseconds now) {
   const auto ready = [&](const transaction& t) { return t.sent && t.is == stage::ended && (t.arriving == 0 || fault_ == kiln_fault::committed_early); };
-  for (std::uint64_t id : to_commit_) {
-    transaction& t = open_.at(id);
-    if (ready(t)) {
-      t.is = stage::flagging;
-      if (fault_ == kiln_fault::states_one_by_one)
-        events_.at(now + flag_time_, *this, to_act(event::state, id));
-      else
-        events_.at(now + flag_time_, *this, to_act(event::flag, id));  // 5
+  for (transaction* t : to_commit_) {
+    if (ready(*t)) {
+      t->is = stage::flagging;
+      events_.at(now + flag_time_, *this, to_act(fault_ == kiln_fault::states_one_by_one ? event::state : event::flag, t->slot));  // 5
     }
     if (fault_ != kiln_fault::out_of_order) return;
   }
 }
 
-void kiln::flag(std::uint64_t id, picoseconds now) {
-  transaction& t = open_.at(id);
+void kiln::flag(transaction& t, picoseconds now) {
   t.is = stage::flagged;
-  for (std::size_t i = 0; i < t.lines.size(); ++i) make_persistent(id, t.lines[i]);  // 6
-  close(id, now);
+  for (std::size_t i = 0; i < t.lines.size(); ++i) make_persistent(t, t.lines[i]);  // 6
+  close(t, now);
 }
 
-void kiln::next_state(std::uint64_t id, picoseconds now) {
-  transaction& t = open_.at(id);
+void kiln::next_state(transaction& t, picoseconds now) {
   if (t.states_set == t.lines.size()) {
     t.is = stage::flagged;
-    return close(id, now);
+    return close(t, now);
   }
-  make_persistent(id, t.lines[t.states_set++]);
-  events_.at(now + flag_time_, *this, to_act(event::state, id));
+  make_persistent(t, t.lines[t.states_set++]);
+  events_.at(now + flag_time_, *this, to_act(event::state, t.slot));
 }
 
-void kiln::make_persistent(std::uint64_t id, std::uint64_t line) {
-  auto& shared = caches_.shared();
-  if (const auto p = shared.find(line); p != cache_array::none && cells_[p].id == id) cells_[p].id = 0;
-  if (const auto q = shared.find(line | superseded_line); q != cache_array::none) {
+kiln::place kiln::superseded_at(place p, std::uint64_t line) const {
+  const std::uint64_t old = line | superseded_line;
+  if (const place q = cells_[p].superseded; q != cache_array::none && caches_.shared().is(q, old)) return q;
+  return counts.overflowed_lines == 0 ? cache_array::none : caches_.shared().find(old);  // the line may have left and come back
+}
+
+void kiln::make_persistent(const transaction& t, resident r) {
+  const place p = caches_.shared().is(r.at, r.line) ? r.at : caches_.shared().find(r.line);
+  if (p != cache_array::none && cells_[p].of == &t) cells_[p].of = nullptr;
+  if (const place q = superseded_at(r.at, r.line); q != cache_array::none) {
     caches_.at(q).flags = 0;
     caches_.drop_shared(q, 0);
   }
 }
 
-void kiln::close(std::uint64_t id, picoseconds now) {
-  const auto here = open_.find(id);
-  transaction& t = here->second;
+void kiln::close(transaction& t, picoseconds now) {
   const unsigned thread = t.thread;
   const std::uint64_t number = t.number;
   const std::vector<std::size_t> behind = std::move(t.behind);
@@ -267,14 +265,17 @@ void kiln::close(std::uint64_t id, picoseconds now) {
   counts.commit_latency += now - t.ended;
   for (std::uint64_t line : t.overflow) {
     const auto c = copies_.find(line);
-    if (c == copies_.end() || c->second.id != id) continue;
+    if (c == copies_.end() || c->second.id != t.id) continue;
     c->second.committed = true;
     // By way of its bank, as all writes of a line, so that they keep their order.
-    caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), this, new_transit({transit::kind::home, id, line, c->second.value}));
+    caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), this, new_transit({transit::kind::home, t.id, line, c->second.value}));
   }
-  std::erase(to_commit_, id);
-  std::erase(of_thread_[thread], id);
-  if (here->second.arriving == 0) forget(here);  // else: with a planted bug
+  if (to_commit_.front() == &t)
+    to_commit_.pop_front();
+  else
+    std::erase(to_commit_, &t);  // with a planted bug
+  std::erase(of_thread_[thread], &t);
+  if (t.arriving == 0) forget(t);  // else: with a planted bug
   committed(number, now);
   for (std::size_t slot : behind) arrive(slot, now);
   if (asker* a = std::exchange(wants_to_begin_[thread], nullptr); a != nullptr) a->try_again(now);
@@ -284,16 +285,16 @@ void kiln::close(std::uint64_t id, picoseconds now) {
 
 // --- room ---
 
-bool kiln::may_leave(cache_array::place p, std::uint64_t line) {
+bool kiln::may_leave(place p, std::uint64_t line) {
   if ((line & superseded_line) != 0) return true;
-  if (on_the_way_[p] != 0) return false;
+  if (cells_[p].on_the_way != 0) return false;
   if (fault_ == kiln_fault::pending_evicted) return true;
-  if (cells_[p].id != 0) return false;
+  if (cells_[p].of != nullptr) return false;
   const auto owner = caches_.at(p).owner;
   return owner == shared_line::nobody || writer(owner, line) == nullptr || !caches_.dirty_above(p, line);
 }
 
-void kiln::left(cache_array::place p, std::uint64_t line, bool written_back) {
+void kiln::left(place p, std::uint64_t line, bool written_back) {
   cells_[p] = {};
   if (!written_back || copies_.empty()) return;
   if (const auto c = copies_.find(line); c != copies_.end() && c->second.committed) copies_.erase(c);
@@ -309,26 +310,25 @@ std::uint64_t kiln::value_of_memory(hierarchy& h, std::uint64_t line) {
 void kiln::no_room(std::uint64_t line, unsigned thread, picoseconds now) {
   if (relaxed_) send_up_to(ended_, now);
   if (falling_back_) return;
-  const bool alone = !of_thread_[thread].empty() && all_pending_of(of_thread_[thread].back(), line);
+  const bool alone = !of_thread_[thread].empty() && all_pending_of(*of_thread_[thread].back(), line);
   const bool full = caches_.refused() + 1 >= requests_at_most_;
   falling_back_ = true;
   events_.at(now + (alone || full ? interrupt_ : patience_), *this, to_act(alone || full ? event::fall_back : event::patience, line));
 }
 
-bool kiln::all_pending_of(std::uint64_t id, std::uint64_t line) const {
-  const auto id_of = [](const transaction* t) { return t == nullptr ? 0 : t->id; };
+bool kiln::all_pending_of(const transaction& t, std::uint64_t line) const {
   const auto first = caches_.shared().first_of_set(line);
   for (unsigned w = 0; w < caches_.shared().ways(); ++w) {
     const auto p = first + w;
     const auto owner = caches_.at(p).owner;
-    if (cells_[p].id != id && (owner == shared_line::nobody || id_of(writer(owner, caches_.shared().line_at(p))) != id)) return false;
+    if (cells_[p].of != &t && (owner == shared_line::nobody || writer(owner, caches_.shared().line_at(p)) != &t)) return false;
   }
   return true;
 }
 
-bool kiln::may_be_copied(cache_array::place p) const {
+bool kiln::may_be_copied(place p) const {
   const std::uint64_t line = caches_.shared().line_at(p);
-  return cells_[p].id != 0 && on_the_way_[p] == 0 && open_.at(cells_[p].id).is == stage::in_flight && !copies_.contains(line);
+  return cells_[p].of != nullptr && cells_[p].on_the_way == 0 && cells_[p].of->is == stage::in_flight && !copies_.contains(line);
 }
 
 void kiln::overflow(std::uint64_t line, picoseconds now) {
@@ -338,17 +338,18 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
   for (unsigned w = 0; w < caches_.shared().ways(); ++w) {
     const auto p = first + w;
     if (!may_be_copied(p)) continue;
-    const std::uint64_t victim = caches_.shared().line_at(p), id = cells_[p].id;
+    const std::uint64_t victim = caches_.shared().line_at(p);
+    transaction& t = *cells_[p].of;
     if (caches_.dirty_above(p, victim)) {
-      send_line(open_.at(id), victim, now);  // its newest content first; the copy is made next time
+      send_line(t, victim, now);  // its newest content first; the copy is made next time
       continue;
     }
     ++counts.overflows;
     falling_back_ = true;
-    ++open_.at(id).arriving;
-    copies_[victim] = {id, cells_[p].value};
+    ++t.arriving;
+    copies_[victim] = {t.id, cells_[p].value, &t};
     caches_.write_memory(copies_at + copies_made_++ % (1 << 20), cells_[p].value, caches_.bank_access(victim, false, now), this,
-                         new_transit({transit::kind::copy, id, victim, cells_[p].value}));
+                         new_transit({transit::kind::copy, t.id, victim, cells_[p].value, &t}));
     return;
   }
   caches_.room_again(now);
@@ -357,9 +358,9 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
 // The copy is whole once its entry in the mapping table is; then the line leaves the cache.
 void kiln::copied(const transit& t, picoseconds now) {
   falling_back_ = false;
-  transaction& mine = open_.at(t.id);
+  transaction& mine = *t.of;
   const auto p = caches_.shared().find(t.line);
-  if (cells_[p].value != t.value || caches_.dirty_above(p, t.line) || on_the_way_[p] != 0) {
+  if (cells_[p].value != t.value || caches_.dirty_above(p, t.line) || cells_[p].on_the_way != 0) {
     copies_.erase(t.line);  // written again meanwhile
   } else {
     ++counts.overflowed_lines;
@@ -380,8 +381,8 @@ void kiln::act(picoseconds now, std::uint64_t what) {
   const std::uint64_t argument = what & 0xff'ffff'ffff'ffff;
   switch (static_cast<event>(what >> 56)) {
     case event::arrival: return arrive(argument, now);
-    case event::flag: return flag(argument, now);
-    case event::state: return next_state(argument, now);
+    case event::flag: return flag(all_[argument], now);
+    case event::state: return next_state(all_[argument], now);
     case event::fall_back: return overflow(argument, now);
     case event::patience:
       falling_back_ = false;
@@ -406,7 +407,7 @@ void kiln::done(picoseconds now, std::uint64_t token) {
       return;
     }
     case transit::kind::copy:
-      caches_.write_memory(mapping_at + copies_made_ % (1 << 16), 0, now, this, new_transit({transit::kind::mapping, t.id, t.line, t.value}));
+      caches_.write_memory(mapping_at + copies_made_ % (1 << 16), 0, now, this, new_transit({transit::kind::mapping, t.id, t.line, t.value, t.of}));
       return;
     case transit::kind::mapping: return copied(t, now);
     case transit::kind::home:
@@ -431,10 +432,10 @@ nonvolatile_state kiln::recovered() const {
   for (const auto* f : buffered) over[f->line] = f->value;  // r3: the write-back buffer
   const auto& shared = caches_.shared();
   for (const bool superseded : {true, false})  // r1: pending lines are void, what they replaced is not
-    for (cache_array::place p = 0; p < shared.places(); ++p) {
+    for (place p = 0; p < shared.places(); ++p) {
       if (!shared.holds(p) || !cells_[p].there || ((shared.line_at(p) & superseded_line) != 0) != superseded) continue;
-      s.superseded += superseded, s.pending += cells_[p].id != 0;
-      if (cells_[p].id != 0) continue;
+      s.superseded += superseded, s.pending += cells_[p].of != nullptr;
+      if (cells_[p].of != nullptr) continue;
       over[shared.line_at(p) & ~superseded_line] = cells_[p].value;
     }
   for (const auto& f : caches_.in_flight())

@@ -15,7 +15,6 @@
 #include <array>
 #include <deque>
 #include <functional>
-#include <map>
 #include <unordered_map>
 
 namespace stele::sim {
@@ -83,9 +82,15 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   kiln_counts counts;
 
  private:
+  using place = cache_array::place;
   enum class stage : std::uint8_t { in_flight, ended, flagging, flagged };
+  struct resident {
+    std::uint64_t line;
+    place at;  // unless it has left
+  };
   struct transaction {
-    std::uint64_t id = 0;
+    std::size_t slot = 0;   // where it is kept
+    std::uint64_t id = 0;  // never used again
     unsigned thread = 0;
     stage is = stage::in_flight;
     bool sent = false;          // its lines are on their way or there
@@ -94,26 +99,30 @@ class kiln final : public design, public shared_cache_design, actor, asker {
     std::size_t arriving = 0;   // lines, and copies of lines, on their way
     line_set tracked;           // written and not yet sent
     std::deque<std::uint64_t> queue;      // the same, in order (the FIFOs at the first and second level)
-    std::vector<std::uint64_t> lines;     // pending in the nonvolatile cache
+    std::vector<resident> lines;          // pending in the nonvolatile cache
     std::size_t states_set = 0;           // of these, with states_one_by_one
     std::vector<std::uint64_t> overflow;  // lines with a copy in memory elsewhere
     std::vector<std::size_t> behind;      // transits that wait until it has committed
 
     void become(std::uint64_t new_id, unsigned of_thread);
   };
-  using transactions = std::map<std::uint64_t, transaction>;
   // Something under way that we are told of.
   struct transit {
     enum class kind : std::uint8_t { to_cache, version_to_memory, copy, mapping, home } what;
     std::uint64_t id, line, value;
-    transaction* of = nullptr;  // to_cache: whose id that is
+    transaction* of = nullptr;      // whose id that is; home: it is over
+    place at = cache_array::none;  // to_cache: of the line, which may not leave meanwhile
   };
   struct cell {
-    std::uint64_t value = 0, id = 0;  // id: of the transaction, while the line is pending
-    bool there = false;               // newer than memory
+    std::uint64_t value = 0;
+    transaction* of = nullptr;  // while the line is pending
+    place superseded = cache_array::none;  // of the version that this one replaced, unless that has left
+    std::uint32_t on_the_way : 31 = 0;     // arrivals
+    std::uint32_t there : 1 = 0;           // newer than memory
   };
   struct copy {
     std::uint64_t id, value;
+    transaction* of;                        // until it has committed
     bool whole = false, committed = false;  // it and its mapping entry are in memory
   };
 
@@ -123,23 +132,25 @@ class kiln final : public design, public shared_cache_design, actor, asker {
 
   // The transaction that wrote what a core has of a line; null: none that is open.
   transaction* writer(unsigned core, std::uint64_t line) const;
-  void forget(transactions::iterator t);
+  void forget(transaction& t) { spare_.push_back(t.slot); }
   std::size_t new_transit(const transit& t);
   void send(transaction& t, picoseconds now);
   void send_line(const transaction& t, std::uint64_t line, picoseconds now);
   void send_up_to(std::uint64_t number, picoseconds now);
   void arrive(std::size_t slot, picoseconds now);
-  std::uint64_t older_writer(cache_array::place p, const transit& t) const;
-  bool keep_version(cache_array::place p, std::size_t slot, picoseconds now);
+  transaction* older_writer(place p, const transit& t) const;
+  bool keep_version(place p, std::size_t slot, picoseconds now);
   void let_commit(picoseconds now);
-  void flag(std::uint64_t id, picoseconds now);
-  void next_state(std::uint64_t id, picoseconds now);
-  void make_persistent(std::uint64_t id, std::uint64_t line);
-  void close(std::uint64_t id, picoseconds now);
-  bool all_pending_of(std::uint64_t id, std::uint64_t line) const;
+  void flag(transaction& t, picoseconds now);
+  void next_state(transaction& t, picoseconds now);
+  // Where the version is that the line at `p` has replaced; none: it is not in the cache.
+  place superseded_at(place p, std::uint64_t line) const;
+  void make_persistent(const transaction& t, resident r);
+  void close(transaction& t, picoseconds now);
+  bool all_pending_of(const transaction& t, std::uint64_t line) const;
   void overflow(std::uint64_t line, picoseconds now);
   void copied(const transit& t, picoseconds now);
-  bool may_be_copied(cache_array::place p) const;
+  bool may_be_copied(place p) const;
 
   event_queue& events_;
   hierarchy& caches_;
@@ -148,15 +159,14 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   unsigned cores_;
   std::size_t tracked_at_most_, others_at_most_, requests_at_most_;
   picoseconds flag_time_, interrupt_, patience_;
-  transactions open_;                          // by id
-  std::vector<transactions::node_type> spare_;  // of those that are over
+  std::deque<transaction> all_;     // open ones, and room for more
+  std::vector<std::size_t> spare_;  // of these, those that are over
   std::uint64_t next_id_ = 1, ended_ = 0, copies_made_ = 0;
-  std::vector<std::vector<std::uint64_t>> of_thread_;  // open ones, oldest first
+  std::vector<std::vector<transaction*>> of_thread_;   // open ones, oldest first
   std::vector<std::vector<transaction*>> unsent_;      // of each thread: those whose lines may be above, oldest first
   std::vector<asker*> wants_to_begin_;                 // by thread
-  std::deque<std::uint64_t> to_commit_;                // in the order of ends
-  std::vector<cell> cells_;
-  std::vector<std::uint32_t> on_the_way_;  // by place: arrivals under way
+  std::deque<transaction*> to_commit_;                 // in the order of ends
+  std::vector<cell> cells_;  // by place
   std::vector<transit> transits_;
   std::vector<std::size_t> free_transits_;
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> versions_to_memory_;  // by line: transits that wait for it
