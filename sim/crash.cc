@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <base/check.h>
+#include <base/rng.h>
 #include <cstring>
 
 namespace stele::sim {

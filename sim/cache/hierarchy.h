@@ -98,13 +98,15 @@ class hierarchy final : actor {
   // The quick way of get(): the line is in the first level, in a state that allows it. False: nothing happened.
   [[gnu::always_inline]] bool hit(unsigned core, std::uint64_t line, bool store) noexcept {
     caches& c = private_[core];
-    const place p = c.l1.find(line);
-    if (p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0)) return false;
+    const place p = found_in_l1(c, line, store);
+    if (p == cache_array::none) return false;
     c.l1.use(p);
     if (store) c.l1_state[p] |= dirty;
     ++counts.l1_hits;
     return true;
   }
+  // Would it be one?
+  bool would_hit(unsigned core, std::uint64_t line, bool store) const noexcept { return found_in_l1(private_[core], line, store) != cache_array::none; }
   picoseconds hit_latency() const noexcept { return l1_latency_; }
 
   // Writes what is newer than `to` down to it; the copies above stay, clean, unless they are to be dropped.
@@ -183,6 +185,10 @@ class hierarchy final : actor {
   hierarchy(event_queue& events, memory& below, const machine_config& c, std::vector<caches> p, cache_array l3);
   void act(picoseconds now, std::uint64_t what) override;
 
+  [[gnu::always_inline]] static place found_in_l1(const caches& c, std::uint64_t line, bool store) noexcept {
+    const place p = c.l1.find(line);
+    return p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0) ? cache_array::none : p;
+  }
   answer from_shared(const from& who, std::uint64_t line, bool store, picoseconds now);
   answer miss(const from& who, std::uint64_t line, bool store, picoseconds now);
   // A place for a line that no cache has; none: refused, who is told when to try again.

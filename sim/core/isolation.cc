@@ -58,13 +58,11 @@ void isolation::lose(unsigned thread, picoseconds now) {
   s.who->attempt_lost(now);
 }
 
-std::uint8_t isolation::touch(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
-  if (kind_ == isolation_kind::htm)
-    for_each_holder(thread % cores_, thread, line, store ? read | written : written, [&](unsigned t) {
-      ++counts.conflicts;
-      lose(t, now);
-    });
-  return threads_[thread].lines.add(line, store ? written : read);
+void isolation::take_from_core(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
+  for_each_holder(thread % cores_, thread, line, store ? read | written : written, [&](unsigned t) {
+    ++counts.conflicts;
+    lose(t, now);
+  });
 }
 
 void isolation::taken(unsigned core, std::uint64_t line, bool by_store, picoseconds now) {

@@ -42,7 +42,10 @@ class isolation final : public private_watch {
   // False: not yet; may_begin() will be called.
   bool begin(unsigned thread, picoseconds now);
   // Before the access. Returns the flags that the line had in this transaction.
-  std::uint8_t touch(unsigned thread, std::uint64_t line, bool store, picoseconds now);
+  std::uint8_t touch(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
+    if (kind_ == isolation_kind::htm && threads_.size() > cores_) take_from_core(thread, line, store, now);
+    return threads_[thread].lines.add(line, store ? written : read);
+  }
   // What it did is visible from now on. Its lines are known until release().
   void end(unsigned thread) noexcept { threads_[thread].speculative = false; }
   void release(unsigned thread, picoseconds now);
@@ -63,6 +66,7 @@ class isolation final : public private_watch {
   };
 
   bool lock(unsigned thread, picoseconds now);
+  void take_from_core(unsigned thread, std::uint64_t line, bool store, picoseconds now);
   void lose(unsigned thread, picoseconds now);
   // f(thread) for each other thread of the core that has the line with one of these flags in a speculative transaction.
   template <class F>

@@ -1,8 +1,6 @@
 // The lines that a transaction has touched, each with flags, in the order in which they came. Forgetting all is cheap.
 #pragma once
 
-#include <base/rng.h>
-
 #include <cstdint>
 #include <vector>
 
@@ -15,7 +13,7 @@ class line_set {
     std::uint8_t flags;
   };
 
-  line_set() : slots_(64) {}
+  line_set() : slots_(64) { entries_.reserve(32); }
 
   // The flags of a line, 0 when it is not there.
   std::uint8_t flags(std::uint64_t line) const noexcept {
@@ -23,7 +21,7 @@ class line_set {
     return s.epoch == epoch_ ? entries_[s.entry].flags : std::uint8_t{0};
   }
   // Adds flags; returns those that it had.
-  std::uint8_t add(std::uint64_t line, std::uint8_t flags) {
+  [[gnu::always_inline]] std::uint8_t add(std::uint64_t line, std::uint8_t flags) {
     slot& s = slots_[place_of(line)];
     if (s.epoch == epoch_) {
       const std::uint8_t had = entries_[s.entry].flags;
@@ -53,7 +51,7 @@ class line_set {
 
   std::size_t place_of(std::uint64_t line) const noexcept {
     const std::size_t mask = slots_.size() - 1;
-    std::size_t at = base::mix(line) & mask;
+    std::size_t at = (line * 0x9E37'79B9'7F4A'7C15u >> 32) & mask;
     while (slots_[at].epoch == epoch_ && slots_[at].line != line) at = (at + 1) & mask;
     return at;
   }

@@ -31,11 +31,12 @@ thread_counts& thread_counts::operator+=(const thread_counts& o) noexcept {
 hardware_thread::hardware_thread(surroundings& s, unsigned number, unsigned sharing_core)
     : events_(s.events), caches_(s.caches), around_(s), number_(number), core_(number % s.machine.cores.count),
       slot_(std::max<picoseconds>(1, from_ns(sharing_core / (s.machine.cores.clock_ghz * s.machine.cores.issue_width)))),
-      window_size_(s.machine.cores.window_instructions / sharing_core) {
+      window_size_(s.machine.cores.window_instructions / sharing_core), ahead_(from_ns(s.machine.crossbar.latency_ns)) {
   loads_.hold(s.machine.cores.outstanding_misses);
   stores_.hold(s.machine.cores.store_buffer_entries);
   fences_wait_ = s.machine.design.fences_wait;
   may_be_lost_ = s.apart.kind() == isolation_kind::htm;
+  plain_stores_ = !s.persistence.precedes_stores();
   s.apart.add(*this);
 }
 
@@ -106,28 +107,39 @@ void hardware_thread::run() {
     if (replaying_) {
       replaying_ = ++replayed_ < attempt_.size();
     } else {
-      if (phase_ == phase::inside && may_be_lost_) attempt_.push_back(item);
       ++item_, ++counts.events;
     }
   }
 }
 
-// The quick way of step() for what most events are: loads, and stores outside of transactions, to one line, one after the
-// other. Does as many as there are, and what the loop in run() does between them. False: one has to wait.
+// The quick way of step() for what most events are: loads and stores to one line, one after the other. Does as many as there
+// are, and what the loop in run() does between them. False: one has to wait.
+//
+// Hits may be ahead of the others' time by what a request takes from one core to another: nothing that the others have yet
+// to do could have come sooner. Then the thread need not wait its turn for each.
 bool hardware_thread::run_simple(unsigned& n) {
   if (replaying_ || piece_ != 0 || planned_ || dependent_ != 0) return true;
   const bool inside = phase_ == phase::inside;
-  for (; item_ < items_.size() && time_ <= events_.next() && n != events_at_once; ++n) {
+  for (; item_ < items_.size() && n != events_at_once; ++n) {
     const tape_item& item = items_[item_];
     const std::uint64_t line = item.record.address / 64;
     const bool store = item.record.op == static_cast<std::uint8_t>(tape_op::store);
-    if (store ? inside : item.record.op != static_cast<std::uint8_t>(tape_op::load)) return true;
+    if (store ? inside && !plain_stores_ : item.record.op != static_cast<std::uint8_t>(tape_op::load)) return true;
     if (is_dependent(item) || last_line_of(item) != line) return true;
-    if (inside) around_.apart.touch(number_, line, false, time_);
+    if (const picoseconds next = events_.next(); time_ > next && (time_ - next > ahead_ || !caches_.would_hit(core_, line, store))) return true;
+    if (inside) {
+      around_.apart.touch(number_, line, store, time_);
+      if (store) around_.persistence.storing(number_, line, time_);
+    }
     if (!touch_line(line, store, (bytes_of(item) + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
-    if (lost_) return true;
-    if (store && around_.observer != nullptr) around_.observer->stored(number_, core_, item, line);
-    if (inside && may_be_lost_) attempt_.push_back(item);
+    if (lost_) {  // by this very access, whose line displaced another
+      if (store) caches_.take_back_store(core_, line);
+      return true;
+    }
+    if (store) {
+      if (around_.observer != nullptr) around_.observer->stored(number_, core_, item, line);
+      if (inside) around_.persistence.stored(number_, line, time_);
+    }
     ++item_, ++counts.events;
   }
   return true;
@@ -141,9 +153,16 @@ bool hardware_thread::gives_way() {
 
 bool hardware_thread::fetch() {
   if (replaying_ || item_ < items_.size()) return true;
+  if (phase_ != phase::outside) keep_attempt();
   items_ = around_.tape.next(number_);
-  item_ = 0;
+  item_ = attempt_from_ = 0;
   return !items_.empty();
+}
+
+// What has been done of the attempt is kept, for another one.
+void hardware_thread::keep_attempt() {
+  if (may_be_lost_) attempt_.insert(attempt_.end(), items_.begin() + static_cast<std::ptrdiff_t>(attempt_from_), items_.begin() + static_cast<std::ptrdiff_t>(item_));
+  attempt_from_ = item_;
 }
 
 void hardware_thread::finish() {
@@ -349,6 +368,7 @@ bool hardware_thread::begin() {
   held_ = !around_.apart.begin(number_, time_);
   if (held_) return false;
   phase_ = phase::inside;
+  if (!replaying_) attempt_from_ = item_;
   return true;
 }
 
@@ -374,6 +394,7 @@ bool hardware_thread::end() {
 
 // Back to the transaction's first event, for another attempt.
 void hardware_thread::rewind(picoseconds now) {
+  keep_attempt();
   lost_ = false;
   plan_.clear();
   planned_at_ = 0;

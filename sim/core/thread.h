@@ -84,6 +84,7 @@ class hardware_thread final : actor, asker, isolated {
 
   void run();
   bool fetch();
+  void keep_attempt();
   bool run_simple(unsigned& n);
   bool step(const tape_item& item);
   bool run_plan();
@@ -110,6 +111,7 @@ class hardware_thread final : actor, asker, isolated {
   unsigned number_, core_;
   picoseconds slot_;  // of one instruction
   std::uint64_t window_size_;
+  picoseconds ahead_;
   picoseconds time_ = 0;
   std::uint64_t instruction_ = 0;
   window loads_, stores_;
@@ -129,11 +131,13 @@ class hardware_thread final : actor, asker, isolated {
   plan plan_;
   std::size_t planned_at_ = 0;
   picoseconds ended_at_ = 0;
-  std::vector<tape_item> attempt_;  // events of this transaction, for another attempt
+  std::size_t attempt_from_ = 0;    // the first of items_ that belongs to this transaction
+  std::vector<tape_item> attempt_;  // events before those, for another attempt
   std::size_t replayed_ = 0;
   bool replaying_ = false;
   bool may_be_lost_ = false;
   bool fences_wait_ = true;  // those of a design's plans
+  bool plain_stores_ = true;  // the design adds nothing to them
 };
 
 }  // namespace stele::sim

@@ -29,6 +29,8 @@ class design {
   virtual ~design() = default;
   // A transaction of this thread begins. False: not yet, the thread is told to try again.
   virtual bool begin(unsigned /*thread*/, asker& /*told*/, picoseconds /*now*/) { return true; }
+  // Does before_store() do anything?
+  virtual bool precedes_stores() const noexcept { return false; }
   // It is about to store to these lines, `bytes` in all. True: the store is not done now, commit() will ask for it.
   virtual bool before_store(unsigned /*thread*/, std::uint64_t /*first_line*/, std::size_t /*lines*/, std::size_t /*bytes*/, plan& /*p*/) { return false; }
   // It stores to a line now, and then has done so.

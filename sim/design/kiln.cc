@@ -170,10 +170,11 @@ void kiln::arrive(std::size_t slot, picoseconds now) {
     if (older->is == stage::ended && !older->sent) send_up_to(older->number, now);
     return;
   }
-  if (const auto w = versions_to_memory_.find(t.line); w != versions_to_memory_.end() && !w->second.empty()) {
-    w->second.push_back(slot);  // not past an earlier one
-    return;
-  }
+  if (!versions_to_memory_.empty())
+    if (const auto w = versions_to_memory_.find(t.line); w != versions_to_memory_.end() && !w->second.empty()) {
+      w->second.push_back(slot);  // not past an earlier one
+      return;
+    }
   cell& c = cells_[p];
   if (t.of != nullptr && c.of == nullptr && c.there && !keep_version(p, slot, now)) return;  // 3
   if (t.of != nullptr && c.of != t.of) t.of->lines.push_back({t.line, p});
@@ -259,7 +260,7 @@ void kiln::make_persistent(const transaction& t, resident r) {
 void kiln::close(transaction& t, picoseconds now) {
   const unsigned thread = t.thread;
   const std::uint64_t number = t.number;
-  const std::vector<std::size_t> behind = std::move(t.behind);
+  released_.swap(t.behind);
   ++counts.transactions;
   counts.lines += t.lines.size();
   counts.commit_latency += now - t.ended;
@@ -277,7 +278,8 @@ void kiln::close(transaction& t, picoseconds now) {
   std::erase(of_thread_[thread], &t);
   if (t.arriving == 0) forget(t);  // else: with a planted bug
   committed(number, now);
-  for (std::size_t slot : behind) arrive(slot, now);
+  for (std::size_t slot : released_) arrive(slot, now);
+  released_.clear();
   if (asker* a = std::exchange(wants_to_begin_[thread], nullptr); a != nullptr) a->try_again(now);
   caches_.room_again(now);
   let_commit(now);

@@ -169,6 +169,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   std::vector<cell> cells_;  // by place
   std::vector<transit> transits_;
   std::vector<std::size_t> free_transits_;
+  std::vector<std::size_t> released_;  // transits that waited for a transaction that has just committed
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> versions_to_memory_;  // by line: transits that wait for it
   std::unordered_map<std::uint64_t, copy> copies_;
   bool falling_back_ = false;

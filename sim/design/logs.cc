@@ -59,6 +59,7 @@ class logging : public design {
   }
 
  protected:
+  bool precedes_stores() const noexcept override { return true; }
   static void fence(plan& p) { p.push_back({action::kind::fence, 0}); }
   void send_and_fence(log& l, plan& p) const {
     l.send(send_, p);
