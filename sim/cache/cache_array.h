@@ -8,6 +8,7 @@
 #include <base/check.h>
 #include <sim/cache/replacement.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -54,10 +55,11 @@ class cache_array {
   place room_for(std::uint64_t line, std::uint32_t allowed = ~0u) {
     const place first = first_of_set(line);
     allowed &= all_;
+    if (allowed == 0) return none;
+    if (policy_ == nullptr) return first + least_recent(first, allowed);
     for (unsigned w = 0; w < ways_; ++w)
       if (tags_[first + w] == 0 && (allowed >> w & 1) != 0) return first + w;
-    if (allowed == 0) return none;
-    return first + (policy_ == nullptr ? least_recent(first, allowed) : policy_->victim(first / ways_, allowed));
+    return first + policy_->victim(first / ways_, allowed);
   }
   // The line comes to a place; what was there has left.
   void fill(place p, std::uint64_t line) {
@@ -68,7 +70,10 @@ class cache_array {
       policy_->filled(p / ways_, p % ways_);
     }
   }
-  void drop(place p) noexcept { tags_[p] = 0; }
+  void drop(place p) noexcept {
+    tags_[p] = 0;
+    if (policy_ == nullptr) last_used_[p] = 0;
+  }
 
  private:
   cache_array(std::size_t sets, unsigned ways, std::unique_ptr<replacement> policy)
@@ -79,6 +84,15 @@ class cache_array {
     return mask_ != 0 ? line & mask_ : sets_ == 1 ? 0 : line % sets_;
   }
   unsigned least_recent(place first, std::uint32_t allowed) const noexcept {
+    if (allowed == all_) [[likely]] {
+      unsigned best = 0;
+      std::uint64_t when = last_used_[first];
+      for (unsigned w = 1; w < ways_; ++w) {
+        best = last_used_[first + w] < when ? w : best;
+        when = std::min(when, last_used_[first + w]);
+      }
+      return best;
+    }
     auto best = static_cast<unsigned>(std::countr_zero(allowed));
     for (unsigned w = best + 1; w < ways_; ++w)
       if ((allowed >> w & 1) != 0 && last_used_[first + w] < last_used_[first + best]) best = w;
@@ -89,7 +103,7 @@ class cache_array {
   unsigned ways_;
   std::uint32_t all_;
   std::vector<std::uint64_t> tags_;       // line + 1; 0: empty
-  std::vector<std::uint64_t> last_used_;  // least recently used only
+  std::vector<std::uint64_t> last_used_;  // least recently used only; 0: empty
   std::uint64_t clock_ = 0;
   std::unique_ptr<replacement> policy_;
 };

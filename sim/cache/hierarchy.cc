@@ -31,7 +31,8 @@ result<std::unique_ptr<hierarchy>> hierarchy::make(event_queue& events, memory& 
     if (!l1) return std::unexpected(l1.error());
     if (!l2) return std::unexpected(l2.error());
     std::vector<std::uint8_t> one(l1->places()), two(l2->places());
-    of_cores.push_back({std::move(*l1), std::move(*l2), std::move(one), std::move(two), {}, {}});
+    std::vector<place> under(l2->places());
+    of_cores.push_back({std::move(*l1), std::move(*l2), std::move(one), std::move(two), std::move(under), {}, {}});
   }
   auto l3 = array(c.l3, 1000);
   if (!l3) return std::unexpected(l3.error());
@@ -52,7 +53,7 @@ void hierarchy::keep_values() {
 
 std::size_t hierarchy::tag_bytes() const noexcept {
   std::size_t bytes = l3_.bytes() + lines_.size() * sizeof lines_[0];
-  for (const caches& c : private_) bytes += c.l1.bytes() + c.l2.bytes() + c.l1_state.size() + c.l2_state.size();
+  for (const caches& c : private_) bytes += c.l1.bytes() + c.l2.bytes() + c.l1_state.size() + c.l2_state.size() + c.below.size() * sizeof c.below[0];
   return bytes;
 }
 
@@ -62,22 +63,22 @@ answer hierarchy::get(const from& who, std::uint64_t line, bool store, picosecon
   if (hit(who.core, line, store)) return {answer::kind::at, now + l1_latency_};
   caches& c = private_[who.core];
   const place p = c.l2.find(line);
-  if (p == cache_array::none || (store && (c.l2_state[p] & exclusive) == 0)) return from_shared(who, line, store, now);
+  if (p == cache_array::none || (store && (c.l2_state[p] & exclusive) == 0)) return from_shared(who, line, store, p, now);
   ++counts.l1_misses, ++counts.l2_hits;
   c.l2.use(p);
   into_l1(who.core, line, static_cast<std::uint8_t>((c.l2_state[p] & exclusive) | (store ? dirty : 0)), values_ ? c.l2_values[p] : 0);
   return {answer::kind::at, now + l1_latency_ + l2_latency_};
 }
 
-answer hierarchy::from_shared(const from& who, std::uint64_t line, bool store, picoseconds now) {
+answer hierarchy::from_shared(const from& who, std::uint64_t line, bool store, place in_l2, picoseconds now) {
   const picoseconds asked = wires_.ask(now + l1_latency_ + l2_latency_);
-  const place p = l3_.find(line);
+  const place p = in_l2 != cache_array::none ? private_[who.core].below[in_l2] : l3_.find(line);
   if (p == cache_array::none) return miss(who, line, store, asked);
   ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_hits;
   l3_.use(p);
   const bool waits = lines_[p].has(shared_line::filling);
   const picoseconds found = bank_access(line, false, asked);
-  const picoseconds ready = settle(who, p, line, store, found);
+  const picoseconds ready = settle(who, p, line, store, in_l2, found);
   if (!waits) return {answer::kind::at, wires_.line_to_core(who.core, ready)};
   filling(line)->waiting.push_back({who, ready - found + wires_.latency()});
   return {answer::kind::later, 0};
@@ -88,7 +89,7 @@ answer hierarchy::store_whole(const from& who, std::uint64_t line, picoseconds n
   const picoseconds asked = wires_.ask(now + l1_latency_ + l2_latency_);
   const place p = place_for(who, line, asked);
   if (p == cache_array::none) return {answer::kind::refused, 0};
-  return {answer::kind::at, settle(who, p, line, true, asked) + wires_.latency()};
+  return {answer::kind::at, settle(who, p, line, true, cache_array::none, asked) + wires_.latency()};
 }
 
 hierarchy::place hierarchy::place_for(const from& who, std::uint64_t line, picoseconds now) {
@@ -118,12 +119,12 @@ answer hierarchy::miss(const from& who, std::uint64_t line, bool store, picoseco
   f.line = line, f.used = true, f.asked = now + l3_read_;
   f.waiting.assign(1, {who, wires_.latency()});
   events_.at(f.asked, *this, to_act(event::send_read, slot));
-  settle(who, p, line, store, f.asked);
+  settle(who, p, line, store, cache_array::none, f.asked);
   return {answer::kind::later, 0};
 }
 
 // The directory's part: other copies are called back, this core gets its own. Returns when the line can leave the bank.
-picoseconds hierarchy::settle(const from& who, place p, std::uint64_t line, bool store, picoseconds now) {
+picoseconds hierarchy::settle(const from& who, place p, std::uint64_t line, bool store, place in_l2, picoseconds now) {
   shared_line& s = lines_[p];
   picoseconds ready = now;
   const picoseconds round = 2 * wires_.latency() + l2_latency_;
@@ -142,11 +143,11 @@ picoseconds hierarchy::settle(const from& who, place p, std::uint64_t line, bool
     s.owner = shared_line::nobody;
     ready += round;
   }
-  bring_up(who.core, p, line, store, now);
+  bring_up(who.core, p, line, store, in_l2, now);
   return ready;
 }
 
-void hierarchy::bring_up(unsigned core, place p, std::uint64_t line, bool store, picoseconds now) {
+void hierarchy::bring_up(unsigned core, place p, std::uint64_t line, bool store, place in_l2, picoseconds now) {
   shared_line& s = lines_[p];
   if (store)
     s.set_writer(core);
@@ -154,11 +155,12 @@ void hierarchy::bring_up(unsigned core, place p, std::uint64_t line, bool store,
     s.add_reader(core);
   caches& c = private_[core];
   const std::uint8_t state = s.owner == core ? exclusive : 0;
-  place q = c.l2.find(line);
+  place q = in_l2;
   if (q == cache_array::none) {
     q = c.l2.room_for(line);
-    if (c.l2.holds(q)) out_of_private(core, c.l2.line_at(q), now);
+    if (c.l2.holds(q)) out_of_private(core, q, now);
     c.l2.fill(q, line);
+    c.below[q] = p;
     c.l2_state[q] = state;
     if (values_) c.l2_values[q] = l3_values_[p];
   } else {
@@ -189,10 +191,10 @@ void hierarchy::into_l1(unsigned core, std::uint64_t line, std::uint8_t state, s
 
 // --- down ---
 
-void hierarchy::out_of_private(unsigned core, std::uint64_t line, picoseconds now) {
+void hierarchy::out_of_private(unsigned core, place in_l2, picoseconds now) {
+  const std::uint64_t line = private_[core].l2.line_at(in_l2);
   if (watch_ != nullptr) watch_->displaced(core, line, now);
-  const place p = l3_.find(line);
-  down(core, p, line, false, false, now);
+  down(core, private_[core].below[in_l2], line, false, false, now);
 }
 
 picoseconds hierarchy::down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now) {

@@ -169,6 +169,7 @@ class hierarchy final : actor {
   struct caches {
     cache_array l1, l2;
     std::vector<std::uint8_t> l1_state, l2_state;
+    std::vector<place> below;  // of a line of the second level: its place in the shared cache
     std::vector<std::uint64_t> l1_values, l2_values;
   };
   struct fill {
@@ -189,14 +190,14 @@ class hierarchy final : actor {
     const place p = c.l1.find(line);
     return p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0) ? cache_array::none : p;
   }
-  answer from_shared(const from& who, std::uint64_t line, bool store, picoseconds now);
+  answer from_shared(const from& who, std::uint64_t line, bool store, place in_l2, picoseconds now);
   answer miss(const from& who, std::uint64_t line, bool store, picoseconds now);
   // A place for a line that no cache has; none: refused, who is told when to try again.
   place place_for(const from& who, std::uint64_t line, picoseconds now);
-  picoseconds settle(const from& who, place p, std::uint64_t line, bool store, picoseconds now);
-  void bring_up(unsigned core, place p, std::uint64_t line, bool store, picoseconds now);
+  picoseconds settle(const from& who, place p, std::uint64_t line, bool store, place in_l2, picoseconds now);
+  void bring_up(unsigned core, place p, std::uint64_t line, bool store, place in_l2, picoseconds now);
   void into_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value);
-  void out_of_private(unsigned core, std::uint64_t line, picoseconds now);
+  void out_of_private(unsigned core, place in_l2, picoseconds now);
   // Takes the newest content of a core's copy into the shared cache; returns when it is there, or now.
   picoseconds down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now);
   void clear_dirty(unsigned core, std::uint64_t line) noexcept;
