@@ -25,6 +25,7 @@ struct options {
   bool bytes = false, no_bytes = false, filled = false;
   workloads::recorded_run run;
   std::vector<std::uint32_t> costs;
+  std::uint64_t in_order_every = 0;
 };
 
 media::tape_reader open_tape(const std::string& path) {
@@ -100,7 +101,7 @@ void write_tape(const std::string& path, const media::tape_shape& shape, Write&&
 // Runs a workload's operations without persistence, by threads that take turns; filling the structure is not on the tape.
 void record_native(const options& o) {
   const auto& r = o.run;
-  workloads::native_plan plan{.what = r.content, .threads = r.threads, .operations = r.operations, .seed = r.seed, .bytes = o.bytes};
+  workloads::native_plan plan{.what = r.content, .threads = r.threads, .operations = r.operations, .seed = r.seed, .bytes = o.bytes, .in_order_every = o.in_order_every};
   if (!o.costs.empty()) plan.costs = workloads::native_costs{o.costs[0], o.costs[1], o.costs[2], o.costs[3]};
   auto run = workloads::make_native(r.workload, plan);
   if (!run) fail(run.error());
@@ -158,6 +159,7 @@ void add_tape(CLI::App& app) {
   recorded->add_option("--seed", r.seed, "of the operations")->capture_default_str();
   recorded->add_option("--read-share", r.content.read_share, "share of operations that only read")->capture_default_str();
   recorded->add_flag("--bytes", o->bytes, "native: the tape begins with the memory's content, and stores carry their bytes");
+  recorded->add_option("--in-order-every", o->in_order_every, "native: each such transaction asks to commit in order; 0: none does");
   recorded->add_flag("--no-bytes", o->no_bytes, "mechanism: leave out what stores store, and the pool's content: a tape for timing");
   recorded->add_flag("--filled", o->filled, "mechanism: begin when the pool has been filled");
   recorded->add_option("--dir", r.dir, "where the pool is created and removed again");

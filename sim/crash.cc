@@ -1,10 +1,10 @@
 // Contents, the oracle, and crashes.
+#include <base/check.h>
+#include <base/rng.h>
 #include <sim/crash.h>
 
 #include <algorithm>
 #include <array>
-#include <base/check.h>
-#include <base/rng.h>
 #include <cstring>
 
 namespace stele::sim {
@@ -214,7 +214,7 @@ std::vector<std::byte> make_tape(const crash_load& l) {
   }
   for (std::uint64_t n = 0; n < l.transactions; ++n) {
     const auto thread = static_cast<unsigned>(n % l.threads);
-    tape->event(tape_op::tx_begin, thread, n, 0);
+    tape->event(tape_op::tx_begin, thread, n, n % l.in_order_every == 0 ? media::tape_in_order : 0);
     for (std::uint64_t i = 1 + random() % l.stores_at_most; i != 0; --i) {
       const std::uint64_t line = random() % (random() % 4 == 0 ? l.lines : l.lines / 4);  // a quarter of the lines is hot
       const auto length = static_cast<std::uint32_t>(8 << random() % 4);

@@ -47,6 +47,7 @@ struct crash_load {
   unsigned threads = 4;
   std::uint64_t transactions = 300, lines = 96;
   unsigned stores_at_most = 12;  // of a transaction; each of 8 to 64 bytes
+  unsigned in_order_every = 5;   // transactions: one that asks to commit in order
   std::uint64_t seed = 1;
 };
 std::vector<std::byte> make_tape(const crash_load& l);

@@ -149,6 +149,7 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   r.simulated -= from.at;
   r.quantities = sums_of(*s);
   subtract(r.quantities, from.sums);
+  if (s->with_kiln != nullptr) r.add("kiln.pending_at_most", static_cast<double>(s->with_kiln->counts.pending_at_most));  // no sum
   add_derived(r);
   return r;
 }

@@ -43,10 +43,10 @@ result<> check_plan(const native_plan& plan) {
 }
 
 // What one operation leaves on the tape.
-void perform(native_run& run, const operation& op, unsigned thread, std::uint64_t number, const native_costs& costs, media::tape_writer& tape) {
+void perform(native_run& run, const operation& op, unsigned thread, std::uint64_t number, const native_costs& costs, bool in_order, media::tape_writer& tape) {
   const media::tape_writer::turn mine(tape);
   tape.event(media::tape_op::invoked, thread, number, 0);
-  tape.event(media::tape_op::tx_begin, thread, number, 0);
+  tape.event(media::tape_op::tx_begin, thread, number, in_order ? media::tape_in_order : 0);
   run.space().record_to(tape, thread, costs);
   run.apply(op);
   run.space().write_instructions();
@@ -91,7 +91,7 @@ result<> record_native(native_run& run, std::string_view workload, const native_
     for (std::uint64_t i = 0; i < plan.operations && (i % 256 != 0 || go_on(i)); ++i) {
       const auto thread = static_cast<unsigned>(i % plan.threads);
       const operation op = run.draw(random[thread]);
-      perform(run, op, thread, i, costs, tape);
+      perform(run, op, thread, i, costs, plan.in_order_every != 0 && i % plan.in_order_every == 0, tape);
       if (performed != nullptr) performed->push_back(op);
     }
   } catch (const failure& f) {

@@ -20,6 +20,7 @@ struct native_plan {
   std::uint64_t operations = 10'000;
   std::uint64_t seed = 1;  // of the operations
   bool bytes = false;
+  std::uint64_t in_order_every = 0;  // each such operation's transaction asks to commit in order; 0: none does
   std::optional<native_costs> costs = std::nullopt;  // nothing: those measured for the workload
 };
 

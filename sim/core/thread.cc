@@ -180,7 +180,7 @@ bool hardware_thread::step(const tape_item& item) {
       time_ += item.record.address * slot_;
       instruction_ += item.record.address, counts.instructions += item.record.address;
       return true;
-    case tape_op::tx_begin: return begin();
+    case tape_op::tx_begin: return begin(item);
     case tape_op::tx_commit:
     case tape_op::tx_abort: return end();
     case tape_op::stream: return each_line(item, action::kind::stream);
@@ -359,9 +359,9 @@ bool hardware_thread::await_dependent() {
 
 // --- transactions ---
 
-bool hardware_thread::begin() {
+bool hardware_thread::begin(const tape_item& item) {
   if (!planned_) {
-    held_ = !around_.persistence.begin(number_, *this, time_);
+    held_ = !around_.persistence.begin(number_, (item.record.length & media::tape_in_order) != 0, *this, time_);
     if (held_) return false;
     planned_ = true;
   }

@@ -89,7 +89,7 @@ class hardware_thread final : actor, asker, isolated {
   bool step(const tape_item& item);
   bool run_plan();
   bool carry_out(const action& a);
-  bool begin();
+  bool begin(const tape_item& item);
   bool end();
   bool access(const tape_item& item, bool store);
   [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole = false);

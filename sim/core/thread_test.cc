@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sim/cache/test_memory.h>
 #include <sim/core/thread.h>
+#include <sim/design/kiln.h>
 #include <sim/design/logs.h>
 
 #include <algorithm>
@@ -168,6 +169,19 @@ TEST(logs, read_their_lines_first_if_the_machine_says_so) {
     m.design.name = name;
     m.design.log_lines_fetched = true;
     EXPECT_EQ(world(list, m).log_lines(access::read), 3) << name;
+  }
+}
+
+TEST(kiln, sends_what_has_ended_when_order_or_a_transaction_asks_for_it) {
+  std::vector<event> list;
+  for (std::uint64_t n = 0; n < 5; ++n)
+    for (const event& e : {event{tape_op::tx_begin, n, n == 2 ? media::tape_in_order : 0}, {tape_op::store, n * 64}, {tape_op::tx_commit}}) list.push_back(e);
+  for (const auto& [order, left] : {std::pair{"strong", 0u}, {"relaxed", 2u}}) {
+    machine_config m = small_machine();
+    m.l3.nonvolatile = true;
+    m.design.name = "kiln", m.design.order = order;
+    const world w(list, m, "mutex");
+    EXPECT_EQ(dynamic_cast<const kiln&>(*w.persistence).uncommitted(), left) << order;
   }
 }
 

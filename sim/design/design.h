@@ -27,8 +27,8 @@ using plan = std::vector<action>;
 class design {
  public:
   virtual ~design() = default;
-  // A transaction of this thread begins. False: not yet, the thread is told to try again.
-  virtual bool begin(unsigned /*thread*/, asker& /*told*/, picoseconds /*now*/) { return true; }
+  // A transaction of this thread begins; in_order: it asks to commit so. False: not yet, the thread is told to try again.
+  virtual bool begin(unsigned /*thread*/, bool /*in_order*/, asker& /*told*/, picoseconds /*now*/) { return true; }
   // Does before_store() do anything?
   virtual bool precedes_stores() const noexcept { return false; }
   // It is about to store to these lines, `bytes` in all. True: the store is not done now, commit() will ask for it.

@@ -34,7 +34,7 @@ kiln::kiln(const design_place& where)
 
 // --- transactions ---
 
-bool kiln::begin(unsigned thread, asker& told, picoseconds now) {
+bool kiln::begin(unsigned thread, bool in_order, asker& told, picoseconds now) {
   auto& mine = of_thread_[thread];
   if (mine.size() > others_at_most_) {
     if (relaxed_) send_up_to(mine.front()->number, now);
@@ -47,14 +47,14 @@ bool kiln::begin(unsigned thread, asker& told, picoseconds now) {
   }
   transaction& t = all_[spare_.back()];
   spare_.pop_back();
-  t.become(next_id_++, thread);
+  t.become(next_id_++, thread, in_order);
   mine.push_back(&t);
   unsent_[thread].push_back(&t);
   return true;
 }
 
-void kiln::transaction::become(std::uint64_t new_id, unsigned of_thread) {
-  id = new_id, thread = of_thread;
+void kiln::transaction::become(std::uint64_t new_id, unsigned of_thread, bool asks_for_order) {
+  id = new_id, thread = of_thread, in_order = asks_for_order;
   is = stage::in_flight, sent = false;
   arriving = states_set = 0;
   tracked.clear(), queue.clear(), lines.clear(), overflow.clear(), behind.clear();
@@ -96,6 +96,7 @@ void kiln::commit(unsigned thread, const line_set&, plan&, picoseconds now) {
   counts.arrived_before_end += t.lines.size();
   to_commit_.push_back(&t);  // 1
   if (!relaxed_) send(t, now);
+  if (relaxed_ && t.in_order) return send_up_to(t.number, now);
   let_commit(now);
 }
 
@@ -177,7 +178,10 @@ void kiln::arrive(std::size_t slot, picoseconds now) {
     }
   cell& c = cells_[p];
   if (t.of != nullptr && c.of == nullptr && c.there && !keep_version(p, slot, now)) return;  // 3
-  if (t.of != nullptr && c.of != t.of) t.of->lines.push_back({t.line, p});
+  if (t.of != nullptr && c.of != t.of) {
+    t.of->lines.push_back({t.line, p});
+    counts.pending_at_most = std::max(counts.pending_at_most, ++pending_);
+  }
   c.value = t.value, c.of = t.of != nullptr && t.of->is == stage::flagged ? nullptr : t.of, c.there = true;  // 4
   --c.on_the_way;
   free_transits_.push_back(slot);
@@ -263,6 +267,7 @@ void kiln::close(transaction& t, picoseconds now) {
   released_.swap(t.behind);
   ++counts.transactions;
   counts.lines += t.lines.size();
+  pending_ -= t.lines.size();
   counts.commit_latency += now - t.ended;
   for (std::uint64_t line : t.overflow) {
     const auto c = copies_.find(line);

@@ -42,6 +42,7 @@ struct kiln_counts {
   std::uint64_t overflows = 0, overflowed_lines = 0;   // times that the fall-back path was taken
   std::uint64_t overflowed_transactions = 0;           // of which a line was copied
   std::uint64_t waits_for_older = 0;                   // lines that waited for an older transaction's version
+  std::uint64_t pending_at_most = 0;                   // lines in the nonvolatile cache, at one time
   picoseconds commit_latency = 0;                      // from end to commit flag, summed
 };
 
@@ -57,7 +58,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   // The shared cache has a power of two of sets.
   explicit kiln(const design_place& where);
 
-  bool begin(unsigned thread, asker& told, picoseconds now) override;
+  bool begin(unsigned thread, bool in_order, asker& told, picoseconds now) override;
   void storing(unsigned thread, std::uint64_t line, picoseconds now) override;
   void stored(unsigned thread, std::uint64_t line, picoseconds now) override;
   void attempt_lost(unsigned thread) override;
@@ -93,6 +94,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
     std::uint64_t id = 0;  // never used again
     unsigned thread = 0;
     stage is = stage::in_flight;
+    bool in_order = false;      // asks for it
     bool sent = false;          // its lines are on their way or there
     std::uint64_t number = 0;   // in the order of ends
     picoseconds ended = 0;
@@ -104,7 +106,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
     std::vector<std::uint64_t> overflow;  // lines with a copy in memory elsewhere
     std::vector<std::size_t> behind;      // transits that wait until it has committed
 
-    void become(std::uint64_t new_id, unsigned of_thread);
+    void become(std::uint64_t new_id, unsigned of_thread, bool asks_for_order);
   };
   // Something under way that we are told of.
   struct transit {
@@ -172,6 +174,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   std::vector<std::size_t> released_;  // transits that waited for a transaction that has just committed
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> versions_to_memory_;  // by line: transits that wait for it
   std::unordered_map<std::uint64_t, copy> copies_;
+  std::uint64_t pending_ = 0;  // lines of open transactions in the nonvolatile cache
   bool falling_back_ = false;
 };
 

@@ -38,6 +38,7 @@ static_assert(sizeof(tape_header) == 64);
 
 inline constexpr std::uint8_t tape_bytes_follow = 0x80;  // in the op byte
 inline constexpr std::uint8_t tape_of_pointer = 0x80;    // in the tag byte of a load, on tapes of version 2
+inline constexpr std::uint32_t tape_in_order = 1;         // in the length of a begin: the transaction asks for it
 
 struct tape_record {
   std::uint8_t op;
