@@ -91,7 +91,7 @@ void run(options& o) {
 
 void add_task_options(CLI::App& command, options& o) {
   bench::task& t = o.comparison.what;
-  command.add_option("--workload", t.workload, "sps, hash, rbtree, bptree, kv, ...")
+  command.add_option("--workload", t.workload, fmt::format("{}", fmt::join(workloads::workload_names(), ", ")))
       ->capture_default_str()
       ->check(check_workload);
   command.add_option("--value-size", t.parameters.value_size, "bytes of a value: a power of two from 8 to 4096")

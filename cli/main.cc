@@ -7,7 +7,7 @@
 int main(int argc, char** argv) {
   CLI::App app{"Stele: durable transactional memory. Start with `stele demo`."};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "stele 0.1.0 (pool format 1, tape format 1)");
+  app.set_version_flag("--version", "stele 0.1.0 (pool format 1, tape formats 1 and 2)");
   stele::cli::add_demo(app);
   stele::cli::add_compare(app);
   stele::cli::add_pool(app);

@@ -148,7 +148,7 @@ void add_tape(CLI::App& app) {
   recorded->add_option("--kind", o->kind, "mechanism: on a pool; native: without persistence")
       ->check(CLI::IsMember({"mechanism", "native"}))
       ->capture_default_str();
-  recorded->add_option("--workload", r.workload, "sps, hash, rbtree, bptree, kv, sdg, ssca2")->capture_default_str();
+  recorded->add_option("--workload", r.workload, fmt::format("{}", fmt::join(workloads::workload_names(), ", ")))->capture_default_str();
   recorded->add_option("--mechanism", r.mechanism, "a mechanism of `stele compare`; default: the library's");
   recorded->add_option("--operations", r.operations, "transactions of one operation")->capture_default_str();
   recorded->add_option("--threads", r.threads, "threads with a log each, taking turns transaction by transaction")

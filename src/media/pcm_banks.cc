@@ -10,12 +10,6 @@
 namespace stele::media {
 namespace {
 
-std::uint64_t now_ns() noexcept { return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()); }
-
-void wait_until(std::uint64_t when) noexcept {
-  while (now_ns() < when) cpu::relax();
-}
-
 class held {
  public:
   explicit held(std::atomic_flag& flag) noexcept : flag_(flag) {
@@ -31,8 +25,19 @@ class held {
 
 }  // namespace
 
-pcm_banks::pcm_banks(const pcm_model& model, const pcm_layout& layout, unsigned threads)
-    : model_(model), layout_(layout), banks_(model.banks), logs_(threads) {
+std::uint64_t pcm_clock::now_ns() noexcept { return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()); }
+
+void pcm_clock::wait_until(std::uint64_t when) noexcept {
+  while (now_ns() < when) cpu::relax();
+}
+
+pcm_clock& steady_pcm_clock() noexcept {
+  static pcm_clock clock;
+  return clock;
+}
+
+pcm_banks::pcm_banks(const pcm_model& model, const pcm_layout& layout, unsigned threads, pcm_clock& time)
+    : model_(model), layout_(layout), time_(time), banks_(model.banks), logs_(threads) {
   for (auto& bank : banks_) bank.reserve(model.queue_entries + 1);
 }
 
@@ -75,7 +80,7 @@ void pcm_banks::write(unsigned thread, std::uint64_t line) noexcept {
     std::uint64_t room_at = 0;
     {
       const held mine(busy_);
-      const std::uint64_t now = now_ns();
+      const std::uint64_t now = time_.now_ns();
       std::erase_if(bank, [now](const stretch& s) { return s.end <= now; });
       if (bank.size() < model_.queue_entries) {
         log_state& log = logs_[thread];
@@ -83,7 +88,7 @@ void pcm_banks::write(unsigned thread, std::uint64_t line) noexcept {
       }
       room_at = bank.front().end;
     }
-    wait_until(room_at);
+    time_.wait_until(room_at);
   }
 }
 
@@ -95,7 +100,7 @@ void pcm_banks::fence(unsigned thread) noexcept {
     one_earlier_ = ordered_;
     done = ordered_ = std::max(ordered_, std::exchange(current_, 0));
   }
-  if (model_.waits) wait_until(done);
+  if (model_.waits) time_.wait_until(done);
 }
 
 }  // namespace stele::media

@@ -7,7 +7,7 @@
 // may pass barriers, and why that is safe, is in docs/protocol/dp2.md. The simulator's controller decides as time goes on and
 // looks at all that waits; this one reckons ahead, so it is an emulation and no more.
 //
-// Thread-safe. Times are nanoseconds of the steady clock.
+// Thread-safe. Times are nanoseconds.
 #pragma once
 
 #include <atomic>
@@ -31,9 +31,19 @@ struct pcm_layout {
   std::uint64_t commit_offset = 0, commit_size = 0;  // in each log
 };
 
+// The steady clock; a test has one that it moves by hand.
+class pcm_clock {
+ public:
+  virtual ~pcm_clock() = default;
+  virtual std::uint64_t now_ns() noexcept;
+  virtual void wait_until(std::uint64_t when) noexcept;
+};
+pcm_clock& steady_pcm_clock() noexcept;
+
 class pcm_banks {
  public:
-  pcm_banks(const pcm_model& model, const pcm_layout& layout, unsigned threads);
+  // `time` outlives it.
+  pcm_banks(const pcm_model& model, const pcm_layout& layout, unsigned threads, pcm_clock& time = steady_pcm_clock());
 
   // `line`: pool offset / 64. Returns when the bank's queue has taken the write.
   void write(unsigned thread, std::uint64_t line) noexcept;
@@ -59,6 +69,7 @@ class pcm_banks {
 
   const pcm_model model_;
   const pcm_layout layout_;
+  pcm_clock& time_;
   std::atomic_flag busy_;  // over all below
   std::vector<std::vector<stretch>> banks_;  // what is to be written: in order, apart from each other
   std::vector<log_state> logs_;

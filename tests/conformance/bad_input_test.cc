@@ -210,7 +210,8 @@ TEST_F(bad_input, unknown_mechanisms_and_media) {
   ASSERT_TRUE(refused(mechanism, errc::not_found));
   EXPECT_NE(mechanism.error().message.find("redo-async"), std::string::npos) << "it names what there is";
   for (const char* media : {"", "tape", "delayed", "delayed:", "delayed:x", "delayed:-1", "delayed:1:", "delayed:1:0", "delayed:1:-2", "delayed:1:nan",
-                            "delayed:1000001", "delayed:99999999999999999999", "delayed:1:2:3", "adr "}) {
+                            "delayed:1000001", "delayed:99999999999999999999", "delayed:1:2:3", "adr ", "pcm", "pcm:", "pcm:lax", "pcm:strict:", "pcm:strict:0.5",
+                            "pcm:strict:101", "pcm:strict:nan", "pcm:rules:fast", "pcm:rules:1.7:", "pcm:rules:waits:1.7", "pcm:rules:1.7:waits:1"}) {
     auto opened = pool<root>::open(path, {.create_size = 1 << 20, .media = media});
     EXPECT_TRUE(refused(opened, errc::invalid_argument)) << media;
   }

@@ -92,6 +92,7 @@ bool parse_number(std::string_view text, Number& value) {
 
 // The rest of a specification: ORDER[:LOG_SPEEDUP][:waits]
 bool parse_pcm(std::string_view text, media::pcm_model& model) {
+  if (text.ends_with(':')) return false;
   const auto next = [&text] {
     const std::string_view word = text.substr(0, text.find(':'));
     text.remove_prefix(std::min(word.size() + 1, text.size()));

@@ -269,6 +269,8 @@ class log_structured final : public media_engine<Media> {
     return done;
   }
 
+  // Before a pool is called full; of 200 us where nothing is gained: 0.1 s, and 10 s as long as chunks wait for readers.
+  static constexpr unsigned tries = 512, tries_for_readers = 50'000;
   // False: there is no room, and none to be made.
   bool make_room(unsigned log, std::uint32_t kept, unsigned& failures) {
     return away(log, [&] {
@@ -282,12 +284,13 @@ class log_structured final : public media_engine<Media> {
         gained = clean(cleaners_.front(), densest);
         (void)space().collect();
       }
-      if (gained >= space().chunk_words() / 256) return ++failures < 512;
-      // Nothing to gain now; but chunks may wait for readers, or be in another cleaner's hands.
-      const bool others = space().free_chunks() > space().ready_chunks() || threads_.size() > 1;
-      if (!others && space().ready_chunks() <= kept) return false;
+      const bool for_readers = space().free_chunks() > space().ready_chunks();  // a chunk waits for some; they may be off their processors
+      const bool again = ++failures < (for_readers ? tries_for_readers : tries);
+      if (gained >= space().chunk_words() / 256) return again;
+      // Nothing to gain now, unless from readers or from another cleaner's hands.
+      if (!for_readers && threads_.size() <= 1 && space().ready_chunks() <= kept) return false;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
-      return ++failures < 512;
+      return again;
     });
   }
 
