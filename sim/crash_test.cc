@@ -29,6 +29,22 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
   EXPECT_GT(done.queue_evictions, 10u);
 }
 
+TEST(kiln_run, ends_though_transactions_that_nothing_keeps_apart_wait_for_each_other) {
+  unsigned waited = 0;
+  for (machine_config m : crash_machines()) {
+    if (!m.name.starts_with("overflowing") || m.design.isolation != "mutex") continue;
+    m.design.isolation = "none";
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      const auto tape = make_tape({.seed = seed});
+      auto s = simulation::make(m, std::move(*feed::over(tape, 4)), {});
+      ASSERT_TRUE(s) << s.error().message;
+      while ((*s)->advance(1 << 20)) {}
+      if (const auto ended = (*s)->finish(); !ended) ++waited;
+    }
+  }
+  EXPECT_GT(waited, 0u);
+}
+
 TEST(kiln_crash, finds_every_planted_bug) {
   for (const fault_verdict& v : kill_faults(1, [] { return false; })) EXPECT_TRUE(v.killed) << name_of(v.fault) << " survived " << v.crashes << " crashes";
 }

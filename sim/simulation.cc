@@ -72,7 +72,8 @@ result<> simulation::finish() {
   if (!tape.status()) return std::unexpected(tape.status().error());
   if (!all_finished())
     return base::fail(errc::invalid_argument, "the threads of the tape wait for each other at " + std::to_string(events.now() / 1000) +
-                                                  " ns: a transaction needs more of the machine than it has; give it larger caches");
+                                                  " ns: a transaction needs more of the machine than it has, or waits for another's lines; give it larger "
+                                                  "caches, or keep transactions apart (design.isolation)");
   persistence->finish(events.now());
   while (advance(1 << 20)) {}
   if (with_kiln != nullptr && with_kiln->uncommitted() != 0)

@@ -11,6 +11,9 @@ namespace {
 enum class event : std::uint64_t { arrival, flag, state, fall_back, patience };
 constexpr std::uint64_t to_act(event e, std::uint64_t argument) noexcept { return static_cast<std::uint64_t>(e) << 56 | argument; }
 
+// Fall-backs that found no line to copy, with no commit between, after which there is no hope: who waits for room waits for ever.
+constexpr unsigned in_vain_at_most = 10'000;
+
 // The copies of overflowed lines, and the table that maps them: addresses of their own.
 constexpr std::uint64_t copies_at = std::uint64_t{3} << 36 >> 6, mapping_at = copies_at + (std::uint64_t{1} << 28);
 
@@ -266,6 +269,7 @@ void kiln::close(transaction& t, picoseconds now) {
   const std::uint64_t number = t.number;
   released_.swap(t.behind);
   ++counts.transactions;
+  in_vain_ = 0;
   counts.lines += t.lines.size();
   pending_ -= t.lines.size();
   counts.commit_latency += now - t.ended;
@@ -316,7 +320,7 @@ std::uint64_t kiln::value_of_memory(hierarchy& h, std::uint64_t line) {
 // until the queue is nearly full, or for a while.
 void kiln::no_room(std::uint64_t line, unsigned thread, picoseconds now) {
   if (relaxed_) send_up_to(ended_, now);
-  if (falling_back_) return;
+  if (falling_back_ || in_vain_ == in_vain_at_most) return;
   const bool alone = !of_thread_[thread].empty() && all_pending_of(*of_thread_[thread].back(), line);
   const bool full = caches_.refused() + 1 >= requests_at_most_;
   falling_back_ = true;
@@ -359,6 +363,7 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
                          new_transit({transit::kind::copy, t.id, victim, cells_[p].value, &t}));
     return;
   }
+  ++in_vain_;
   caches_.room_again(now);
 }
 
@@ -371,6 +376,7 @@ void kiln::copied(const transit& t, picoseconds now) {
     copies_.erase(t.line);  // written again meanwhile
   } else {
     ++counts.overflowed_lines;
+    in_vain_ = 0;
     if (mine.overflow.empty()) ++counts.overflowed_transactions;
     copies_.at(t.line).whole = true;
     mine.overflow.push_back(t.line);

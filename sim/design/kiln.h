@@ -176,6 +176,7 @@ class kiln final : public design, public shared_cache_design, actor, asker {
   std::unordered_map<std::uint64_t, copy> copies_;
   std::uint64_t pending_ = 0;  // lines of open transactions in the nonvolatile cache
   bool falling_back_ = false;
+  unsigned in_vain_ = 0;  // fall-backs
 };
 
 }  // namespace stele::sim
