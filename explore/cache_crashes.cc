@@ -1,20 +1,15 @@
 // Passes over tapes, and the crashes in them.
 #include <explore/cache_crashes.h>
 #include <explore/cached_run.h>
-#include <explore/trap.h>
+#include <explore/crash_runs.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
-
-#include <base/check.h>
 
 namespace stele::explore {
 
 namespace {
-
-using clock = std::chrono::steady_clock;
 
 // From one crash of a pass to the next it is so many events at most, unless that were to leave the end of the tape out. With
 // fewer the crashes would differ little from each other, with more the cache's work would be most of what each costs.
@@ -147,48 +142,12 @@ result<> cache_crashes::run_one(const cache_crash& c, replayed& told) {
   return second ? result<>() : std::unexpected(second.error());
 }
 
-// Runs the body on a subject made for the plan, its bug planted. A signal is told by its meaning; whatever it left
-// behind stays.
-template <class Body>
-result<> with_crashes(const plan& p, Body&& body, const std::function<void(std::string, const cache_crashes&)>& died) {
-  auto made = subject::make(p);
-  if (!made) return std::unexpected(made.error());
-  auto running = std::make_unique<cache_crashes>(**made);
-  base::planted_mutant = p.mutant;
-  const int signal = trapped([&] { body(*running); });
-  base::planted_mutant = base::mutant::none;
-  if (signal == 0) return {};
-  died(fmt::format("{} (signal {})", meaning_of(signal), signal), *running);
-  (*made)->abandon();
-  (void)running.release();
-  (void)made->release();
-  return {};
-}
-
 }  // namespace
 
 result<findings> crash_behind_cache(const plan& p, const cache_settings& s) {
   if (auto sound = check_shape({replacement::lru, s.lines, s.ways}); !sound) return std::unexpected(sound.error());
-  const clock::time_point begun = clock::now();
-  findings found;
-  found.points_total = s.crashes;
-  plan of = p;
-  for (bool died = false; found.states < s.crashes && found.violations.size() < s.most_violations && !died; ++of.seed) {
-    found.cancelled = s.cancelled && s.cancelled();
-    if (found.cancelled) break;
-    const std::uint64_t until = std::min(s.crashes, found.states + s.crashes_a_run);
-    auto ran = with_crashes(
-        of, [&](cache_crashes& c) { c.run(s, found, until); },
-        [&](std::string what, const cache_crashes& c) {
-          found.violations.push_back({std::move(what), c.line()});
-          died = true;
-        });
-    if (!ran) return std::unexpected(ran.error());
-    found.points = found.states;
-    found.seconds = std::chrono::duration<double>(clock::now() - begun).count();
-    if (s.progress) s.progress(found);
-  }
-  return found;
+  return crash_in_runs<cache_crashes>(
+      p, s, [&](cache_crashes& c, findings& found) { return c.run(s, found, std::min(s.crashes, found.states + s.crashes_a_run)), result<>(); });
 }
 
 result<findings> crash_behind_cache_apart(const plan& p, const cache_settings& s) {
@@ -197,14 +156,7 @@ result<findings> crash_behind_cache_apart(const plan& p, const cache_settings& s
 
 result<replayed> replay(const cache_crash& c) {
   if (auto sound = check_shape(c.cache); !sound) return std::unexpected(sound.error());
-  replayed r;
-  result<> outcome;
-  auto ran = with_crashes(
-      c.what, [&](cache_crashes& all) { outcome = all.run_one(c, r); },
-      [&](std::string what, const cache_crashes&) { r.problem = std::move(what); });
-  if (!ran) return std::unexpected(ran.error());
-  if (!outcome) return std::unexpected(outcome.error());
-  return r;
+  return replay_crash<cache_crashes>(c);
 }
 
 }  // namespace stele::explore

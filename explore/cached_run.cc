@@ -1,42 +1,18 @@
-// Recording a tape and passing its events to the cache model.
+// Passing a tape's events to the cache model.
 #include <explore/cached_run.h>
 #include <fmt/format.h>
-
-#include <utility>
 
 namespace stele::explore {
 
 using media::tape_event;
 using media::tape_op;
 
-result<> cached_run::record(subject& s) {
-  history = {};
-  auto tape = s.record(history);
-  if (!tape) return std::unexpected(tape.error());
-  start_.assign(s.start());
-  position_ = 0;
-  take(std::move(*tape));
-  return {};
-}
-
-result<> cached_run::record_recovery(subject& s, cached_run& before, std::uint64_t position, std::size_t operations) {
-  history = s.branch(before.history, position, operations);
-  start_.assign(before.work);
-  hashed_image image = s.blank();
-  image.assign(start_);
-  auto tape = s.record_recovery(image, history, position);
-  if (!tape) return std::unexpected(tape.error());
-  position_ = position;
-  take(std::move(*tape));
-  return {};
-}
-
 // The events' bytes stay where they are on the tape.
-void cached_run::take(std::vector<std::byte> tape) {
-  tape_ = std::move(tape);
+result<> cached_run::taken(subject&) {
   events.clear();
   auto reader = media::tape_reader::over(tape_);
   while (auto event = *reader->next()) events.push_back(*event);
+  return {};
 }
 
 void cached_run::rewind(cache_model& cache, std::uint64_t seed) {

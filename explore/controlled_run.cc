@@ -1,4 +1,4 @@
-// Recording a tape, and following its writes into memory.
+// Following a tape's writes into memory.
 #include <explore/controlled_run.h>
 #include <fmt/format.h>
 
@@ -11,28 +11,8 @@ using media::tape_op;
 using sim::trace_step;
 using step_kind = sim::trace_step::kind;
 
-result<> controlled_run::record(subject& s) {
-  history = {};
-  auto tape = s.record(history);
-  if (!tape) return std::unexpected(tape.error());
-  start_.assign(s.start());
-  return take(s, std::move(*tape), 0);
-}
-
-result<> controlled_run::record_recovery(subject& s, controlled_run& before, std::uint64_t position, std::size_t operations) {
-  history = s.branch(before.history, position, operations);
-  start_.assign(before.work);
-  hashed_image image = s.blank();
-  image.assign(start_);
-  auto tape = s.record_recovery(image, history, position);
-  if (!tape) return std::unexpected(tape.error());
-  return take(s, std::move(*tape), position);
-}
-
 // Memory as the program sees it gives each line's content at its flush.
-result<> controlled_run::take(subject& s, std::vector<std::byte> tape, std::uint64_t position) {
-  tape_ = std::move(tape);
-  position_ = position;
+result<> controlled_run::taken(subject& s) {
   contents_.clear();
   hashed_image seen = s.blank();
   seen.assign(start_);

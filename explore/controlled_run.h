@@ -1,11 +1,11 @@
 // One tape behind a memory controller: its writes with what each puts into memory, what is persistent so far, and what of
 // the run that acknowledges.
 //
-// As cached_run is for the cache model. `work` is media after the writes played so far.
+// As cached_run is for the cache model.
 #pragma once
 
 #include <explore/downsets.h>
-#include <explore/judge.h>
+#include <explore/recorded_run.h>
 #include <sim/feed/write_trace.h>
 
 #include <memory>
@@ -14,14 +14,9 @@
 
 namespace stele::explore {
 
-class controlled_run {
+class controlled_run final : public recorded_run {
  public:
-  controlled_run(subject& s, experience& e) : work(s.blank()), judging(s, work, e), start_(s.blank()) {}
-
-  // The run that the subject's plan names. Errors: what the run itself reports.
-  result<> record(subject& s);
-  // What follows the crash that `before` is at: recovery to the state after `position` operations, and so many more.
-  result<> record_recovery(subject& s, controlled_run& before, std::uint64_t position, std::size_t operations);
+  controlled_run(subject& s, experience& e) : recorded_run(s, e) {}
 
   sim::write_trace trace() const;
   const media::tape_header& header() const noexcept { return header_; }
@@ -34,9 +29,6 @@ class controlled_run {
   // What is persistent of the operations under way, for people.
   std::string story() const;
 
-  hashed_image work;
-  judge judging;
-  timeline history;
   std::uint64_t writes_persisted = 0;
 
  private:
@@ -50,18 +42,15 @@ class controlled_run {
     bool ended = false;
     bool acknowledged() const noexcept { return ended && pending == 0; }
   };
-  result<> take(subject& s, std::vector<std::byte> tape, std::uint64_t position);
+  result<> taken(subject& s) override;
   result<> know_overlaps(subject& s);
   void acknowledge();
   const char* part_of(std::uint64_t address) const noexcept;
 
   using line_content = std::array<std::uint64_t, 8>;
-  hashed_image start_;
-  std::vector<std::byte> tape_;
   media::tape_header header_{};
   std::vector<line_content> contents_;  // by the write's number
   std::unique_ptr<downsets> allowed_;
-  std::uint64_t position_ = 0;          // operations acknowledged before its beginning
   std::vector<progress> operations_;
   std::uint64_t acknowledged_ = 0, invoked_ = 0;
   std::vector<std::uint64_t> beyond_;   // acknowledged ones after the first that is not

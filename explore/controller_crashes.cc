@@ -2,19 +2,13 @@
 #include <explore/controlled_run.h>
 #include <explore/controller_crashes.h>
 #include <explore/controller_machine.h>
-#include <explore/trap.h>
+#include <explore/crash_runs.h>
 #include <fmt/format.h>
 #include <sim/feed/write_replay.h>
-
-#include <memory>
-
-#include <base/check.h>
 
 namespace stele::explore {
 
 namespace {
-
-using clock = std::chrono::steady_clock;
 
 // One of so many new states is recovered under the recorder, for crashes in that recovery.
 constexpr std::uint64_t recovery_rarity = 64;
@@ -152,60 +146,16 @@ result<> controller_crashes::run_one(const controller_crash& c, replayed& told) 
   return second ? result<>() : std::unexpected(second.error());
 }
 
-// Runs the body on a subject made for the plan, its bug planted. A signal is told by its meaning; whatever it left
-// behind stays.
-template <class Body>
-result<> with_crashes(const plan& p, Body&& body, const std::function<void(std::string, const controller_crashes&)>& died) {
-  auto made = subject::make(p);
-  if (!made) return std::unexpected(made.error());
-  auto running = std::make_unique<controller_crashes>(**made);
-  result<> outcome;
-  base::planted_mutant = p.mutant;
-  const int signal = trapped([&] { outcome = body(*running); });
-  base::planted_mutant = base::mutant::none;
-  if (signal == 0) return outcome;
-  died(fmt::format("{} (signal {})", meaning_of(signal), signal), *running);
-  (*made)->abandon();
-  (void)running.release();
-  (void)made->release();
-  return {};
-}
-
 }  // namespace
 
 result<findings> crash_behind_controller(const plan& p, const controller_settings& s) {
-  const clock::time_point begun = clock::now();
-  findings found;
-  found.points_total = s.crashes;
-  plan of = p;
-  for (bool died = false; found.states < s.crashes && found.violations.size() < s.most_violations && !died; ++of.seed) {
-    found.cancelled = s.cancelled && s.cancelled();
-    if (found.cancelled) break;
-    auto ran = with_crashes(
-        of, [&](controller_crashes& c) { return c.run(s, found, s.crashes); },
-        [&](std::string what, const controller_crashes& c) {
-          found.violations.push_back({std::move(what), c.line()});
-          died = true;
-        });
-    if (!ran) return std::unexpected(ran.error());
-    found.points = found.states;
-    found.seconds = std::chrono::duration<double>(clock::now() - begun).count();
-    if (s.progress) s.progress(found);
-  }
-  return found;
+  return crash_in_runs<controller_crashes>(p, s, [&](controller_crashes& c, findings& found) { return c.run(s, found, s.crashes); });
 }
 
 result<findings> crash_behind_controller_apart(const plan& p, const controller_settings& s) {
   return apart([&] { return crash_behind_controller(p, s); }, format_line(controller_crash{.what = p, .scheduler = s.scheduler}));
 }
 
-result<replayed> replay(const controller_crash& c) {
-  replayed r;
-  auto ran = with_crashes(
-      c.what, [&](controller_crashes& all) { return all.run_one(c, r); },
-      [&](std::string what, const controller_crashes&) { r.problem = std::move(what); });
-  if (!ran) return std::unexpected(ran.error());
-  return r;
-}
+result<replayed> replay(const controller_crash& c) { return replay_crash<controller_crashes>(c); }
 
 }  // namespace stele::explore
