@@ -185,6 +185,7 @@ void add_controller_options(CLI::App& command, options& o) {
                      "how the controller orders writes: strict, rule1, rule2, rules; ideal, bare, bare_rule1, bare_rule2, commit_first, which lose data")
       ->capture_default_str();
   command.add_option("--crashes", o.controller.crashes, "how many")->capture_default_str();
+  command.add_flag("--expired", o.controller.expired, "the power is off for longer than logs are kept: recovery may refuse, but not be wrong");
 }
 
 }  // namespace

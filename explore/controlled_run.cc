@@ -70,6 +70,24 @@ void controlled_run::persisted(const trace_step& s) {
   acknowledge();
 }
 
+void controlled_run::expire_logs(std::uint64_t seed) {
+  base::rng random(seed);
+  const std::uint64_t one_of = std::uint64_t{2} << random() % 6;
+  for (std::uint64_t line = header_.log_offset / line_size; line < header_.home_offset / line_size; ++line) {
+    if (random() % one_of != 0) continue;
+    line_content& kept = expired_.emplace_back(line, line_content{}).second;
+    std::memcpy(kept.data(), work.line(line), line_size);
+    line_content held = kept;
+    for (std::uint64_t words = 1 + random() % 8; words != 0; --words) held[random() % 8] = random();
+    work.put(line, held.data());
+  }
+}
+
+void controlled_run::put_logs_back() {
+  for (const auto& [line, content] : expired_) work.put(line, content.data());
+  expired_.clear();
+}
+
 // One that has written nothing is acknowledged with those before it: alone it shows nothing.
 void controlled_run::acknowledge() {
   while (acknowledged_ < operations_.size() && operations_[acknowledged_].acknowledged()) ++acknowledged_;

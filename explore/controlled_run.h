@@ -24,6 +24,11 @@ class controlled_run final : public recorded_run {
   void rewind();
   void submitted(const sim::trace_step& s);
   void persisted(const sim::trace_step& s);
+  // Some or many lines of the logs hold anything in one or more of their words, until they are put back.
+  void expire_logs(std::uint64_t seed);
+  void put_logs_back();
+  // Has recovery refused `work`?
+  bool refused(const judge::answer& a) const { return judging.of(a).problem.starts_with("recovery fails"); }
   // What is wrong with what recovery makes of `work`, having answered so; empty: nothing.
   std::string complaint(const judge::answer& a) const;
   // What is persistent of the operations under way, for people.
@@ -50,6 +55,7 @@ class controlled_run final : public recorded_run {
   using line_content = std::array<std::uint64_t, 8>;
   media::tape_header header_{};
   std::vector<line_content> contents_;  // by the write's number
+  std::vector<std::pair<std::uint64_t, line_content>> expired_;
   std::unique_ptr<downsets> allowed_;
   std::vector<progress> operations_;
   std::uint64_t acknowledged_ = 0, invoked_ = 0;

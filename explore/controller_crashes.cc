@@ -48,6 +48,8 @@ class controller_crashes {
 
   result<> pass(controlled_run& r, std::uint64_t seed, sim::persist_watcher& watcher);
   bool crash(controlled_run& r);
+  bool crash_after_expiry(controlled_run& r);
+  judge::answer ask_after_expiry(controlled_run& r, std::string& problem);
   void descend(std::uint64_t position);
   result<judge::answer> go_to(controlled_run& r, std::uint64_t seed, std::uint64_t persisted, replayed& told);
   void report(std::string what) { found_->violations.push_back({std::move(what), line()}); }
@@ -68,7 +70,7 @@ result<> controller_crashes::run(const controller_settings& settings, findings& 
   settings_ = &settings;
   found_ = &found;
   until_ = until;
-  here_.scheduler = settings.scheduler;
+  here_.scheduler = settings.scheduler, here_.expired = settings.expired;
   if (auto recorded = run_.record(subject_); !recorded) return report(recorded.error().message), result<>();
   for (std::uint64_t n = 0; n < settings.passes_a_run && !done(); ++n) {
     here_.seed = base::mix(subject_.named_by().seed) + n;
@@ -94,6 +96,7 @@ result<> controller_crashes::pass(controlled_run& r, std::uint64_t seed, sim::pe
 // False when there are crashes enough.
 bool controller_crashes::crash(controlled_run& r) {
   (&r == &run_ ? here_.persisted : here_.recovery_persisted) = r.writes_persisted;
+  if (here_.expired) return crash_after_expiry(r);
   const judge::answer a = r.judging.ask(r.history);
   ++found_->states;
   found_->distinct += a.new_state;
@@ -105,6 +108,25 @@ bool controller_crashes::crash(controlled_run& r) {
   if (&r == &run_ && position >= 0 && (a.replayed || a.new_recovered) && random_.below(recovery_rarity) == 0)
     descend(static_cast<std::uint64_t>(position));
   return !done() && failure_;
+}
+
+// What expired lines hold depends on the machine and the moment alone, so that one crash can be repeated without the others.
+judge::answer controller_crashes::ask_after_expiry(controlled_run& r, std::string& problem) {
+  r.expire_logs(base::mix(here_.seed) + r.writes_persisted);
+  const judge::answer a = r.judging.ask(r.history);
+  problem = r.refused(a) ? "" : r.complaint(a);
+  return a;
+}
+
+bool controller_crashes::crash_after_expiry(controlled_run& r) {
+  std::string problem;
+  const judge::answer a = ask_after_expiry(r, problem);
+  ++found_->states;
+  found_->distinct += a.new_state;
+  found_->refused += r.refused(a);
+  r.put_logs_back();
+  if (!problem.empty()) report(std::move(problem));
+  return !done();
 }
 
 // Crashes in the recovery from the present crash, and in what is done after it.
@@ -128,6 +150,7 @@ result<judge::answer> controller_crashes::go_to(controlled_run& r, std::uint64_t
   if (r.writes_persisted < persisted)
     return base::fail(errc::invalid_argument, fmt::format("there is no write {}; the tape has {}", persisted, r.writes_persisted));
   told.story += r.story();
+  if (here_.expired) return ask_after_expiry(r, told.problem);
   const judge::answer a = r.judging.ask(r.history);
   told.problem = r.complaint(a);
   return a;

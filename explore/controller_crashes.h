@@ -9,6 +9,9 @@
 // follows it, and played in turn.
 //
 // A line is written whole or not at all, and nothing reaches memory that was not flushed.
+//
+// Logs may have a shorter retention than data (section "Retention" of docs/protocol/dp2.md). Where they have expired, recovery may
+// refuse the pool; what it does recover must be as right as ever.
 #pragma once
 
 #include <explore/explorer.h>
@@ -23,6 +26,7 @@ struct controller_settings {
   std::uint64_t crashes = 100'000;
   std::uint64_t passes_a_run = 8;       // then another run is recorded, of the next seed
   std::size_t recovery_operations = 2;  // operations after a recorded recovery
+  bool expired = false;                 // logs have expired when the power returns: some of their lines hold anything
   std::size_t most_violations = 8;      // then the run ends
   std::function<bool()> cancelled;
   std::function<void(const findings&)> progress;  // now and then
@@ -37,7 +41,8 @@ result<findings> crash_behind_controller_apart(const plan& p, const controller_s
 struct controller_crash {
   plan what;
   std::string scheduler;
-  std::uint64_t seed = 0;      // of the machine
+  bool expired = false;
+  std::uint64_t seed = 0;      // of the machine, and of what expired lines hold
   std::uint64_t persisted = 0;  // writes; the crash comes after them
   // A crash in the recovery from that one: of another machine, after so many writes; operations: done after the recovery.
   bool in_recovery = false;
@@ -45,6 +50,7 @@ struct controller_crash {
 };
 
 //   controller base/sps ops=100 ... mutant=none scheduler=rules at=17:812 +2 at=90125:33
+//   controller base/sps ops=100 ... mutant=none scheduler=rules expired at=17:812
 std::string format_line(const controller_crash& c);
 bool names_controller_crash(std::string_view line) noexcept;
 // Errors: invalid_argument, naming the word that is not understood.

@@ -25,6 +25,7 @@ bool parse_word(std::string_view word, controller_crash& c) {
   if (word.starts_with('+')) return c.in_recovery = parse_number(word.substr(1), c.operations);
   if (name == "at" && c.in_recovery) return parse_moment(value, c.recovery_seed, c.recovery_persisted);
   if (name == "at") return parse_moment(value, c.seed, c.persisted);
+  if (word == "expired") return c.expired = true;
   if (name == "scheduler") return c.scheduler = value, !value.empty();
   return parse_plan_word(word, c.what);
 }
@@ -32,7 +33,7 @@ bool parse_word(std::string_view word, controller_crash& c) {
 }  // namespace
 
 std::string format_line(const controller_crash& c) {
-  std::string text = fmt::format("{}{} scheduler={} at={}:{}", opening, format_plan(c.what), c.scheduler, c.seed, c.persisted);
+  std::string text = fmt::format("{}{} scheduler={}{} at={}:{}", opening, format_plan(c.what), c.scheduler, c.expired ? " expired" : "", c.seed, c.persisted);
   if (c.in_recovery) text += fmt::format(" +{} at={}:{}", c.operations, c.recovery_seed, c.recovery_persisted);
   return text;
 }

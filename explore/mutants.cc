@@ -1,4 +1,5 @@
 // Which runs each mutant is put through, the cheap ones first.
+#include <explore/controller_crashes.h>
 #include <explore/mutants.h>
 #include <fmt/format.h>
 
@@ -22,6 +23,31 @@ constexpr trial trials[] = {
     {"churn", 2, 400, 512, 0},  {"churn", 1, 800, 512, 0},
 };
 
+// True: it has been killed.
+bool take(const findings& found, mutant_outcome& o) {
+  o.states += found.states;
+  if (found.violations.empty()) return false;
+  o.what = found.violations.front().what;
+  o.by = found.violations.front().line;
+  return true;
+}
+
+// Where the order of writes is kept records are whole; only cells that have lost what they held show who does not look.
+void try_expired_logs(const base::mutant_entry& m, std::uint64_t seed, mutant_outcome& o) {
+  plan p;
+  p.mechanism = "base";
+  p.workload = "sps";
+  p.seed = seed;
+  p.mutant = m.what;
+  controller_settings s;
+  s.scheduler = "strict";
+  s.crashes = 20'000;
+  s.most_violations = 1;
+  s.expired = true;
+  const auto found = crash_behind_controller_apart(p, s);
+  if (found) take(*found, o);
+}
+
 mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& where, const mutant_choice& c) {
   mutant_outcome o{m, where.name, "", "", 0};
   settings s;
@@ -40,13 +66,10 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.mutant = m.what;
       const auto found = explore_apart(p, s);
       if (!found) continue;
-      o.states += found->states;
-      if (found->violations.empty()) continue;
-      o.what = found->violations.front().what;
-      o.by = found->violations.front().line;
-      return o;
+      if (take(*found, o)) return o;
     }
   }
+  if (std::ranges::find(where.mechanisms, "base") != where.mechanisms.end()) try_expired_logs(m, c.seed, o);
   return o;
 }
 

@@ -23,6 +23,7 @@ nlohmann::json json_of(const findings& f) {
           {"epochs", f.epochs},
           {"epochs_exhausted", f.epochs_exhausted},
           {"recoveries_explored", f.recoveries},
+          {"refused", f.refused},
           {"violations", json_of(f.violations)},
           {"states_per_s", f.states_per_s()},
           {"seconds", f.seconds},
@@ -34,6 +35,7 @@ nlohmann::json json_of_crashes(const findings& f) {
           {"distinct_states", f.distinct},
           {"recovered_states", f.recovered},
           {"recoveries_crashed", f.recoveries},
+          {"refused", f.refused},
           {"violations", json_of(f.violations)},
           {"crashes_per_s", f.states_per_s()},
           {"seconds", f.seconds},
@@ -48,6 +50,7 @@ findings findings_of(const nlohmann::json& j) {
   f.epochs = j.at("epochs");
   f.epochs_exhausted = j.at("epochs_exhausted");
   f.recoveries = j.at("recoveries_explored");
+  f.refused = j.at("refused");
   f.seconds = j.at("seconds");
   f.cancelled = j.at("cancelled");
   for (const auto& v : j.at("violations")) f.violations.push_back({v.at("what"), v.at("line")});
@@ -65,8 +68,9 @@ std::string sentence_of(const findings& f) {
 
 std::string sentence_of_crashes(const findings& f) {
   return fmt::format(
-      "{} crashes ({} distinct, {} after recovery), {} recoveries crashed in turn; {:.0f} crashes/s; {} violations",
-      f.states, f.distinct, f.recovered, f.recoveries, f.states_per_s(), f.violations.size());
+      "{} crashes ({} distinct, {} after recovery), {}{} recoveries crashed in turn; {:.0f} crashes/s; {} violations",
+      f.states, f.distinct, f.recovered, f.refused == 0 ? "" : fmt::format("{} refused for their logs, ", f.refused), f.recoveries, f.states_per_s(),
+      f.violations.size());
 }
 
 }  // namespace stele::explore

@@ -31,6 +31,7 @@ enum class mutant : std::uint16_t {
   base_word_first,        // the commit line's TxID is stored first
   base_recover_unfenced,  // recovery cuts the logs before home is durable
   base_first_slot_only,   // recovery reads the first slot of each log only
+  base_no_checksum,       // recovery takes records as they are
   redo_no_log_fence,      // home is written before the log is durable
   redo_no_data_fence,     // the log is cut before home is durable
   redo_no_truncate_fence, // locks go before the cut is durable
@@ -135,6 +136,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::base_word_first, "base_word_first", "base"},
     {mutant::base_recover_unfenced, "base_recover_unfenced", "base"},
     {mutant::base_first_slot_only, "base_first_slot_only", "base"},
+    {mutant::base_no_checksum, "base_no_checksum", "base"},
     {mutant::redo_no_log_fence, "redo_no_log_fence", "redo"},
     {mutant::redo_no_data_fence, "redo_no_data_fence", "redo"},
     {mutant::redo_no_truncate_fence, "redo_no_truncate_fence", "redo"},

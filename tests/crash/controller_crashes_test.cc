@@ -108,6 +108,36 @@ TEST(ControllerCrashes, spilled_records_are_ordered_too) {
   }
 }
 
+TEST(ControllerCrashes, logs_that_have_expired_are_never_trusted) {
+  std::uint64_t refused = 0, states = 0;
+  for (const auto& [workload, threads] : {std::pair{"sps", 1u}, {"sps", 3u}, {"hash", 1u}, {"churn", 1u}}) {
+    controller_settings s;
+    s.crashes = number_from("STELE_CONTROLLER_CRASHES", 10'000);
+    s.expired = true;
+    const auto found = crash_behind_controller_apart(plan_of(workload, threads), s);
+    ASSERT_TRUE(found) << found.error().message;
+    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+    refused += found->refused, states += found->states;
+  }
+  fmt::print("  {} crashes, {} refused\n", states, refused);
+  EXPECT_GT(refused, states / 10);
+  EXPECT_LT(refused, states) << "lines that no longer count may expire";
+}
+
+TEST(ControllerCrashes, an_expired_log_that_is_trusted_is_seen) {
+  plan p = plan_of("sps", 1);
+  p.mutant = base::mutant::base_no_checksum;
+  controller_settings s;
+  s.crashes = 20'000;
+  s.expired = true;
+  const auto found = crash_behind_controller_apart(p, s);
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_FALSE(found->violations.empty());
+  const auto again = replay(*parse_controller_line(found->violations.front().line));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->problem, found->violations.front().what);
+}
+
 TEST(ControllerCrashes, refuses_a_scheduler_that_it_does_not_know) {
   controller_settings s;
   s.scheduler = "nonesuch";

@@ -155,7 +155,7 @@ class base_log final : public engine_on<Media> {
     if (line.words != 0) std::memcpy(r.payload.data(), file.at(line.offset), line.words * 8);
     base::checksum sum(h.id ^ *txid);
     for (std::uint64_t w : r.payload) sum.add(w);
-    if (sum.value() != line.checksum) return damaged("its records fail the checksum");
+    if (sum.value() != line.checksum && !base::planted<Media>(base::mutant::base_no_checksum)) return damaged("its records fail the checksum");
     records.push_back(std::move(r));
     return {};
   }
