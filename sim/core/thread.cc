@@ -119,28 +119,34 @@ void hardware_thread::run() {
 // to do could have come sooner. Then the thread need not wait its turn for each.
 bool hardware_thread::run_simple(unsigned& n) {
   if (replaying_ || piece_ != 0 || planned_ || dependent_ != 0) return true;
-  const bool inside = phase_ == phase::inside;
-  for (; item_ < items_.size() && n != events_at_once; ++n) {
-    const tape_item& item = items_[item_];
-    const std::uint64_t line = item.record.address / 64;
-    const bool store = item.record.op == static_cast<std::uint8_t>(tape_op::store);
-    if (store ? inside && !plain_stores_ : item.record.op != static_cast<std::uint8_t>(tape_op::load)) return true;
-    if (is_dependent(item) || last_line_of(item) != line) return true;
+  const tape_item* item = items_.data() + item_;
+  const tape_item* const last = item + std::min<std::size_t>(items_.size() - item_, events_at_once - n);
+  const bool may_go_on = phase_ == phase::inside ? run_simple<true>(item, last) : run_simple<false>(item, last);
+  const auto count = static_cast<std::size_t>(item - items_.data()) - item_;
+  item_ += count, counts.events += count, n += static_cast<unsigned>(count);
+  return may_go_on;
+}
+
+template <bool Inside>
+bool hardware_thread::run_simple(const tape_item*& item, const tape_item* last) {
+  for (; item != last; ++item) {
+    const std::uint64_t line = item->record.address / 64;
+    const bool store = item->record.op == static_cast<std::uint8_t>(tape_op::store);
+    if (store ? Inside && !plain_stores_ : item->record.op != static_cast<std::uint8_t>(tape_op::load)) return true;
+    if (is_dependent(*item) || last_line_of(*item) != line) return true;
     if (const picoseconds next = events_.next(); time_ > next && (time_ - next > ahead_ || !caches_.would_hit(core_, line, store))) return true;
-    if (inside) {
+    if constexpr (Inside) {
       around_.apart.touch(number_, line, store, time_);
       if (store) around_.persistence.storing(number_, line, time_);
     }
-    if (!touch_line(line, store, (bytes_of(item) + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
-    if (lost_) {  // by this very access, whose line displaced another
+    if (!touch_line(line, store, (bytes_of(*item) + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
+    if (Inside && lost_) {  // by this very access, whose line displaced another
       if (store) caches_.take_back_store(core_, line);
       return true;
     }
-    if (store) {
-      if (around_.observer != nullptr) around_.observer->stored(number_, core_, item, line);
-      if (inside) around_.persistence.stored(number_, line, time_);
-    }
-    ++item_, ++counts.events;
+    if (!store) continue;
+    if (around_.observer != nullptr) around_.observer->stored(number_, core_, *item, line);
+    if constexpr (Inside) around_.persistence.stored(number_, line, time_);
   }
   return true;
 }

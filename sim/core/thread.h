@@ -86,6 +86,8 @@ class hardware_thread final : actor, asker, isolated {
   bool fetch();
   void keep_attempt();
   bool run_simple(unsigned& n);
+  template <bool Inside>
+  bool run_simple(const tape_item*& item, const tape_item* last);
   bool step(const tape_item& item);
   bool run_plan();
   bool carry_out(const action& a);
