@@ -89,7 +89,7 @@ result<> measure_threads(const sweep_options& o, chart& c) {
 // Equation (1) gives the logs' share the speed-up as a factor; what a cell wears is iterations, of which the logs' writes need
 // fewer by that factor, which is a harmonic mean and less.
 result<> measure_endurance(const sweep_options& o, chart& c) {
-  const auto table = sim::pcm_dp2().retention;
+  const auto table = sim::dp2_memory("strict").retention;
   const double alpha = std::ranges::find(table, short_retention_s, &sim::retention_row::retention_s)->speedup;
   panel p{"lifetime", "workload", "%", workload_axis(), {}, true};
   p.lines = {empty_series("log share", "line writes that go to logs", workloads.size()), empty_series("equation", "longer, by equation (1)", workloads.size()),

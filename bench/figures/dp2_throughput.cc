@@ -69,7 +69,7 @@ result<> measure_breakdown(const sweep_options& o, chart& c) {
 
 result<> measure_retention(const sweep_options& o, chart& c) {
   std::vector<entry> entries;
-  for (const sim::retention_row& r : sim::pcm_dp2().retention)
+  for (const sim::retention_row& r : sim::dp2_memory("strict").retention)
     entries.push_back(on_pcm(fmt::format("{:.0e}", r.retention_s), fmt::format("{:.0e} s", r.retention_s), "base", fmt::format("pcm:strict:{}", r.speedup)));
   if (auto done = run(by_value_size(o, entries, "throughput"), o, c); !done) return done;
   c.panels.insert(c.panels.begin(), relative_to(c.panels.front(), "1e+07", "over a retention of 10^7 s"));

@@ -1,6 +1,6 @@
 // Persist barriers: who may pass what, step by step, and that the wrong schedulers do wrong.
 #include <sim/controller/test_bed.h>
-#include <sim/device/presets.h>
+#include <sim/dp2/pcm.h>
 
 #include <initializer_list>
 
@@ -147,7 +147,7 @@ TEST(barriers, order_holds_across_channels) {
 }
 
 TEST(barriers, log_writes_take_the_shorter_time_of_their_retention) {
-  memory_config c = pcm_dp2();
+  memory_config c = dp2_memory("strict");
   c.scheduler = "strict";
   c.log_retention_s = 1e4;
   memory_bed bed(c);

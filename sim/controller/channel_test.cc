@@ -1,6 +1,6 @@
 // What a channel takes for known requests: latencies, forwarding, room in queues, refresh, idle time, wear.
 #include <sim/controller/test_bed.h>
-#include <sim/device/presets.h>
+#include <sim/dp2/pcm.h>
 
 namespace stele::sim {
 namespace {
@@ -198,7 +198,7 @@ TEST(wear, writes_are_counted_by_bank_and_line) {
 }
 
 TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
-  memory_config c = pcm_dp2();
+  memory_config c = dp2_memory("strict");
   c.log_retention_s = 1e2;
   memory_bed bed(c);
   ASSERT_TRUE(bed.memory->set_ranges({{0, 4096, 4096, 4160}}));
@@ -219,7 +219,7 @@ TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
 // --- energy ---
 
 TEST(energy, is_bits_times_picojoules_of_each_part) {
-  memory_config c = stt_mram_kiln();
+  memory_config c = machine_of("kiln").nonvolatile_memory;
   memory_bed bed(c);
   bed.read(0, 1);
   bed.run();

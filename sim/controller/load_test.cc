@@ -1,13 +1,13 @@
 // Under random loads, with every scheduler and device: all requests end, every write is persistent, runs repeat themselves.
 #include <sim/controller/load.h>
 #include <sim/controller/test_bed.h>
-#include <sim/device/presets.h>
+#include <sim/dp2/pcm.h>
 
 namespace stele::sim {
 namespace {
 
 const std::vector<memory_config>& devices() {
-  static const std::vector<memory_config> all = {ddr4_2400(), stt_mram_kiln(), pcm_dp2()};
+  static const std::vector<memory_config> all = {machine_of("ddr4-2400").nonvolatile_memory, machine_of("kiln").nonvolatile_memory, dp2_memory("strict")};
   return all;
 }
 

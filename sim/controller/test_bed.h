@@ -3,11 +3,19 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sim/config_file.h>
 #include <sim/controller/controller.h>
 
 #include <map>
 
 namespace stele::sim {
+
+// configs/NAME.toml
+inline machine_config machine_of(const std::string& name) {
+  auto loaded = load_machine(STELE_SOURCE_DIR "/configs/" + name + ".toml");
+  if (!loaded) throw std::runtime_error(loaded.error().message);
+  return std::move(*loaded);
+}
 
 // No rules and no latencies: a test adds the ones it is about.
 inline memory_config plain_memory() {

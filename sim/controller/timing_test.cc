@@ -1,7 +1,6 @@
 // Every timing rule: blocked one picosecond before its time, allowed at it, and silent where it does not reach.
 #include <gtest/gtest.h>
 #include <sim/controller/test_bed.h>
-#include <sim/device/presets.h>
 
 namespace stele::sim {
 namespace {
@@ -105,7 +104,7 @@ void random_load(memory_bed& bed, unsigned requests) {
 }
 
 TEST(timing, a_busy_ddr4_channel_breaks_no_rule) {
-  for (memory_config c : {ddr4_2400(), ddr4_2133()}) {
+  for (memory_config c : {machine_of("ddr4-2400").nonvolatile_memory, machine_of("kiln").volatile_memory}) {
     c.refresh_interval_ns = 2000;
     memory_bed bed(c);
     random_load(bed, 5000);
@@ -117,7 +116,7 @@ TEST(timing, a_busy_ddr4_channel_breaks_no_rule) {
 }
 
 TEST(timing, the_check_of_rules_can_fail) {
-  memory_config c = ddr4_2400();
+  memory_config c = machine_of("ddr4-2400").nonvolatile_memory;
   memory_bed bed(c);
   random_load(bed, 2000);
   std::ranges::stable_sort(bed.commands, {}, &command_report::at);

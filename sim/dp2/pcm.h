@@ -4,11 +4,15 @@
 #pragma once
 
 #include <sim/controller/controller.h>
-#include <sim/device/presets.h>
+#include <sim/config.h>
 #include <sim/feed/write_trace.h>
 
 namespace stele::sim {
 
+// The paper models writes only, and no bus for them; reads here take the 55 ns of a row's activation and the 12.5 ns of its
+// column that Lee, Ipek, Mutlu, Burger, "Architecting Phase Change Memory as a Scalable DRAM Alternative", 2009, use, and the
+// channel for 5 ns. A row is a line, closed after each access. Lines go to banks in turn, so a log lies spread over all of
+// them. configs/dp2.toml says the same.
 // `scheduler`: strict, rule1, rule2, rules, ideal. Wrong ones: bare_rule1 and bare_rule2, without their guards; bare, both;
 // commit_first.
 memory_config dp2_memory(const std::string& scheduler, double log_retention_s = 1e7);

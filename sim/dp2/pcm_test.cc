@@ -1,5 +1,6 @@
 // The DP2 memory with a tape's logs: what each rule gains on a transaction's writes, in whole write times.
 #include <gtest/gtest.h>
+#include <sim/controller/test_bed.h>
 #include <sim/dp2/pcm.h>
 #include <sim/feed/write_replay.h>
 
@@ -58,6 +59,15 @@ TEST(dp2_memory, rule_2_gains_nothing_where_a_commit_line_follows_its_own_record
 
 TEST(dp2_memory, a_shorter_retention_speeds_up_the_logs_three_writes_of_four) {
   EXPECT_NEAR(write_times("strict", 20, 1e4), 20 * (3 / 1.7 + 1), 1);
+}
+
+TEST(dp2_memory, is_what_its_file_says) {
+  memory_config file = machine_of("dp2").nonvolatile_memory;
+  const memory_config here = dp2_memory(file.scheduler, file.log_retention_s);
+  file.capacity_bytes = here.capacity_bytes;  // of the machine, not of the paper
+  machine_config a, b;
+  a.nonvolatile_memory = file, b.nonvolatile_memory = here;
+  EXPECT_EQ(toml_of(a), toml_of(b));
 }
 
 TEST(dp2_memory, refuses_what_it_does_not_know) {
