@@ -269,8 +269,9 @@ class log_structured final : public media_engine<Media> {
     return done;
   }
 
-  // Before a pool is called full; of 200 us where nothing is gained: 0.1 s, and 10 s as long as chunks wait for readers.
-  static constexpr unsigned tries = 512, tries_for_readers = 50'000;
+  // Tries of 200 us before a pool is called full: 512, and 100 times as many while chunks wait for readers, which may be off
+  // their processors.
+  static constexpr unsigned patience = 51'200, cost_of_a_try = 100, cost_for_readers = 1;
   // False: there is no room, and none to be made.
   bool make_room(unsigned log, std::uint32_t kept, unsigned& failures) {
     return away(log, [&] {
@@ -284,8 +285,9 @@ class log_structured final : public media_engine<Media> {
         gained = clean(cleaners_.front(), densest);
         (void)space().collect();
       }
-      const bool for_readers = space().free_chunks() > space().ready_chunks();  // a chunk waits for some; they may be off their processors
-      const bool again = ++failures < (for_readers ? tries_for_readers : tries);
+      const bool for_readers = space().free_chunks() > space().ready_chunks();
+      failures += for_readers ? cost_for_readers : cost_of_a_try;
+      const bool again = failures < patience;
       if (gained >= space().chunk_words() / 256) return again;
       // Nothing to gain now, unless from readers or from another cleaner's hands.
       if (!for_readers && threads_.size() <= 1 && space().ready_chunks() <= kept) return false;
