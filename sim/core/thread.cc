@@ -112,6 +112,38 @@ void hardware_thread::run() {
   }
 }
 
+inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole) {
+  window& w = store ? stores_ : loads_;
+  if (!(loads_.empty() && w.empty()) && !may_issue(w)) return false;
+  time_ += slot_ * instructions;
+  instruction_ += instructions;
+  if (!caches_.hit(core_, line, store) && !miss(line, store, whole)) {
+    time_ -= slot_ * instructions;
+    instruction_ -= instructions;
+    return false;
+  }
+  counts.instructions += instructions;
+  ++(store ? counts.stores : counts.loads);
+  return true;
+}
+
+template <bool Inside>
+inline hardware_thread::outcome hardware_thread::access_line(const tape_item& item, std::uint64_t line, bool store, std::uint64_t bytes) {
+  if constexpr (Inside) {
+    around_.apart.touch(number_, line, store, time_);
+    if (store) around_.persistence.storing(number_, line, time_);
+  }
+  if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction)) return outcome::waits;
+  if (Inside && lost_) {  // the line displaced another of this transaction
+    if (store) caches_.take_back_store(core_, line);
+    return outcome::lost;
+  }
+  if (!store) return outcome::done;
+  if (around_.observer != nullptr) around_.observer->stored(number_, core_, item, line);
+  if constexpr (Inside) around_.persistence.stored(number_, line, time_);
+  return outcome::done;
+}
+
 // The quick way of step() for what most events are: loads and stores to one line, one after the other. Does as many as there
 // are, and what the loop in run() does between them. False: one has to wait.
 //
@@ -135,18 +167,7 @@ bool hardware_thread::run_simple(const tape_item*& item, const tape_item* last) 
     if (store ? Inside && !plain_stores_ : item->record.op != static_cast<std::uint8_t>(tape_op::load)) return true;
     if (is_dependent(*item) || last_line_of(*item) != line) return true;
     if (const picoseconds next = events_.next(); time_ > next && (time_ - next > ahead_ || !caches_.would_hit(core_, line, store))) return true;
-    if constexpr (Inside) {
-      around_.apart.touch(number_, line, store, time_);
-      if (store) around_.persistence.storing(number_, line, time_);
-    }
-    if (!touch_line(line, store, (bytes_of(*item) + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
-    if (Inside && lost_) {  // by this very access, whose line displaced another
-      if (store) caches_.take_back_store(core_, line);
-      return true;
-    }
-    if (!store) continue;
-    if (around_.observer != nullptr) around_.observer->stored(number_, core_, *item, line);
-    if constexpr (Inside) around_.persistence.stored(number_, line, time_);
+    if (const outcome got = access_line<Inside>(*item, line, store, bytes_of(*item)); got != outcome::done) return got == outcome::lost;
   }
   return true;
 }
@@ -286,19 +307,9 @@ bool hardware_thread::access(const tape_item& item, bool store) {
   }
   for (; piece_ < lines; ++piece_) {
     if (piece_ != 0 && gives_way()) return false;
-    const std::uint64_t here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
-    if (phase_ == phase::inside) {
-      around_.apart.touch(number_, first + piece_, store, time_);
-      if (store) around_.persistence.storing(number_, first + piece_, time_);
-    }
-    if (!touch_line(first + piece_, store, (here + bytes_of_instruction - 1) / bytes_of_instruction)) return false;
-    if (lost_) {  // by this very access, whose line displaced another
-      if (store) caches_.take_back_store(core_, first + piece_);
-      return true;
-    }
-    if (!store) continue;
-    if (around_.observer != nullptr) around_.observer->stored(number_, core_, item, first + piece_);
-    if (phase_ == phase::inside) around_.persistence.stored(number_, first + piece_, time_);
+    const std::uint64_t line = first + piece_, here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
+    const outcome got = phase_ == phase::inside ? access_line<true>(item, line, store, here) : access_line<false>(item, line, store, here);
+    if (got != outcome::done) return got == outcome::lost;
   }
   if (is_dependent(item)) dependent_ = loads_.next;
   return true;
@@ -320,21 +331,6 @@ bool hardware_thread::may_issue(window& w) {
       ++stores_.first;
     }
   }
-  return true;
-}
-
-inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole) {
-  window& w = store ? stores_ : loads_;
-  if (!(loads_.empty() && w.empty()) && !may_issue(w)) return false;
-  time_ += slot_ * instructions;
-  instruction_ += instructions;
-  if (!caches_.hit(core_, line, store) && !miss(line, store, whole)) {
-    time_ -= slot_ * instructions;
-    instruction_ -= instructions;
-    return false;
-  }
-  counts.instructions += instructions;
-  ++(store ? counts.stores : counts.loads);
   return true;
 }
 

@@ -94,6 +94,10 @@ class hardware_thread final : actor, asker, isolated {
   bool begin(const tape_item& item);
   bool end();
   bool access(const tape_item& item, bool store);
+  // One line of it. lost: the attempt, by this very access.
+  enum class outcome : std::uint8_t { waits, lost, done };
+  template <bool Inside>
+  [[gnu::always_inline]] outcome access_line(const tape_item& item, std::uint64_t line, bool store, std::uint64_t bytes);
   [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole = false);
   bool may_issue(window& w);
   bool miss(std::uint64_t line, bool store, bool whole);
