@@ -1,21 +1,12 @@
 // The redrawn evaluation: every figure yields its points, runs that are cut short keep theirs, strange names are refused.
 #include <bench/figures/blurred.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
+#include <bench/figures/figure_test.h>
 
 namespace stele::bench {
 namespace {
 
-using testing::HasSubstr;
-using testing::SizeIs;
-
 sweep_options tiny() {
-  sweep_options o;
-  o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir();
-  o.runs = 1;
-  o.seconds = 0.005;
+  sweep_options o = tiny_sweep();
   o.keys = o.large_keys = 1024;
   o.warm_up_transactions = 200;
   return o;
@@ -25,16 +16,9 @@ class every_figure : public testing::TestWithParam<std::string> {};
 
 TEST_P(every_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_blurred(GetParam(), tiny());
-  ASSERT_TRUE(c) << c.error().message;
-  EXPECT_EQ(c->name, "blurred-" + GetParam());
-  EXPECT_TRUE(c->complete);
-  ASSERT_FALSE(c->panels.empty());
-  for (const panel& p : c->panels)
-    for (const series& s : p.lines) {
-      ASSERT_THAT(s.points, SizeIs(p.xs.size())) << p.name << ", " << s.name;
-      for (const auto& point : s.points) ASSERT_TRUE(point) << p.name << ", " << s.name;
-    }
-  for (const claim& k : c->claims) EXPECT_FALSE(k.measured.empty()) << k.what;
+  ASSERT_NO_FATAL_FAILURE(expect_whole(c, "blurred-" + GetParam()));
+  expect_every_point(*c);
+  expect_every_answer(*c);
 }
 
 INSTANTIATE_TEST_SUITE_P(all, every_figure, testing::ValuesIn(blurred_figures()),
@@ -53,10 +37,7 @@ TEST(blurred, keeps_what_was_measured_when_interrupted) {
 }
 
 TEST(blurred, refuses_a_figure_that_it_does_not_know) {
-  const auto c = measure_blurred("8", tiny());
-  ASSERT_FALSE(c);
-  EXPECT_EQ(c.error().code, errc::invalid_argument);
-  EXPECT_THAT(c.error().message, HasSubstr("'8'"));
+  expect_unknown(measure_blurred("8", tiny()), "8");
 }
 
 }  // namespace

@@ -2,22 +2,13 @@
 // keep theirs, strange names are refused.
 #include <bench/figures/dp2.h>
 #include <bench/figures/dp2_parts.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
+#include <bench/figures/figure_test.h>
 
 namespace stele::bench {
 namespace {
 
-using testing::HasSubstr;
-using testing::SizeIs;
-
 sweep_options tiny() {
-  sweep_options o;
-  o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir();
-  o.runs = 1;
-  o.seconds = 0.005;
+  sweep_options o = tiny_sweep();
   o.keys = o.large_keys = 512;
   o.traced_operations = 48;
   o.traced_keys = 256;
@@ -28,17 +19,10 @@ class every_dp2_figure : public testing::TestWithParam<std::string> {};
 
 TEST_P(every_dp2_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_dp2(GetParam(), tiny());
-  ASSERT_TRUE(c) << c.error().message;
-  EXPECT_EQ(c->name, "dp2-" + GetParam());
-  EXPECT_TRUE(c->complete);
-  ASSERT_FALSE(c->panels.empty());
+  ASSERT_NO_FATAL_FAILURE(expect_whole(c, "dp2-" + GetParam()));
   ASSERT_FALSE(c->claims.empty());
-  for (const claim& k : c->claims) EXPECT_FALSE(k.measured.empty()) << k.what;
-  for (const panel& p : c->panels)
-    for (const series& s : p.lines) {
-      ASSERT_THAT(s.points, SizeIs(p.xs.size())) << p.name << ", " << s.name;
-      for (const auto& point : s.points) EXPECT_TRUE(point) << p.name << ", " << s.name;
-    }
+  expect_every_answer(*c);
+  expect_every_point(*c);
 }
 
 INSTANTIATE_TEST_SUITE_P(all, every_dp2_figure, testing::ValuesIn(dp2_figures()), [](const auto& which) { return which.param; });
@@ -52,10 +36,7 @@ TEST(dp2, keeps_what_was_measured_when_interrupted) {
 }
 
 TEST(dp2, refuses_a_figure_that_it_does_not_know) {
-  const auto c = measure_dp2("3", tiny());
-  ASSERT_FALSE(c);
-  EXPECT_EQ(c.error().code, errc::invalid_argument);
-  EXPECT_THAT(c.error().message, HasSubstr("'3'"));
+  expect_unknown(measure_dp2("3", tiny()), "3");
 }
 
 // What the rules may do to one thread: of records, commit line, home and cut, the records need no time of their own.

@@ -1,22 +1,16 @@
 // Kiln's redrawn evaluation: every figure yields its series and points and answers its statements, runs are made once, and
 // interruptions and strange names are told.
+#include <bench/figures/figure_test.h>
 #include <bench/figures/kiln.h>
 #include <bench/figures/kiln_parts.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 
 namespace stele::bench {
 namespace {
 
-using testing::HasSubstr;
-using testing::SizeIs;
-
 sweep_options tiny() {
-  sweep_options o;
-  o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir();
+  sweep_options o = tiny_sweep();
   o.kiln_keys = 256;
   o.kiln_transactions = 60;
   o.kiln_large_keys = 8;
@@ -33,14 +27,9 @@ class every_kiln_figure : public testing::TestWithParam<std::string> {};
 // are all there.
 TEST_P(every_kiln_figure, yields_all_series_and_answers_what_it_can) {
   const auto c = measure_kiln(GetParam(), tiny());
-  ASSERT_TRUE(c) << c.error().message;
-  EXPECT_EQ(c->name, "kiln-" + GetParam());
-  EXPECT_TRUE(c->complete);
-  ASSERT_FALSE(c->panels.empty());
+  ASSERT_NO_FATAL_FAILURE(expect_whole(c, "kiln-" + GetParam()));
   EXPECT_EQ(c->claims.empty(), GetParam() == "sensitivity");  // not of the text
   for (const panel& p : c->panels) {
-    ASSERT_FALSE(p.lines.empty()) << p.name;
-    for (const series& s : p.lines) ASSERT_THAT(s.points, SizeIs(p.xs.size())) << p.name << ", " << s.name;
     if (p.y.find("throughput") == p.y.npos) continue;
     for (const series& s : p.lines)
       for (std::size_t i = 0; i < p.xs.size(); ++i)
@@ -70,10 +59,7 @@ TEST(kiln_figures, are_incomplete_when_interrupted) {
 }
 
 TEST(kiln_figures, refuse_a_figure_that_they_do_not_know) {
-  const auto c = measure_kiln("2", tiny());
-  ASSERT_FALSE(c);
-  EXPECT_EQ(c.error().code, errc::invalid_argument);
-  EXPECT_THAT(c.error().message, HasSubstr("'2'"));
+  expect_unknown(measure_kiln("2", tiny()), "2");
 }
 
 TEST(kiln_figures, make_a_run_once) {

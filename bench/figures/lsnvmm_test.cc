@@ -1,27 +1,19 @@
 // The redrawn evaluation of log-structured memory: every figure yields its series and points, runs that are cut short keep
 // theirs, strange names are refused; and the parts that are reckoned rather than measured.
 #include <bench/figures/claims.h>
+#include <bench/figures/figure_test.h>
 #include <bench/figures/lsnvmm.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <bench/figures/lsnvmm_stated.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <filesystem>
 
 namespace stele::bench {
 namespace {
 
 using testing::DoubleEq;
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::SizeIs;
 
 sweep_options tiny() {
-  sweep_options o;
-  o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir();
-  o.runs = 1;
-  o.seconds = 0.005;
+  sweep_options o = tiny_sweep();
   o.keys = o.large_keys = 512;
   o.phase_bytes = std::uint64_t{1} << 20;
   o.recovered_bytes = std::uint64_t{4} << 20;
@@ -33,22 +25,13 @@ class every_lsnvmm_figure : public testing::TestWithParam<std::string> {};
 
 TEST_P(every_lsnvmm_figure, yields_all_points_and_answers_all_statements) {
   const auto c = measure_lsnvmm(GetParam(), tiny());
-  ASSERT_TRUE(c) << c.error().message;
-  EXPECT_EQ(c->name, "lsnvmm-" + GetParam());
-  EXPECT_TRUE(c->complete);
-  ASSERT_FALSE(c->panels.empty());
+  ASSERT_NO_FATAL_FAILURE(expect_whole(c, "lsnvmm-" + GetParam()));
   ASSERT_FALSE(c->claims.empty());
   // Utilisations that a pool of a few chunks has no room for are left out, with a note.
   const bool may_lack_places = GetParam() == "11";
   const bool may_lack_answers = may_lack_places || GetParam() == "9" || GetParam() == "10";  // an allocator, a share of nothing
   for (const claim& k : c->claims) EXPECT_TRUE(!k.measured.empty() || may_lack_answers) << k.what;
-  for (const panel& p : c->panels) {
-    ASSERT_FALSE(p.lines.empty()) << p.name;
-    for (const series& s : p.lines) {
-      ASSERT_THAT(s.points, SizeIs(p.xs.size())) << p.name << ", " << s.name;
-      for (const auto& point : s.points) EXPECT_TRUE(point || may_lack_places) << p.name << ", " << s.name;
-    }
-  }
+  if (!may_lack_places) expect_every_point(*c);
 }
 
 INSTANTIATE_TEST_SUITE_P(all, every_lsnvmm_figure, testing::ValuesIn(lsnvmm_figures()),
@@ -67,10 +50,7 @@ TEST(lsnvmm, keeps_what_was_measured_when_interrupted) {
 }
 
 TEST(lsnvmm, refuses_a_figure_that_it_does_not_know) {
-  const auto c = measure_lsnvmm("14", tiny());
-  ASSERT_FALSE(c);
-  EXPECT_EQ(c.error().code, errc::invalid_argument);
-  EXPECT_THAT(c.error().message, HasSubstr("'14'"));
+  expect_unknown(measure_lsnvmm("14", tiny()), "14");
 }
 
 TEST(lsnvmm, reads_saved_traffic_off_a_panel_of_bytes) {

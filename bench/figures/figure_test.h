@@ -1,0 +1,50 @@
+// What the tests of redrawn evaluations share: a sweep that takes no time, and what every figure has.
+#pragma once
+
+#include <bench/figures/chart.h>
+#include <bench/figures/sweep.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace stele::bench {
+
+inline sweep_options tiny_sweep() {
+  sweep_options o;
+  o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : testing::TempDir();
+  o.runs = 1;
+  o.seconds = 0.005;
+  return o;
+}
+
+// A whole figure of this name, with panels whose series are as long as their axes. With ASSERT_NO_FATAL_FAILURE.
+inline void expect_whole(const result<chart>& c, const std::string& name) {
+  ASSERT_TRUE(c) << c.error().message;
+  EXPECT_EQ(c->name, name);
+  EXPECT_TRUE(c->complete);
+  ASSERT_FALSE(c->panels.empty());
+  for (const panel& p : c->panels) {
+    ASSERT_FALSE(p.lines.empty()) << p.name;
+    for (const series& s : p.lines) ASSERT_THAT(s.points, testing::SizeIs(p.xs.size())) << p.name << ", " << s.name;
+  }
+}
+
+inline void expect_every_point(const chart& c) {
+  for (const panel& p : c.panels)
+    for (const series& s : p.lines)
+      for (const auto& point : s.points) EXPECT_TRUE(point) << p.name << ", " << s.name;
+}
+
+inline void expect_every_answer(const chart& c) {
+  for (const claim& k : c.claims) EXPECT_FALSE(k.measured.empty()) << k.what;
+}
+
+// A figure that there is not, which the error names.
+inline void expect_unknown(const result<chart>& c, const std::string& figure) {
+  ASSERT_FALSE(c);
+  EXPECT_EQ(c.error().code, errc::invalid_argument);
+  EXPECT_THAT(c.error().message, testing::HasSubstr("'" + figure + "'"));
+}
+
+}  // namespace stele::bench
