@@ -60,9 +60,9 @@ void empty(pool<stack<Item>>& p, int at_once) {
   }
 }
 
-// As many as the first time. What fits a log depends on where in its chunks it lies: within a fiftieth there.
+// As many as the first time. What fits a log depends on where in its chunks it lies: within a hundredth there.
 void expect_refilled(std::uint64_t again, std::uint64_t first, const std::string& mechanism) {
-  EXPECT_NEAR(static_cast<double>(again), static_cast<double>(first), mechanism == "log_structured" ? static_cast<double>(first) / 50 : 0.0);
+  EXPECT_NEAR(static_cast<double>(again), static_cast<double>(first), mechanism == "log_structured" ? static_cast<double>(first) / 100 : 0.0);
 }
 
 class full_pool : public ::testing::TestWithParam<std::string> {};

@@ -39,7 +39,7 @@ class cleaner {
     entries_.clear();
     joined_.clear();
     through_ = through;
-    fast_ = 0;
+    fast_ = drawn_ = 0;
     std::uint64_t live = 0;
     space_.epochs.pin(reader_);  // until C4 is over no place that was looked at is used again
     for (const std::uint32_t c : victims_) live += collect_live(c);  // C2
@@ -49,7 +49,7 @@ class cleaner {
     sources_.clear();
     free_victims(totals);                                             // C5, C6
     totals.moved_bytes.fetch_add(live * 8, std::memory_order_relaxed);
-    const std::uint64_t freed = victims_.size() * std::uint64_t{space_.chunk_words()};
+    const std::uint64_t freed = victims_.size() * std::uint64_t{space_.chunk_words()} + drawn_;
     return freed > live ? freed - live : 0;
   } catch (...) {
     (void)give_up();
@@ -196,7 +196,10 @@ class cleaner {
       const std::uint64_t newest = space_[c].newest.load(std::memory_order_acquire);
       if (newest > through_ || !count_copy(q)) return std::nullopt;
       if (!base::planted<Media>(base::mutant::ls_joined_as_older)) version = std::max(version, newest);
-      if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_use::cleaning) joined_.insert(q.home);
+      if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_use::cleaning)
+        joined_.insert(q.home);
+      else
+        drawn_ += copied + 1;
       spare_ -= copied;
       return q;
     };
@@ -343,6 +346,7 @@ class cleaner {
   std::vector<source> sources_;  // of what is staged, in order; an entry's begin at its mark
   std::unordered_set<std::uint64_t> joined_;  // ranges of victims that went with a neighbour, by their first word
   std::uint64_t through_ = 0;
+  std::uint64_t drawn_ = 0;  // words, with heads, that neighbours in chunks which stay have left there
   std::uint64_t spare_ = 0;  // words that the chunks have room for besides what the victims need
 };
 
