@@ -94,9 +94,10 @@ void cache_crashes::crash(cached_run& r, cache_model& cache) {
   const judge::answer a = r.judging.ask(r.history);
   ++found_->states;
   found_->distinct += a.new_state;
-  if (std::string wrong = r.complaint(a); !wrong.empty())
+  found_->refused += r.lost(a);
+  if (std::string wrong = r.complaint(cache, a); !wrong.empty())
     report(std::move(wrong));
-  else if (&r == &run_ && (a.replayed || a.new_recovered) && random_.below(recovery_rarity) == 0)
+  else if (&r == &run_ && !r.lost(a) && (a.replayed || a.new_recovered) && random_.below(recovery_rarity) == 0)
     descend(static_cast<std::uint64_t>(r.history.find(r.judging.of(a).digest)));
   cache.undo();
 }
@@ -123,7 +124,7 @@ result<judge::answer> cache_crashes::go_to(cached_run& r, const cache_moment& m,
   cache.crash(arrival_seed(m));
   told.story += r.story(cache, m.event);
   const judge::answer a = r.judging.ask(r.history);
-  told.problem = r.complaint(a);
+  told.problem = r.complaint(cache, a);
   return a;
 }
 

@@ -20,9 +20,8 @@ class cached_run final : public recorded_run {
   // Passes one event to the cache.
   void play(cache_model& cache, const media::tape_event& e);
   // What is wrong with what recovery makes of `work`, having answered so; empty: nothing.
-  std::string complaint(const judge::answer& a) const {
-    return explore::complaint(judging.of(a), history, floor_, ceiling_);
-  }
+  std::string complaint(const cache_model& cache, const judge::answer& a) const;
+  bool lost(const judge::answer& a) const { return judging.of(a).lost; }
 
   // Where it is, and what the run has stored that is not on media, for people.
   std::string story(const cache_model& cache, std::uint64_t event) const;
@@ -32,6 +31,7 @@ class cached_run final : public recorded_run {
  private:
   result<> taken(subject& s) override;
 
+  plan plan_;
   std::uint64_t floor_ = 0, ceiling_ = 0;  // operations acknowledged as durable; invoked
 };
 

@@ -123,14 +123,15 @@ void explorer::visit_state(scene& s, timeline& t, unsigned level, allowance& lef
   ++found_.states;
   const judge::answer a = s.judging.ask(t);
   found_.distinct += a.new_state;
-  if (!check_answer(s, t, s.judging.of(a))) return;
+  if (!check_answer(s, t, s.judging.of(a)) || s.judging.of(a).lost) return;
   if (level + 1 >= settings_.recovery_depth || !left.take(a)) return;
   descend(s, t, static_cast<std::uint64_t>(t.find(s.judging.of(a).digest)), level);
   path_.resize(level + 1);
 }
 
 bool explorer::check_answer(scene& s, timeline& t, const verdict& v) {
-  std::string wrong = complaint(v, t, s.floor, s.ceiling);
+  std::string wrong = v.lost ? complaint_of_loss(subject_.named_by(), s.judging.header(), s.stale()) : complaint(v, t, s.floor, s.ceiling);
+  found_.refused += v.lost && wrong.empty();
   if (wrong.empty()) return true;
   report(std::move(wrong));
   return false;

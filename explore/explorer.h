@@ -39,7 +39,7 @@ struct findings {
   std::uint64_t distinct = 0;   // of these, different from all before
   std::uint64_t recovered = 0;  // different images after recovery
   std::uint64_t epochs = 0, epochs_exhausted = 0;
-  std::uint64_t refused = 0;                   // crashes that recovery said no to, where it may: logs that have expired
+  std::uint64_t refused = 0;                   // crashes that recovery said no to, where it may: logs that have expired, lines that were skipped
   std::uint64_t recoveries = 0;                // recorded and explored in turn
   std::uint64_t points = 0, points_total = 0;  // of the run itself, for progress
   std::vector<violation> violations;

@@ -3,6 +3,7 @@
 #include <explore/trap.h>
 #include <fmt/format.h>
 #include <tx/open.h>
+#include <tx/parity/matrix.h>
 
 #include <algorithm>
 
@@ -30,6 +31,19 @@ std::string complaint(const verdict& v, const timeline& t, std::uint64_t floor, 
   if (position < 0) return "what was recovered is no state that the run ever had";
   return fmt::format("the state after {} operations was recovered, when {} had been acknowledged and {} invoked", position,
                      floor, ceiling);
+}
+
+std::string complaint_of_loss(const plan& p, const format::pool_header& h, std::span<const std::uint32_t> stale) {
+  if (p.cache_bytes >= p.pool_size) return "something is lost, though the queue of lines used last is longer than the pool: none may be skipped";
+  std::unordered_map<std::uint64_t, std::uint64_t> matrices;
+  for (const std::uint32_t line : stale) {
+    if (line * line_size < h.home_offset) continue;
+    const std::uint64_t in_home = line - h.home_offset / line_size;
+    matrices[in_home / format::matrix_lines] |= std::uint64_t{1} << in_home % format::matrix_lines;
+  }
+  const bool halves = h.parity_block_size == format::halves_block_size;
+  const bool can_be = std::ranges::any_of(matrices, [&](const auto& m) { return !detail::correctable(m.second, halves); });
+  return can_be ? "" : "recovery gives up lines that their checksums can restore";
 }
 
 judge::judge(subject& s, hashed_image& work, experience& e)
@@ -82,7 +96,7 @@ std::uint64_t judge::content(const signature& s) const {
 }
 
 std::uint32_t judge::recover_and_judge(timeline& t, answer& a) {
-  if (auto recovered = recover(); !recovered) return remember({"recovery fails: " + recovered.error().message});
+  if (auto recovered = recover(); !recovered) return remember({"recovery fails: " + recovered.error().message, 0, recovered.error().code == errc::lost});
   a.replayed = home_changed();
   const signature once = work_.with(view_.written);
   if (const auto seen = experience_.recovered.find(once.all)) return *seen;

@@ -17,11 +17,16 @@ namespace stele::explore {
 struct verdict {
   std::string problem;  // empty: recovered, whole, usable
   std::uint64_t digest = 0;
+  bool lost = false;    // recovery says so (errc::lost); `problem` is its sentence
 };
 
 // What is wrong with a state that was recovered so, when `floor` operations had been acknowledged and `ceiling` invoked;
 // empty: nothing.
 std::string complaint(const verdict& v, const timeline& t, std::uint64_t floor, std::uint64_t ceiling);
+
+// Recovery has told of a loss: may it, with these lines of the pool not as they were stored last? Empty: they can leave a matrix
+// that its checksums cannot restore.
+std::string complaint_of_loss(const plan& p, const format::pool_header& h, std::span<const std::uint32_t> stale);
 
 // What all levels of an exploration have learnt.
 struct experience {
@@ -42,6 +47,7 @@ class judge {
   judge(subject& s, hashed_image& work, experience& e);
 
   answer ask(timeline& t);
+  const format::pool_header& header() const noexcept { return recoverer_.file.header(); }
   const verdict& of(const answer& a) const { return experience_.verdicts[a.verdict]; }
   const verdict& of(std::uint32_t v) const { return experience_.verdicts[v]; }
 

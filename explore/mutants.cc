@@ -64,6 +64,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.value_size = t.value_size;
       p.seed = c.seed;
       p.mutant = m.what;
+      if (m.what == base::mutant::archapt_short_queue) p.cache_bytes = p.pool_size;  // then nothing may be skipped
       const auto found = explore_apart(p, s);
       if (!found) continue;
       if (take(*found, o)) return o;

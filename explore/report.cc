@@ -69,7 +69,7 @@ std::string sentence_of(const findings& f) {
 std::string sentence_of_crashes(const findings& f) {
   return fmt::format(
       "{} crashes ({} distinct, {} after recovery), {}{} recoveries crashed in turn; {:.0f} crashes/s; {} violations",
-      f.states, f.distinct, f.recovered, f.refused == 0 ? "" : fmt::format("{} refused for their logs, ", f.refused), f.recoveries, f.states_per_s(),
+      f.states, f.distinct, f.recovered, f.refused == 0 ? "" : fmt::format("{} refused for what was lost, ", f.refused), f.recoveries, f.states_per_s(),
       f.violations.size());
 }
 

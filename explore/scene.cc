@@ -53,4 +53,11 @@ void scene::bring_over(std::span<const std::uint32_t> lines) {
   for (std::uint32_t line : lines) work.put(line, settled.line(line));
 }
 
+std::vector<std::uint32_t> scene::stale() const {
+  std::vector<std::uint32_t> lines;
+  for (const std::uint32_t line : model.pending())
+    if (const auto newest = model.after(line, model.options(line) - 1); std::memcmp(work.line(line), newest.data(), line_size) != 0) lines.push_back(line);
+  return lines;
+}
+
 }  // namespace stele::explore

@@ -24,6 +24,8 @@ class scene {
 
   // Puts the line into the work image as the option has it.
   void choose(std::uint32_t line, std::uint64_t option) { work.put(line, model.after(line, option).data()); }
+  // The lines that the work image does not have as they were stored last.
+  std::vector<std::uint32_t> stale() const;
   void unchoose(std::uint32_t line) { work.put(line, settled.line(line)); }
 
   hashed_image settled, work;

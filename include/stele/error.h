@@ -22,6 +22,7 @@ enum class errc : std::uint8_t {
   not_a_pool,        // the file is no pool (foreign or empty)
   version,           // a pool of another format version
   corrupt,           // the pool contradicts itself
+  lost,              // committed data that a mechanism which flushes less could not restore after a crash; nothing is passed as good
   layout,            // the pool holds another layout name or root
   full,              // no space left in the pool or on the device
   io,                // the device or operating system failed

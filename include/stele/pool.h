@@ -8,6 +8,7 @@
 // the concurrency policy it was opened with. The policy `external` leaves the locking to the caller.
 #pragma once
 
+#include <stele/archapt_options.h>
 #include <stele/error.h>
 #include <stele/field.h>
 #include <stele/log_structured_options.h>
@@ -63,6 +64,7 @@ struct pool_options {
   bulk_persistence bulk = bulk_persistence::automatic;
   adaptive_options adaptive = {};
   log_structured_options log_structured = {};
+  archapt_options archapt = {};
   bool background = true;         // let mechanisms use a thread of their own; false: their work is done in commits
 };
 
@@ -76,6 +78,8 @@ struct pool_counters {
   // log_structured: chunks that cleaning freed, those among them without live data, what it moved; the map of home in memory and its
   // lookups that the threads' caches answered, or not.
   std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;
+  // archapt: lines of home that were covered and not flushed, those of checksums that were, lines whose old values went to the log.
+  std::uint64_t skipped_lines = 0, checksum_lines = 0, kept_lines = 0;
   std::uint64_t map_bytes = 0, map_hits = 0, map_misses = 0;
 };
 

@@ -14,6 +14,7 @@ const char* name_of(errc code) noexcept {
     case errc::not_a_pool: return "not_a_pool";
     case errc::version: return "version";
     case errc::corrupt: return "corrupt";
+    case errc::lost: return "lost";
     case errc::layout: return "layout";
     case errc::full: return "full";
     case errc::io: return "io";

@@ -111,6 +111,26 @@ enum class mutant : std::uint16_t {
   ls_tombstone_dropped,   // cleaning drops a tombstone while older versions are on media
   ls_joined_as_older,     // what is moved with its neighbour gets the neighbour's version
   ls_cleans_newest,       // cleaning takes chunks with the newest transaction of their lane
+  archapt_no_log_fence,   // home is stored before the record is durable
+  archapt_weak_checksum,  // lines are checked by the sum of their words without carry
+  archapt_wrong_column,   // the sums of columns are of eight lines, not seven
+  archapt_in_place,       // a new block is written over the one that counts
+  archapt_over_end,       // a block after an end is written over that
+  archapt_block_unflushed,// the last line of a block is not flushed
+  archapt_blocks_first,   // a block is stored before the lines that are not skipped are flushed
+  archapt_no_data_fence,  // no fence between those lines and the block
+  archapt_hot_unflushed,  // lines that are not skipped are not flushed
+  archapt_log_released,   // the watermark moves before home and blocks are durable
+  archapt_touched_left,   // a covered matrix keeps its block when the old values of later stores go
+  archapt_ended_first,    // a block is ended before the lines that it covered are durable
+  archapt_short_queue,    // the queue of lines used last is a sixteenth of what it was told
+  archapt_no_old_values,  // records over redo lack what covered lines held
+  archapt_undo_acknowledged,// a commit over undo returns before home is durable
+  archapt_rolls_forward,  // recovery over undo takes back in the order of commits
+  archapt_no_detection,   // recovery takes every line for what its block speaks for
+  archapt_stale_block,    // of two blocks recovery takes the earlier
+  archapt_stale_only,     // recovery leaves lines alone that only old values made right
+  archapt_recover_unfenced,// recovery drops the blocks before what they restored is durable
 };
 
 // By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part that several share and one must
@@ -216,6 +236,26 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::ls_tombstone_dropped, "ls_tombstone_dropped", "log_structured"},
     {mutant::ls_joined_as_older, "ls_joined_as_older", "log_structured"},
     {mutant::ls_cleans_newest, "ls_cleans_newest", "log_structured"},
+    {mutant::archapt_no_log_fence, "archapt_no_log_fence", "archapt-undo,archapt-redo"},
+    {mutant::archapt_weak_checksum, "archapt_weak_checksum", "archapt-undo,archapt-redo"},
+    {mutant::archapt_wrong_column, "archapt_wrong_column", "archapt-undo,archapt-redo"},
+    {mutant::archapt_in_place, "archapt_in_place", "archapt-undo,archapt-redo"},
+    {mutant::archapt_over_end, "archapt_over_end", "archapt-undo,archapt-redo"},
+    {mutant::archapt_block_unflushed, "archapt_block_unflushed", "archapt-undo,archapt-redo"},
+    {mutant::archapt_blocks_first, "archapt_blocks_first", "archapt-undo,archapt-redo"},
+    {mutant::archapt_no_data_fence, "archapt_no_data_fence", "archapt-undo,archapt-redo"},
+    {mutant::archapt_hot_unflushed, "archapt_hot_unflushed", "archapt-undo,archapt-redo"},
+    {mutant::archapt_log_released, "archapt_log_released", "archapt-undo,archapt-redo"},
+    {mutant::archapt_touched_left, "archapt_touched_left", "archapt-undo,archapt-redo"},
+    {mutant::archapt_ended_first, "archapt_ended_first", "archapt-undo,archapt-redo"},
+    {mutant::archapt_short_queue, "archapt_short_queue", "archapt-undo,archapt-redo"},
+    {mutant::archapt_no_old_values, "archapt_no_old_values", "archapt-redo"},
+    {mutant::archapt_undo_acknowledged, "archapt_undo_acknowledged", "archapt-undo"},
+    {mutant::archapt_rolls_forward, "archapt_rolls_forward", "archapt-undo"},
+    {mutant::archapt_no_detection, "archapt_no_detection", "archapt-undo,archapt-redo"},
+    {mutant::archapt_stale_block, "archapt_stale_block", "archapt-undo,archapt-redo"},
+    {mutant::archapt_stale_only, "archapt_stale_only", "archapt-redo"},
+    {mutant::archapt_recover_unfenced, "archapt_recover_unfenced", "archapt-undo,archapt-redo"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

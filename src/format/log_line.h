@@ -19,7 +19,11 @@ enum class record_kind : std::uint8_t {
   undo = 2,     // old values of a transaction that is changing home
   spilled = 3,     // like the other kinds, but the payload is in an extent: offset, words, checksum
   redo_after = 4,  // redo, and a word more before the runs: the TxID of the ordered commit that must not be missing before it
+  redo_at = 5,     // redo and undo of pools with checksums over home, and a word more: the epoch of those (parity_block.h)
+  undo_at = 6,
 };
+inline constexpr record_kind last_record_kind = record_kind::undo_at;
+constexpr bool has_front_word(record_kind k) noexcept { return k >= record_kind::redo_after; }
 
 // The header word, torn bit and displaced top bits left out.
 struct line_header {

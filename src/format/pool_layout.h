@@ -3,6 +3,7 @@
 //   [0, 256)        header, written once at creation, checksummed
 //   [512, 1024)     control words, one a line: session, watermark, owner
 //   [4096, ...)     logs, each a control line and a ring of lines
+//   [parity_offset, ...)  checksums over home, if the pool has any (parity_block.h)
 //   [home_offset..) home: home header line, chunk table, chunks
 #pragma once
 
@@ -48,7 +49,10 @@ struct pool_header {
   home_kind home;
   std::uint32_t reserved_1;  // zero
   std::uint64_t home_size;   // home_kind::log: of home, bytes; else 0
-  std::array<std::byte, 80> reserved;  // zero
+  std::uint64_t parity_offset;      // of the checksums over home (parity_block.h), between logs and home; 0: none
+  std::uint32_t parity_block_size;  // bytes of each block of them; 0: none
+  std::uint32_t reserved_2;         // zero
+  std::array<std::byte, 64> reserved;  // zero
 
   // home_kind::log: how many chunks the file has, of log_size bytes each, from log_offset on. log_count is how many threads may append.
   std::uint32_t log_chunks() const noexcept { return static_cast<std::uint32_t>((size - log_offset) / log_size); }
@@ -69,6 +73,7 @@ inline std::uint64_t header_checksum(const pool_header& h) noexcept {
 inline constexpr std::uint64_t session_offset = 512;    // guarded session word
 inline constexpr std::uint64_t watermark_offset = 576;  // guarded TxID: commits up to it are durable at home
 inline constexpr std::uint64_t mapping_offset = 704;    // home_kind::log: guarded number + 1 of the first chunk of the mapping that close left; 0: none
+inline constexpr std::uint64_t parity_epoch_offset = 768;  // guarded epoch: checksum blocks (parity_block.h) of earlier ones do not count
 inline constexpr std::uint64_t owner_offset = 640;      // pid of the process that has the pool open; a hint, not checked
 
 // The session word says whether the pool was closed, and how its logs are to be read.

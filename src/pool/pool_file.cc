@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <format/heap_layout.h>
+#include <format/parity_block.h>
 #include <utility>
 
 namespace stele::storage {
@@ -177,12 +178,28 @@ void lay_out_home(pool_header& h, std::uint64_t end) {
   while (h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
 }
 
+// Room for checksums between the logs and home: for a little more than home turns out to be.
+void lay_out_parity(pool_header& h, std::uint32_t block_size) {
+  constexpr std::uint64_t covered = format::matrix_lines * format::line_size;
+  const std::uint64_t each = std::uint64_t{format::parity_blocks} * block_size, rest = h.size - h.home_offset;
+  h.parity_offset = h.home_offset;
+  h.parity_block_size = block_size;
+  h.home_offset = round_up(h.parity_offset + (rest + covered + each - 1) / (covered + each) * each, page);
+}
+
+bool sane_parity(const pool_header& h) {
+  if (h.parity_block_size == 0) return h.parity_offset == 0;
+  const std::uint64_t each = std::uint64_t{format::parity_blocks} * h.parity_block_size;
+  return (h.parity_block_size == format::plain_block_size || h.parity_block_size == format::halves_block_size) && h.parity_offset < h.home_offset && h.home_offset < h.size &&
+         h.home_offset % page == 0 && format::matrices_of(h.size - h.home_offset) <= (h.home_offset - h.parity_offset) / each;
+}
+
 bool sane_logs(const pool_header& h) {
   if (h.home == format::home_kind::log)
     return std::has_single_bit(h.log_size) && h.log_size >= 1024 && h.log_size <= (256u << 10) && h.home_offset == h.size && h.size % page == 0 && h.log_chunks() >= 8 &&
            h.home_size % page == 0 && h.home_size <= 8 * largest_pool;
   return h.home == format::home_kind::in_place && h.home_size == 0 && h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
-         h.home_offset == h.log_offset + h.log_count * h.log_size && h.home_offset < h.size;
+         (h.parity_block_size != 0 ? h.parity_offset : h.home_offset) == h.log_offset + h.log_count * h.log_size && h.home_offset < h.size && sane_parity(h);
 }
 
 }  // namespace
@@ -216,6 +233,7 @@ result<pool_header> pool_file::plan(const shape& s) {
   h.log_size = s.log_size != 0 ? round_up(s.log_size, page) : std::clamp<std::size_t>(s.size / (8 * h.log_count) / page * page, page, 1u << 20);
   if (h.log_count * h.log_size > s.size / 2) return too_much_log(h.log_count, h.log_size);
   h.home_offset = h.log_offset + h.log_count * h.log_size;
+  if (s.parity_block_size != 0) lay_out_parity(h, s.parity_block_size);
   h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
   lay_out_home(h, h.size);
   h.checksum = format::header_checksum(h);

@@ -21,6 +21,7 @@ struct shape {
   std::size_t log_count = 0;  // 0: by size
   std::string layout;
   format::home_kind home = format::home_kind::in_place;
+  std::uint32_t parity_block_size = 0;  // of checksums over home; 0: the pool has none
 };
 
 enum class map_kind : std::uint8_t {

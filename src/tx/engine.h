@@ -30,6 +30,7 @@ struct engine_totals {
   std::string_view mode = "";  // adaptive: what it runs as now
   std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;  // log_structured
   std::uint64_t cache_bytes = 0;  // likewise: the cleaners' node caches
+  std::uint64_t skipped_lines = 0, checksum_lines = 0, kept_lines = 0;  // archapt
 };
 
 // How an engine does its work, where there is a choice.
@@ -38,6 +39,7 @@ struct engine_tuning {
   bulk_persistence bulk = bulk_persistence::automatic;
   adaptive_options adaptive = {};
   log_structured_options log_structured = {};
+  archapt_options archapt = {};
   std::uint32_t media_latency_ns = 0;  // added to each line written
 };
 

@@ -228,10 +228,10 @@ class engine_on : public media_engine<Media> {
         [&](std::uint64_t value) { out.word(word_of(offset, value)), offset += 8; });
   }
   template <class WordOf>
-  [[gnu::noinline]] void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of, std::uint64_t after = 0) {
+  [[gnu::noinline]] void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of, std::uint64_t front = 0) {
     const spilled_payload at = stream_spill(l, t, word_of);
     auto fill = [&](auto& record) {
-      if (kind == format::record_kind::redo_after) record.word(after);
+      if (format::has_front_word(kind)) record.word(front);
       record.word(at.offset), record.word(at.words), record.word(at.checksum);
     };
     l.log.append(format::record_kind::spilled, txid, fill, kind);
@@ -352,8 +352,9 @@ class torn_bit_engine : public engine_on<Media> {
 
   // A record above the watermark; its payload lies with those of the others.
   struct found {
-    std::uint64_t txid, after;
+    std::uint64_t txid, front;
     std::size_t first, words;
+    format::record_kind kind;
   };
 
   // R1: the whole records above the watermark, of every log.
@@ -368,7 +369,7 @@ class torn_bit_engine : public engine_on<Media> {
         if (!whole) return std::unexpected(std::move(whole.error()));
         if (!*whole) break;
         if (record.txid <= mark) continue;
-        records.push_back({record.txid, record.after, words.size(), record.payload.size()});
+        records.push_back({record.txid, record.front, words.size(), record.payload.size(), record.kind});
         words.insert(words.end(), record.payload.begin(), record.payload.end());
       }
       if (base::planted<Media>(base::mutant::recover_first_log_only)) break;
@@ -381,8 +382,8 @@ class torn_bit_engine : public engine_on<Media> {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const auto end = records.begin() + static_cast<std::ptrdiff_t>(kept);
-      const auto before = std::ranges::lower_bound(records.begin(), end, records[i].after, {}, &found::txid);
-      if (records[i].after > mark && (before == end || before->txid != records[i].after)) continue;
+      const auto before = std::ranges::lower_bound(records.begin(), end, records[i].front, {}, &found::txid);
+      if (records[i].front > mark && (before == end || before->txid != records[i].front)) continue;
       records[kept++] = records[i];
     }
     records.resize(kept);

@@ -45,6 +45,8 @@ std::string name_of_logs(std::uint8_t kind) {
     case log_kind::torn_bit: return "torn-bit ring";
     case log_kind::ordered_writes: return "ordered writes (base)";
     case log_kind::by_head: return "blocks or lines, as each log's head says";
+    case log_kind::archapt_redo: return "torn-bit rings (redo), home under checksums";
+    case log_kind::archapt_undo: return "torn-bit rings (undo), home under checksums";
     case log_kind::chunks: return "chunks (log_structured)";
   }
   return fmt::format("kind {}", kind);

@@ -13,6 +13,8 @@ enum class log_kind : std::uint8_t {
   by_head = 3,  // rings of lines or of blocks
   chunks = 4,   // log_structured
   ordered_writes = 5,  // two slots a log; 2, with one, is not read any more
+  archapt_redo = 6,    // torn-bit rings beside checksums over home
+  archapt_undo = 7,
 };
 
 template <class Media>

@@ -96,12 +96,12 @@ result<pool_handle> pool_handle::open(const std::string& path, const pool_option
   if (!mechanism) return std::unexpected(mechanism.error());
   if (auto valid = choose_media(options, path); !valid) return std::unexpected(valid.error());  // before anything is made
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
-    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout, (*mechanism)->home});
+    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout, (*mechanism)->home, (*mechanism)->parity_block_size(options.archapt)});
     if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
   }
   auto media = choose_media(options, path);
   if (!media) return std::unexpected(media.error());
-  media->tuning = {options.background, options.bulk, options.adaptive, options.log_structured, media->delay.latency_ns};
+  media->tuning = {options.background, options.bulk, options.adaptive, options.log_structured, options.archapt, media->delay.latency_ns};
   if (auto possible = check_bulk(options.bulk, *media); !possible) return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
   auto file = storage::pool_file::open(path, map, options.map_at);

@@ -312,6 +312,9 @@ pool_counters runtime::counters() const noexcept {
   c.log_spills = t.log_spills;
   c.mode_switches = t.mode_switches;
   c.mode = t.mode;
+  c.skipped_lines = t.skipped_lines;
+  c.checksum_lines = t.checksum_lines;
+  c.kept_lines = t.kept_lines;
   c.cleaned_chunks = t.cleaned_chunks;
   c.fast_cleaned_chunks = t.fast_cleaned_chunks;
   c.moved_bytes = t.moved_bytes;

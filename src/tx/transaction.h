@@ -41,6 +41,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   write_set& writes() noexcept { return writes_; }
   std::span<const written_line> lines() const noexcept { return writes_.lines(); }
   bool ordered() const noexcept { return ordered_; }
+  bool asked_for_order() const noexcept { return asked_for_order_; }  // ordered, whatever the engine makes of it
   const storage::heap::changes& allocations() const noexcept { return changes_; }
   storage::home_map::cache& places() noexcept { return places_; }
   // Its stores are in its log: words of the write set are places of blocks there.
@@ -163,7 +164,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   };
   stores_go stores_ = stores_go::nowhere;
   std::uint64_t filter_ = 0;  // has the bit of every line in the write set
-  bool ordered_ = false;
+  bool ordered_ = false, asked_for_order_ = false;
   bool record_reads_ = false;
   bool gate_held_ = false;
   visitor* visitor_ = nullptr;

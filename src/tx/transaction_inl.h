@@ -229,6 +229,7 @@ inline storage::heap& transaction::heap() noexcept { return runtime_.state().hea
 
 inline void transaction::begin(visitor& v, bool writes, bool ordered) {
   visitor_ = &v;
+  asked_for_order_ = ordered;
   ordered_ = ordered && runtime_.defers_ordered();
   if (!pending_.empty() && settled_.load(std::memory_order_acquire)) [[unlikely]]
     retire();

@@ -15,7 +15,7 @@ TEST(Mutants, all_are_killed) {
 }
 
 TEST(Mutants, every_part_has_its_share) {
-  for (const char* part : {"log", "base", "redo", "redo-async", "undo", "xil", "vcbp", "blurred", "adaptive", "default", "recovery", "heap"}) {
+  for (const char* part : {"log", "base", "redo", "redo-async", "undo", "xil", "vcbp", "blurred", "adaptive", "default", "archapt-undo", "archapt-redo", "recovery", "heap"}) {
     int count = 0;
     for (const base::mutant_entry& m : base::mutants) count += fmt::format(",{},", m.of).find(fmt::format(",{},", part)) != std::string::npos;
     EXPECT_GE(count, 6) << part;

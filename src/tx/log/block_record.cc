@@ -56,7 +56,7 @@ class block_reader {
 
   void begin_at(std::uint64_t line, log_record& record) {
     record.payload.clear();
-    record.spill_offset = record.spill_bytes = record.after = 0;
+    record.spill_offset = record.spill_bytes = record.front = 0;
     record.position = line;
     sum_ = base::checksum(file_.header().id ^ line);
     spilled_.clear();

@@ -16,7 +16,7 @@ std::unexpected<error> damaged(const storage::pool_file& file, const ring_view& 
 }
 
 bool sound(const format::line_header& h, bool first) {
-  return h.words >= 1 && h.words <= format::payload_words && h.first == first && h.kind != format::record_kind::none && h.kind <= format::record_kind::redo_after &&
+  return h.words >= 1 && h.words <= format::payload_words && h.first == first && h.kind != format::record_kind::none && h.kind <= format::last_record_kind &&
          (h.last || (h.words == format::payload_words && h.checksum == 0));
 }
 
@@ -40,7 +40,7 @@ result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_
 result<bool> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, log_record& record) {
   record.payload.clear();
   record.position = position;
-  record.spill_offset = record.spill_bytes = record.after = 0;
+  record.spill_offset = record.spill_bytes = record.front = 0;
   base::checksum sum(file.header().id ^ position);
   for (std::uint64_t at = position; at < position + ring.lines; ++at) {
     format::log_line line;
@@ -62,9 +62,9 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring, 
     if (!header.last) continue;
     if (header.checksum != sum.value32()) return damaged(file, ring, at, "its record fails the checksum");
     record.kind = header.kind == format::record_kind::spilled ? header.spilled_kind : header.kind;
-    if (record.kind == format::record_kind::redo_after) {
+    if (format::has_front_word(record.kind)) {
       if (record.payload.empty()) return damaged(file, ring, at, "a record lacks a word");
-      record.after = record.payload.front();
+      record.front = record.payload.front();
       record.payload.erase(record.payload.begin());
     }
     if (header.kind == format::record_kind::spilled)

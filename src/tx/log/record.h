@@ -18,7 +18,7 @@ struct log_record {
   std::uint64_t position = 0;           // of its first line
   std::vector<std::uint64_t> payload;   // runs, without the TxID
   std::uint64_t spill_offset = 0, spill_bytes = 0;
-  std::uint64_t after = 0;              // redo_after: the TxID that this one counts only with
+  std::uint64_t front = 0;              // the word more of kinds that have one: redo_after's TxID that it counts only with; an epoch
 };
 
 struct ring_view {

@@ -98,7 +98,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   std::unique_lock<std::mutex> hold_truncation() { return std::unique_lock(truncating_); }
 
   // Cuts every log through one TxID, which is returned.
-  std::uint64_t truncate() {
+  virtual std::uint64_t truncate() {
     using base::mutant;
     using base::planted;
     const std::lock_guard hold(truncating_);
@@ -114,10 +114,20 @@ class bulk_engine : public torn_bit_engine<Media> {
     for (std::size_t i = 0; i < heads_.size(); ++i)                           // T5
       if (heads_[i] != this->lanes_[i].log.head()) this->write_word(this->log_offset(this->lanes_[i]), heads_[i] | this->lanes_[i].flags());
     if (!planted<Media>(mutant::bulk_no_head_fence)) this->control_.fence();  // heads are durable before their lines are written again
-    release();                                                                // T6
+    release(heads_);                                                            // T6
     ++this->truncations_;
     (void)this->check_medium();
     return through;
+  }
+
+  // Lines before the heads may be written again: these are durable.
+  void release(std::span<const std::uint64_t> heads) {
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+      lane& l = this->lanes_[i];
+      if (heads[i] == l.log.head()) continue;
+      l.log.cut(heads[i]);
+      this->release_spills(l, heads[i]);
+    }
   }
 
   bool has_background() const noexcept { return background_.joinable(); }
@@ -199,15 +209,6 @@ class bulk_engine : public torn_bit_engine<Media> {
       return this->control_.bulk_persist({&home, 1});
     }
     for (std::uint64_t line : lines_.all()) this->control_.flush(this->state_.file.at(line), line_size);
-  }
-
-  void release() {
-    for (std::size_t i = 0; i < heads_.size(); ++i) {
-      lane& l = this->lanes_[i];
-      if (heads_[i] == l.log.head()) continue;
-      l.log.cut(heads_[i]);
-      this->release_spills(l, heads_[i]);
-    }
   }
 
   void work() {

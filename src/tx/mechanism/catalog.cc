@@ -11,6 +11,7 @@
 #include <media/process.h>
 #include <media/recording.h>
 #include <format/ordered_log.h>
+#include <tx/mechanism/archapt.h>
 #include <tx/mechanism/base.h>
 #include <tx/mechanism/blurred.h>
 #include <tx/mechanism/fused.h>
@@ -74,6 +75,8 @@ std::vector<mechanism_entry>& table() {
       {"blurred", "execution in log and volatile checkpoint", log_kind::by_head, build_on<blurred>, storage::map_kind::shared},
       {"adaptive", "blurred or vcbp, whichever is better on this medium and workload", log_kind::by_head, build_on<adaptive>, storage::map_kind::shared},
       {"undo", "torn-bit undo log, home written back in the commit", log_kind::torn_bit, build_on<undo>, storage::map_kind::shared},
+      {"archapt-undo", "undo log; home flushed late or, covered by checksums, not at all", log_kind::archapt_undo, build_on<archapt_undo>, storage::map_kind::shared, format::home_kind::in_place, true},
+      {"archapt-redo", "redo log; home flushed late or, covered by checksums, not at all", log_kind::archapt_redo, build_on<archapt_redo>, storage::map_kind::shared, format::home_kind::in_place, true},
       {"log_structured", "the log is the only home: one fence a commit, cleaning in the background", log_kind::chunks, build_on<log_structured>, storage::map_kind::shared, format::home_kind::log},
   };
   return all;

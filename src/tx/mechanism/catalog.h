@@ -1,6 +1,7 @@
 // The mechanisms by name, and the media by specification. Adding a mechanism: its header here, and one line in catalog.cc.
 #pragma once
 
+#include <format/parity_block.h>
 #include <media/delayed.h>
 #include <media/pcm_banks.h>
 #include <tx/engine_on.h>
@@ -39,6 +40,11 @@ struct mechanism_entry {
   std::function<std::unique_ptr<engine>(pool_state&, const media_choice&)> make;
   storage::map_kind map = storage::map_kind::shared;  // on media in memory
   format::home_kind home = format::home_kind::in_place;  // of the pools that it works on
+  bool has_parity = false;                               // pools made for it have room for checksums over home
+
+  std::uint32_t parity_block_size(const archapt_options& o) const noexcept {
+    return !has_parity ? 0 : o.halves ? format::halves_block_size : format::plain_block_size;
+  }
 };
 
 const std::vector<mechanism_entry>& mechanisms();

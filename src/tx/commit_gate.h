@@ -1,0 +1,45 @@
+// Commits pass it, each on a lane of its own; whoever closes it has a moment when none is between its record and its home stores.
+//
+// Passing costs a store and a load: who closes pays (base/epochs.h: light_fence, heavy_fence). Closers exclude each other by other means.
+#pragma once
+
+#include <base/epochs.h>
+#include <media/cpu.h>
+
+#include <vector>
+
+namespace stele::detail {
+
+class commit_gate {
+ public:
+  explicit commit_gate(std::size_t lanes) : lanes_(lanes) {}
+
+  void enter(unsigned lane) noexcept {
+    for (;;) {
+      lanes_[lane].inside.store(true, std::memory_order_relaxed);
+      base::light_fence();
+      if (!closed_.load(std::memory_order_acquire)) [[likely]]
+        return;
+      leave(lane);
+      while (closed_.load(std::memory_order_acquire)) media::cpu::relax();
+    }
+  }
+  void leave(unsigned lane) noexcept { lanes_[lane].inside.store(false, std::memory_order_release); }
+
+  void close() noexcept {
+    closed_.store(true, std::memory_order_relaxed);
+    base::heavy_fence();
+    for (const slot& l : lanes_)
+      while (l.inside.load(std::memory_order_acquire)) media::cpu::relax();
+  }
+  void open() noexcept { closed_.store(false, std::memory_order_release); }
+
+ private:
+  struct alignas(64) slot {
+    std::atomic<bool> inside{false};
+  };
+  std::vector<slot> lanes_;
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace stele::detail

@@ -1,0 +1,103 @@
+// Telling what covered matrices held at their blocks' epochs, and what of it media have lost.
+#include <base/check.h>
+#include <base/mutant.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <format/heap_layout.h>
+#include <tx/mechanism/archapt_recovery.h>
+
+#include <algorithm>
+
+namespace stele::detail {
+
+using base::mutant;
+using base::planted;
+
+result<> old_values::add(const storage::pool_file& file, std::span<const std::uint64_t> runs, std::uint64_t epoch) {
+  return for_each_stored_run(file, runs, [&](format::run_head head, const std::uint64_t* values) {
+    for (std::uint32_t i = 0; i < head.count; ++i) {
+      const std::uint64_t offset = head.offset + 8 * i;
+      words_[area_.matrix_of(offset)].push_back({static_cast<std::uint8_t>(area_.line_of(offset)), static_cast<std::uint8_t>(offset % line_size / 8), head.mask, epoch, values[i]});
+    }
+  });
+}
+
+void old_values::take_back(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept {
+  const auto found = words_.find(number);
+  if (found == words_.end()) return;
+  for (auto w = found->second.rbegin(); w != found->second.rend(); ++w) {  // the oldest comes last
+    if (w->epoch < epoch) continue;                                       // from before the block
+    std::uint64_t& to = content.lines[w->line][w->word];
+    const std::uint64_t counting = spread(w->mask);
+    to = (to & ~counting) | (w->value & counting);
+  }
+}
+
+covered_home find_covered(const parity_area& area, std::uint64_t first, const old_values& olds) {
+  covered_home all;
+  matrix media, content;
+  for (std::uint64_t m = 0; m < area.matrices(); ++m) {
+    const auto at = area.newest(m, first);
+    if (!at) continue;
+    all.newest_epoch = std::max(all.newest_epoch, at->block.epoch);
+    if (at->block.kind != format::parity_kind::covers) continue;
+    all.matrices.push_back(m);
+    area.read(m, media);
+    content = media;
+    olds.take_back(m, at->block.epoch, content);
+    const correction done = planted(mutant::archapt_no_detection) ? correction{} : correct(content, area.halves(), at->block);
+    for (unsigned line = 0; line < format::matrix_lines; ++line) {
+      const std::uint64_t offset = area.offset_of(m, line);
+      if ((done.left >> line & 1) != 0) all.lost.push_back(offset);
+      // Also what only the old values made right: their transaction may not have committed, and no replay would come.
+      const bool differs = planted(mutant::archapt_stale_only) ? (done.stale >> line & 1) != 0 : content.lines[line] != media.lines[line];
+      if (differs && area.in_home(offset)) all.restored.push_back({offset, content.lines[line]});
+    }
+  }
+  return all;
+}
+
+namespace {
+
+result<format::chunk_descriptor> descriptor_of(const storage::pool_file& file, std::uint64_t chunk) {
+  const std::uint64_t at = file.header().table_offset + 8 * chunk;
+  std::uint64_t word;
+  std::memcpy(&word, file.at(at), 8);
+  const auto value = format::unguard(word, file.header().id, at);
+  if (!value) return base::fail(errc::corrupt, "");
+  return format::chunk_descriptor::unpack(*value);
+}
+
+// What lies at a pool offset, as far as the heap's own lines still say so.
+std::string object_at(const storage::pool_file& file, std::uint64_t offset) {
+  const auto& h = file.header();
+  if (offset < h.chunks_offset) return fmt::format("the heap's table at offset {}", offset);
+  const std::uint64_t chunk_size = std::uint64_t{1} << h.chunk_shift;
+  std::uint64_t chunk = (offset - h.chunks_offset) >> h.chunk_shift;
+  auto d = descriptor_of(file, chunk);
+  while (d && d->kind == format::chunk_kind::tail && chunk > 0) d = descriptor_of(file, --chunk);
+  const std::uint64_t begin = h.chunks_offset + chunk * chunk_size;
+  if (d && d->kind == format::chunk_kind::extent) return fmt::format("the object of {} bytes at offset {}", d->length * chunk_size, begin);
+  if (!d || d->kind != format::chunk_kind::small || d->size_class >= format::size_classes) return fmt::format("unused space at offset {}", offset);
+  const std::uint64_t size = format::class_size(d->size_class);
+  const auto shape = format::shape_of(chunk_size, size);
+  if (offset - begin < shape.first) return fmt::format("the states of the objects from offset {} on", begin + shape.first);
+  return fmt::format("the objects of {} bytes at offset {}", size, begin + shape.first + (offset - begin - shape.first) / size * size);
+}
+
+}  // namespace
+
+std::unexpected<error> report_loss(const storage::pool_file& file, const covered_home& found) {
+  constexpr std::size_t most = 8;
+  std::vector<std::string> names;
+  for (std::uint64_t offset : found.lost) {
+    std::string name = object_at(file, offset);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  const std::size_t more = names.size() > most ? names.size() - most : 0;
+  names.resize(names.size() - more);
+  return base::fail(errc::lost, fmt::format("{}: {} lines of committed data were in the cache when power failed, and their checksums cannot restore them: {}{}; nothing was changed. Restore the pool from a copy",
+                                            file.path(), found.lost.size(), fmt::join(names, ", "), more != 0 ? fmt::format(" and {} more", more) : ""));
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,50 @@
+// What recovery of archapt finds out before it changes anything: which matrices are covered, and what of them has to be restored.
+// docs/protocol/archapt.md, R2.
+#pragma once
+
+#include <stele/error.h>
+#include <tx/log/record.h>
+#include <tx/parity/area.h>
+
+#include <unordered_map>
+#include <vector>
+
+namespace stele::detail {
+
+// The values from before of words in home, from the records of a log, by matrix.
+class old_values {
+ public:
+  explicit old_values(const parity_area& area) : area_(area) {}
+
+  // A record's, in order of TxID. Errors: corrupt, for a run outside home.
+  result<> add(const storage::pool_file& file, std::span<const std::uint64_t> runs, std::uint64_t epoch);
+  // Makes of a matrix's content what it was at an epoch: of each word the oldest value since then.
+  void take_back(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept;
+
+ private:
+  struct old_word {
+    std::uint8_t line, word, mask;
+    std::uint64_t epoch, value;
+  };
+  const parity_area& area_;
+  std::unordered_map<std::uint64_t, std::vector<old_word>> words_;
+};
+
+struct covered_home {
+  struct line {
+    std::uint64_t offset;
+    format::memory_line content;
+  };
+  std::vector<std::uint64_t> matrices;  // that are covered
+  std::vector<line> restored;           // lines that are not what the blocks speak for, and that
+  std::vector<std::uint64_t> lost;      // offsets of stale lines that cannot be restored
+  std::uint64_t newest_epoch = 0;       // of any block
+};
+
+// Blocks of epochs before `first` do not count.
+covered_home find_covered(const parity_area& area, std::uint64_t first, const old_values& olds);
+
+// The objects that the lost lines belong to, as a sentence.
+std::unexpected<error> report_loss(const storage::pool_file& file, const covered_home& found);
+
+}  // namespace stele::detail
