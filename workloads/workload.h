@@ -29,11 +29,15 @@ struct parameters {
 };
 
 struct operation {
-  enum class kind : std::uint8_t { read, swap, toggle, put, append, erase };
+  enum class kind : std::uint8_t { read, swap, toggle, put, append, erase, insert, read_modify, scan };
   kind what = kind::read;
   std::uint64_t a = 0;  // a key or index
-  std::uint64_t b = 0;  // sps: the other index; else the seed of the value written
+  std::uint64_t b = 0;  // sps: the other index; else the seed of the value written, or what the workload says it is
 };
+
+constexpr bool only_reads(const operation& op) {
+  return op.what == operation::kind::read || op.what == operation::kind::scan;
+}
 
 // The state that a workload's operations lead to, kept in ordinary memory by obvious code.
 class model {
