@@ -47,6 +47,7 @@ std::vector<std::string> rival_names() {
 std::uint64_t live_bytes_of(const task& t) {
   const auto& p = t.parameters;
   if (t.workload == "sps") return p.keys * p.value_size;
+  if (t.workload.starts_with("ycsb-")) return p.keys * (p.value_size + 8);
   return p.keys / 2 * (p.value_size + (t.workload == "kv" ? 16 : 8));
 }
 
