@@ -22,7 +22,7 @@ enum class key_choice : std::uint8_t { uniform, zipf };
 struct parameters {
   std::size_t value_size = 8;               // bytes; a power of two from 8 to 4096
   std::size_t keys = std::size_t{1} << 20;  // size of the key space (array elements for sps)
-  double read_share = 0;                    // share of operations that only read; ycsb, tpcc: of no effect
+  double read_share = 0;                    // share of operations that only read; ycsb, tpcc, linkbench: of no effect
   key_choice choice = key_choice::uniform;  // tpcc chooses by rules of its own
   double zipf_theta = 0.99;
   std::uint64_t seed = 1;  // of the initial content
@@ -86,7 +86,7 @@ class workload {
   durability commits_as_ = durability::durable;
 };
 
-// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc. Errors: not_found,
+// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc, linkbench. Errors: not_found,
 // invalid_argument (value size, keys).
 result<std::unique_ptr<workload>> make_workload(std::string_view name, const parameters& p);
 
