@@ -65,8 +65,20 @@ TEST_P(every_workload, leaves_sound_structures_with_two_threads) {
   EXPECT_FALSE(r->notes.empty());  // the volatile structures have no second thread
 }
 
-INSTANTIATE_TEST_SUITE_P(all, every_workload, testing::ValuesIn(workloads::workload_names()),
-                         [](const auto& which) { return which.param; });
+std::string test_name(std::string name) {
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+// The mixes of ycsb differ in their shares of reads alone, which write nothing: the first stands for all.
+std::vector<std::string> workloads_by_structure() {
+  std::vector<std::string> names = workloads::workload_names();
+  std::erase_if(names, [](const std::string& name) { return name.starts_with("ycsb-") && name != "ycsb-a"; });
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(all, every_workload, testing::ValuesIn(workloads_by_structure()),
+                         [](const auto& which) { return test_name(which.param); });
 
 class every_rival : public testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(every_rival);
@@ -87,11 +99,8 @@ TEST_P(every_rival, leaves_sound_structures) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, every_rival, testing::ValuesIn(rival_names()), [](const auto& which) {
-  std::string name = which.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(all, every_rival, testing::ValuesIn(rival_names()),
+                         [](const auto& which) { return test_name(which.param); });
 
 TEST(compare, names_what_does_not_exist_before_running_anything) {
   comparison c = small("sps");

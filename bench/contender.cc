@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <pool/pool_file.h>
 #include <unistd.h>
+#include <workloads/tpcc.h>
 
 namespace stele::bench {
 
@@ -47,6 +48,9 @@ std::vector<std::string> rival_names() {
 std::uint64_t live_bytes_of(const task& t) {
   const auto& p = t.parameters;
   if (t.workload == "sps") return p.keys * p.value_size;
+  if (t.workload.starts_with("ycsb-")) return p.keys * (p.value_size + 8);
+  if (t.workload == "tpcc") return workloads::tpcc::live_bytes(workloads::tpcc::shape(p));
+  if (t.workload == "linkbench") return p.keys / 2 * (p.value_size + 12) + p.keys / 8 * p.value_size;
   return p.keys / 2 * (p.value_size + (t.workload == "kv" ? 16 : 8));
 }
 

@@ -180,7 +180,7 @@ class volatile_structure final : public structure {
   }
   result<> apply(unsigned, const operation& op, record& r) override {
     run_->apply(std::span(&op, 1));
-    if (op.what == kind::read) return {};
+    if (only_reads(op)) return {};
     const std::size_t size = value_size(op);
     fill_with(value_.data(), size, op.b);
     r.word(op.a);

@@ -2,6 +2,7 @@
 #include <bench/drive.h>
 #include <fmt/format.h>
 #include <tx/mechanism/catalog.h>
+#include <workloads/tpcc.h>
 
 #include <filesystem>
 
@@ -84,11 +85,16 @@ class stele_contender final : public contender {
 }  // namespace
 
 // Bytes of a pool that holds the workload at its fullest: every key of a map present, with room for headers and links; an
-// array twice, since the transaction that makes it logs it.
+// array twice, since the transaction that makes it logs it; of tpcc's tables those of one warehouse.
 std::size_t pool_size_of(const task& t) {
   const auto& p = t.parameters;
+  constexpr std::size_t spare = std::size_t{64} << 20;
+  if (t.workload == "tpcc") {
+    const std::uint64_t live = live_bytes_of(t);
+    return live * 5 / 4 + live / workloads::tpcc::shape(p).warehouses + spare;
+  }
   const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + 96;
-  return p.keys * element * 5 / 4 + (std::size_t{64} << 20);
+  return p.keys * element * 5 / 4 + spare;
 }
 
 pool_options stele_options(const task& t, const std::string& mechanism) {

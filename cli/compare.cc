@@ -102,7 +102,7 @@ void add_task_options(CLI::App& command, options& o) {
   command.add_option("--keys", t.parameters.keys, "size of the key space; elements of sps")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command.add_option("--read-share", t.parameters.read_share, "share of operations that only read")
+  command.add_option("--read-share", t.parameters.read_share, "share of operations that only read; ycsb, tpcc and linkbench have their own")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--zipf", o.zipf, "draw keys by Zipf's law with this theta instead of uniformly")

@@ -22,6 +22,7 @@ struct kind {
 // Errors: not_found; invalid_argument for the parameters, of which native runs allow larger values.
 result<const kind*> find_native_kind(std::string_view name, const parameters& p);
 
-extern const kind sps_kind, hash_kind, rbtree_kind, bptree_kind, kv_kind, sdg_kind, ssca2_kind;
+extern const kind sps_kind, hash_kind, rbtree_kind, bptree_kind, kv_kind, sdg_kind, ssca2_kind, tpcc_kind, linkbench_kind;
+extern const kind ycsb_kinds[6];
 
 }  // namespace stele::workloads

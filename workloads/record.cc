@@ -3,6 +3,7 @@
 #include <tx/open.h>
 #include <unistd.h>
 #include <workloads/record.h>
+#include <workloads/tpcc.h>
 
 #include <atomic>
 #include <filesystem>
@@ -40,7 +41,9 @@ result<> take_turns(workload& w, const recorded_run& r) {
 
 pool_options options_of(const recorded_run& r, const std::string& mechanism) {
   pool_options p;
-  p.create_size = r.content.keys * (r.content.value_size + 128) * 2 + (std::size_t{4} << 20) + r.threads * (std::size_t{1} << 19);
+  // The transaction that makes a warehouse logs its tables.
+  const std::size_t tables_bytes = r.workload == "tpcc" ? 2 * tpcc::live_bytes(tpcc::shape(r.content)) : 0;
+  p.create_size = tables_bytes + r.content.keys * (r.content.value_size + 128) * 2 + (std::size_t{4} << 20) + r.threads * (std::size_t{1} << 19);
   p.log_count = r.threads + 1;  // the thread that fills has one too
   p.log_size = std::size_t{1} << 16;
   p.mechanism = mechanism;

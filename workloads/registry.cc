@@ -9,7 +9,9 @@ namespace stele::workloads {
 
 namespace {
 
-constexpr std::array kinds = {&sps_kind, &hash_kind, &rbtree_kind, &bptree_kind, &kv_kind, &sdg_kind, &ssca2_kind};
+constexpr std::array kinds = {&sps_kind,      &hash_kind,     &rbtree_kind,   &bptree_kind,   &kv_kind,
+                              &sdg_kind,      &ssca2_kind,    &ycsb_kinds[0], &ycsb_kinds[1], &ycsb_kinds[2],
+                              &ycsb_kinds[3], &ycsb_kinds[4], &ycsb_kinds[5], &tpcc_kind,     &linkbench_kind};
 
 std::unexpected<error> invalid(std::string message) {
   return std::unexpected(error{errc::invalid_argument, std::move(message)});

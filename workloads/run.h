@@ -1,8 +1,10 @@
 // What all workloads share: a kind of structure run on a pool, and its twin run on ordinary memory.
 //
-// A Kind is a set of static functions over its root: prepare (the empty structure), fill (the part of the initial content
-// that is made at a step), apply and read (one operation), digest; and draw, which needs no structure. Its root is a
-// container with check() and visit_blocks(). It runs the same code on both memories.
+// A Kind is a set of functions over its root: prepare (the empty structure), fill (the part of the initial content that is
+// made at a step), apply and read (one operation), digest; and name, draw and make_model, which need no structure. All are
+// static, unless the kind has something to know beside the parameters: then its runs are given an object of it, of which
+// name, fill, draw and make_model may be members. Its root is a container with check() and visit_blocks(). It runs the
+// same code on both memories.
 #pragma once
 
 #include <workloads/key_space.h>
@@ -16,12 +18,12 @@
 namespace stele::workloads {
 
 inline bool only_reads(std::span<const operation> operations) {
-  return std::ranges::all_of(operations, [](const operation& op) { return op.what == operation::kind::read; });
+  return std::ranges::all_of(operations, [](const operation& op) { return only_reads(op); });
 }
 
 template <class Kind, class Root>
 void run_operation(Root& root, const key_space& keys, const operation& op) {
-  if (op.what == operation::kind::read) {
+  if (only_reads(op)) {
     Kind::read(root, op);
   } else {
     Kind::apply(root, keys, op);
@@ -33,9 +35,9 @@ class pool_run final : public workload {
   using root = typename Kind::template root<pool_memory>;
 
  public:
-  explicit pool_run(const parameters& p) : keys_(p) {}
+  explicit pool_run(const parameters& p, Kind kind = {}) : keys_(p), kind_(std::move(kind)) {}
 
-  std::string_view name() const override { return Kind::name; }
+  std::string_view name() const override { return kind_.name; }
   std::size_t root_size() const override { return sizeof(root); }
   void attach(detail::pool_handle handle) override { pool_.emplace(std::move(handle)); }
   void detach() override { pool_.reset(); }
@@ -51,7 +53,7 @@ class pool_run final : public workload {
     return pool_->sync();
   }
 
-  operation draw(base::rng& random) const override { return Kind::draw(keys_, random); }
+  operation draw(base::rng& random) const override { return kind_.draw(keys_, random); }
 
   result<> apply(std::span<const operation> operations) override {
     if (only_reads(operations)) {
@@ -78,16 +80,17 @@ class pool_run final : public workload {
     if (!done) throw failure(done.error());
   }
 
-  std::unique_ptr<model> make_model() const override { return Kind::make_model(keys_); }
+  std::unique_ptr<model> make_model() const override { return kind_.make_model(keys_); }
 
  private:
   static constexpr std::size_t batch_bytes = 16384;  // of values written by one transaction of set_up
 
   void fill(root& r, std::uint64_t from, std::uint64_t to) {
-    for (std::uint64_t i = from; i < to; ++i) Kind::fill(r, keys_, i);
+    for (std::uint64_t i = from; i < to; ++i) kind_.fill(r, keys_, i);
   }
 
   key_space keys_;
+  [[no_unique_address]] Kind kind_;
   std::optional<pool<root>> pool_;
 };
 
@@ -96,13 +99,13 @@ class plain_run final : public volatile_run {
   using root = typename Kind::template root<plain_memory>;
 
  public:
-  explicit plain_run(const parameters& p) : keys_(p) {}
+  explicit plain_run(const parameters& p, Kind kind = {}) : keys_(p), kind_(std::move(kind)) {}
 
   void set_up() override {
     Kind::prepare(*root_, keys_);
-    for (std::uint64_t i = 0; i < keys_.size(); ++i) Kind::fill(*root_, keys_, i);
+    for (std::uint64_t i = 0; i < keys_.size(); ++i) kind_.fill(*root_, keys_, i);
   }
-  operation draw(base::rng& random) const override { return Kind::draw(keys_, random); }
+  operation draw(base::rng& random) const override { return kind_.draw(keys_, random); }
   void apply(std::span<const operation> operations) override {
     for (const operation& op : operations) run_operation<Kind>(*root_, keys_, op);
   }
@@ -110,6 +113,7 @@ class plain_run final : public volatile_run {
 
  private:
   key_space keys_;
+  [[no_unique_address]] Kind kind_;
   std::unique_ptr<root> root_ = std::make_unique<root>();
 };
 

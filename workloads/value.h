@@ -67,13 +67,13 @@ void use(const T& value) {
   asm volatile("" : : "r"(&value) : "memory");
 }
 
-// A Run<Kind<value size>>. The size is a power of two from 8 to 4096.
-template <class Base, template <class> class Run, template <std::size_t> class Kind, std::size_t N = 8>
-std::unique_ptr<Base> make_sized(const parameters& p) {
+// A Run<Kind<value size>>, with the kind's object made from `more` if given. The size is a power of two from 8 to 4096.
+template <class Base, template <class> class Run, template <std::size_t> class Kind, std::size_t N = 8, class... More>
+std::unique_ptr<Base> make_sized(const parameters& p, const More&... more) {
   if constexpr (N < 4096) {
-    if (p.value_size != N) return make_sized<Base, Run, Kind, 2 * N>(p);
+    if (p.value_size != N) return make_sized<Base, Run, Kind, 2 * N>(p, more...);
   }
-  return std::make_unique<Run<Kind<N>>>(p);
+  return std::make_unique<Run<Kind<N>>>(p, more...);
 }
 
 }  // namespace stele::workloads

@@ -22,18 +22,22 @@ enum class key_choice : std::uint8_t { uniform, zipf };
 struct parameters {
   std::size_t value_size = 8;               // bytes; a power of two from 8 to 4096
   std::size_t keys = std::size_t{1} << 20;  // size of the key space (array elements for sps)
-  double read_share = 0;                    // share of operations that only read
-  key_choice choice = key_choice::uniform;
+  double read_share = 0;                    // share of operations that only read; ycsb, tpcc, linkbench: of no effect
+  key_choice choice = key_choice::uniform;  // tpcc chooses by rules of its own
   double zipf_theta = 0.99;
   std::uint64_t seed = 1;  // of the initial content
 };
 
 struct operation {
-  enum class kind : std::uint8_t { read, swap, toggle, put, append, erase };
+  enum class kind : std::uint8_t { read, swap, toggle, put, append, erase, insert, read_modify, scan };
   kind what = kind::read;
   std::uint64_t a = 0;  // a key or index
-  std::uint64_t b = 0;  // sps: the other index; else the seed of the value written
+  std::uint64_t b = 0;  // sps: the other index; else the seed of the value written, or what the workload says it is
 };
+
+constexpr bool only_reads(const operation& op) {
+  return op.what == operation::kind::read || op.what == operation::kind::scan;
+}
 
 // The state that a workload's operations lead to, kept in ordinary memory by obvious code.
 class model {
@@ -82,7 +86,8 @@ class workload {
   durability commits_as_ = durability::durable;
 };
 
-// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2. Errors: not_found, invalid_argument (value size, keys).
+// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc, linkbench. Errors: not_found,
+// invalid_argument (value size, keys).
 result<std::unique_ptr<workload>> make_workload(std::string_view name, const parameters& p);
 
 // The same structures and operations on plain ordinary memory, without pool or transaction: the ceiling.

@@ -3,6 +3,7 @@
 
 #include <containers/test_bed.h>
 
+#include <algorithm>
 #include <set>
 
 namespace stele::workloads {
@@ -17,7 +18,11 @@ std::unique_ptr<workload> workload_of(const std::string& name, const parameters&
 }
 
 class each_workload : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(all, each_workload, ::testing::ValuesIn(workload_names()), [](const auto& i) { return i.param; });
+INSTANTIATE_TEST_SUITE_P(all, each_workload, ::testing::ValuesIn(workload_names()), [](const auto& i) {
+  std::string name = i.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 std::vector<operation> draw_some(const workload& w, base::rng& random, std::size_t count) {
   std::vector<operation> operations(count);

@@ -51,6 +51,21 @@ INSTANTIATE_TEST_SUITE_P(All, Explore,
                                               std::get<2>(one.param));
                          });
 
+// Transactions of many structures and lines; one mechanism of a kind, as the structures are those of the tests above.
+TEST(Explore, loads_of_published_benchmarks) {
+  for (const char* workload : {"ycsb-a", "ycsb-d", "tpcc", "linkbench"})
+    for (const char* mechanism : {"redo-async", "undo", "log_structured"}) {
+      plan p;
+      p.mechanism = mechanism;
+      p.workload = workload;
+      p.threads = 2;
+      p.operations = 60;
+      settings s = ci_budget();
+      s.bound = 128;
+      expect_no_violation(p, s);
+    }
+}
+
 TEST(Explore, values_of_many_lines) {
   for (const std::string& mechanism : durable_mechanisms()) {
     plan p;

@@ -1,0 +1,214 @@
+// ycsb-a to ycsb-f: the core workloads of Cooper et al. ("Benchmarking Cloud Serving Systems with YCSB", 2010) on records of
+// the value size under word keys, in a b+ tree, since e scans in key order.
+//
+// All keys of the key space are there at the start, and inserts go on behind them. So that the pool stays bounded they go
+// round: there is room for an eighth as many more, and from then on an insert replaces the oldest inserted record. How many
+// there have been is part of the structure: d reads the latest records by it, by the zipf skew asked for or else 0.99. An
+// update writes the whole record in place, where YCSB writes one of ten fields; a read-modify-write makes the new record
+// from the old.
+#include <stele/bptree.h>
+#include <workloads/kinds.h>
+#include <workloads/run.h>
+
+#include <unordered_map>
+
+namespace stele::workloads {
+
+namespace {
+
+struct mix {
+  std::string_view name;
+  unsigned reads, updates, inserts, read_modifies, scans;  // of a hundred operations
+  bool reads_latest;
+};
+
+constexpr mix mixes[] = {
+    {"ycsb-a", 50, 50, 0, 0, 0, false}, {"ycsb-b", 95, 5, 0, 0, 0, false}, {"ycsb-c", 100, 0, 0, 0, 0, false},
+    {"ycsb-d", 95, 0, 5, 0, 0, true},   {"ycsb-e", 0, 0, 5, 0, 95, false}, {"ycsb-f", 50, 0, 0, 50, 0, false},
+};
+constexpr std::uint64_t longest_scan = 100;
+constexpr double usual_theta = 0.99;
+
+// How a mix draws. A read has a rank of recency as its key when its word is `by_recency`; a scan's word is its length.
+class drawing {
+ public:
+  drawing(const mix& m, const parameters& p) : mix_(m) {
+    if (m.reads_latest) recency_.emplace(p.keys, p.choice == key_choice::zipf ? p.zipf_theta : usual_theta);
+  }
+
+  static constexpr std::uint64_t by_recency = 1;
+
+  std::string_view name() const { return mix_.name; }
+  operation draw(const key_space& keys, base::rng& random) const {
+    using enum operation::kind;
+    std::uint64_t choice = random.below(100);
+    const auto falls_to = [&](unsigned share) { return choice < share || (choice -= share, false); };
+    if (falls_to(mix_.reads))
+      return recency_ ? operation{read, recency_->draw(random), by_recency} : operation{read, keys.draw(random), 0};
+    if (falls_to(mix_.inserts)) return {insert, 0, random()};
+    const std::uint64_t key = keys.draw(random);
+    if (falls_to(mix_.updates)) return {put, key, random()};
+    if (falls_to(mix_.read_modifies)) return {read_modify, key, random()};
+    return {scan, key, 1 + random.below(longest_scan)};
+  }
+
+ private:
+  mix mix_;
+  std::optional<zipf> recency_;
+};
+
+// Which keys there are.
+struct extent {
+  std::uint64_t loaded;    // those from 0 on, at the start
+  std::uint64_t inserted;  // so many times
+
+  std::uint64_t room() const { return std::max<std::uint64_t>(loaded / 8, 1); }
+  std::uint64_t keys() const { return loaded + std::min(inserted, room()); }
+  std::uint64_t next() const { return loaded + inserted % room(); }
+  // The rank-th latest key; the loaded ones count as made in their order.
+  std::uint64_t latest(std::uint64_t rank) const {
+    const std::uint64_t held = std::min(inserted, room());
+    return rank < held ? loaded + (inserted - 1 - rank) % room() : loaded - 1 - (rank - held) % loaded;
+  }
+};
+
+std::uint64_t modified(std::uint64_t old_word, std::uint64_t with) {
+  return base::mix(old_word ^ with);
+}
+
+template <class V, class Memory>
+class record_table {
+  using values = element<V, Memory>;
+
+ public:
+  using pool_resident = void;
+
+  // Of an empty table.
+  void announce(std::uint64_t keys) { loaded_ = keys; }
+  void load(std::uint64_t key, std::uint64_t word) { records_.insert(key, value_from<V>(word)); }
+
+  void update(std::uint64_t key, std::uint64_t word) {
+    if (auto* const record = records_.find(key)) values::assign(*record, value_from<V>(word));
+  }
+  void insert(std::uint64_t word) {
+    const extent now = present();
+    records_.insert_or_assign(now.next(), value_from<V>(word));
+    inserted_ = now.inserted + 1;
+  }
+  void read_modify(std::uint64_t key, std::uint64_t with) {
+    auto* const record = records_.find(key);
+    if (record == nullptr) return;
+    const V old = values::get(*record);
+    std::uint64_t word;
+    std::memcpy(&word, &old, sizeof word);
+    values::assign(*record, value_from<V>(modified(word, with)));
+  }
+  void read(std::uint64_t key) const {
+    if (const auto* const record = records_.find(key)) use(values::get(*record));
+  }
+  void read_latest(std::uint64_t rank) const { read(present().latest(rank)); }
+  void scan(std::uint64_t from, std::uint64_t length) const {
+    for (auto it = records_.lower_bound(from); it != records_.end() && length != 0; ++it, --length)
+      use(values::get((*it).second));
+  }
+
+  std::uint64_t digest() const {
+    std::uint64_t sum = base::mix(inserted_);
+    records_.for_each([&](std::uint64_t key, const auto& record) { sum += digest_value(key, values::get(record)); });
+    return sum;
+  }
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const {
+    records_.visit_blocks(visit);
+  }
+  // Errors: corrupt, when the tree is, or does not hold just the keys that were loaded and inserted.
+  result<> check() const {
+    if (auto sound = records_.check(); !sound) return sound;
+    std::uint64_t next = 0;
+    bool in_order = true;
+    records_.for_each([&](std::uint64_t key, const auto&) { in_order &= key == next++; });
+    if (!in_order || next != present().keys())
+      return detail::broken("ycsb: the keys are not those that were loaded and inserted");
+    return {};
+  }
+
+ private:
+  extent present() const { return {loaded_, inserted_}; }
+
+  basic_bptree<std::uint64_t, V, Memory> records_;
+  typename Memory::template field<std::uint64_t> loaded_;
+  std::byte apart_[64];  // the counter changes; what every operation reads is on another line
+  typename Memory::template field<std::uint64_t> inserted_;
+};
+
+class record_model final : public model {
+ public:
+  explicit record_model(const key_space& keys) : value_size_(keys.given().value_size), present_{keys.size(), 0} {
+    for (std::uint64_t k = 0; k < keys.size(); ++k) words_[k] = keys.word_at_start(k);
+  }
+  void apply(const operation& op) override {
+    if (op.what == operation::kind::put) words_[op.a] = op.b;
+    if (op.what == operation::kind::read_modify) words_[op.a] = modified(words_[op.a], op.b);
+    if (op.what != operation::kind::insert) return;
+    words_[present_.next()] = op.b;
+    ++present_.inserted;
+  }
+  std::uint64_t digest() const override {
+    std::uint64_t sum = base::mix(present_.inserted);
+    for (const auto& [key, word] : words_) sum += digest_word(key, word, value_size_);
+    return sum;
+  }
+
+ private:
+  std::size_t value_size_;
+  extent present_;
+  std::unordered_map<std::uint64_t, std::uint64_t> words_;
+};
+
+template <std::size_t N>
+class ycsb {
+ public:
+  template <class Memory>
+  using root = record_table<blob<N>, Memory>;
+
+  ycsb(drawing d) : name(d.name()), drawing_(std::move(d)) {}
+
+  static void prepare(auto& table, const key_space& keys) { table.announce(keys.size()); }
+  static void fill(auto& table, const key_space& keys, std::uint64_t i) {
+    const std::uint64_t key = keys.scattered(i);
+    table.load(key, keys.word_at_start(key));
+  }
+  static void apply(auto& table, const key_space&, const operation& op) {
+    if (op.what == operation::kind::put) table.update(op.a, op.b);
+    if (op.what == operation::kind::insert) table.insert(op.b);
+    if (op.what == operation::kind::read_modify) table.read_modify(op.a, op.b);
+  }
+  static void read(const auto& table, const operation& op) {
+    if (op.what == operation::kind::scan) return table.scan(op.a, op.b);
+    if (op.b == drawing::by_recency) return table.read_latest(op.a);
+    table.read(op.a);
+  }
+  static std::uint64_t digest(const auto& table) { return table.digest(); }
+  operation draw(const key_space& keys, base::rng& random) const { return drawing_.draw(keys, random); }
+  static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<record_model>(keys); }
+
+  std::string_view name;
+
+ private:
+  drawing drawing_;
+};
+
+template <char Letter, class Base, template <class> class Run>
+std::unique_ptr<Base> make_ycsb(const parameters& p) {
+  return make_sized<Base, Run, ycsb>(p, drawing(mixes[Letter - 'a'], p));
+}
+
+template <char Letter>
+constexpr kind kind_of = {mixes[Letter - 'a'].name, make_ycsb<Letter, workload, pool_run>,
+                          make_ycsb<Letter, volatile_run, plain_run>, nullptr};
+
+}  // namespace
+
+constinit const kind ycsb_kinds[] = {kind_of<'a'>, kind_of<'b'>, kind_of<'c'>, kind_of<'d'>, kind_of<'e'>, kind_of<'f'>};
+
+}  // namespace stele::workloads
