@@ -121,7 +121,7 @@ void run_replay(options& o) {
                                                      : replay_parsed(parse_line(o.line));
   if (!seen) fail(seen.error());
   fmt::print(people(o), "{}{}\n", seen->story,
-             seen->problem.empty() ? "recovered as it should be" : "VIOLATION: " + seen->problem);
+             !seen->refused.empty() ? "refused, as it may be: " + seen->refused : seen->problem.empty() ? "recovered as it should be" : "VIOLATION: " + seen->problem);
   if (!o.json.empty()) write_json(o.json, {{"story", seen->story}, {"problem", seen->problem}});
   if (!seen->problem.empty()) throw CLI::RuntimeError(1);
 }

@@ -125,6 +125,7 @@ result<judge::answer> cache_crashes::go_to(cached_run& r, const cache_moment& m,
   told.story += r.story(cache, m.event);
   const judge::answer a = r.judging.ask(r.history);
   told.problem = r.complaint(cache, a);
+  if (r.lost(a) && told.problem.empty()) told.refused = r.judging.of(a).problem;
   return a;
 }
 
@@ -135,7 +136,7 @@ result<> cache_crashes::run_one(const cache_crash& c, replayed& told) {
   if (auto recorded = run_.record(subject_); !recorded) return told.problem = recorded.error().message, result<>();
   const auto first = go_to(run_, c.moments[0], told);
   if (!first) return std::unexpected(first.error());
-  if (!told.problem.empty() || c.moments.size() == 1) return {};
+  if (!told.problem.empty() || !told.refused.empty() || c.moments.size() == 1) return {};
   const auto position = static_cast<std::uint64_t>(run_.history.find(run_.judging.of(*first).digest));
   if (auto recorded = recovery_.record_recovery(subject_, run_, position, c.moments[1].operations); !recorded)
     return told.problem = "using the recovered pool fails: " + recorded.error().message, result<>();

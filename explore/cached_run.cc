@@ -8,8 +8,7 @@ using media::tape_event;
 using media::tape_op;
 
 // The events' bytes stay where they are on the tape.
-result<> cached_run::taken(subject& s) {
-  plan_ = s.named_by();
+result<> cached_run::taken(subject&) {
   events.clear();
   auto reader = media::tape_reader::over(tape_);
   while (auto event = *reader->next()) events.push_back(*event);
@@ -50,7 +49,7 @@ std::string cached_run::complaint(const cache_model& cache, const judge::answer&
   std::vector<std::uint32_t> stale;
   for (std::size_t line = 0; line < work.size() / line_size; ++line)
     if (std::memcmp(cache.seen(line), work.line(line), line_size) != 0) stale.push_back(static_cast<std::uint32_t>(line));
-  return complaint_of_loss(plan_, judging.header(), stale);
+  return judging.complaint_of_loss(stale);
 }
 
 std::string cached_run::story(const cache_model& cache, std::uint64_t event) const {

@@ -31,7 +31,6 @@ class cached_run final : public recorded_run {
  private:
   result<> taken(subject& s) override;
 
-  plan plan_;
   std::uint64_t floor_ = 0, ceiling_ = 0;  // operations acknowledged as durable; invoked
 };
 

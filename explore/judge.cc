@@ -3,7 +3,7 @@
 #include <explore/trap.h>
 #include <fmt/format.h>
 #include <tx/open.h>
-#include <tx/parity/matrix.h>
+#include <tx/parity/area.h>
 
 #include <algorithm>
 
@@ -33,17 +33,22 @@ std::string complaint(const verdict& v, const timeline& t, std::uint64_t floor, 
                      floor, ceiling);
 }
 
-std::string complaint_of_loss(const plan& p, const format::pool_header& h, std::span<const std::uint32_t> stale) {
+std::string judge::complaint_of_loss(std::span<const std::uint32_t> stale) const {
+  const plan& p = subject_.named_by();
   if (p.cache_bytes >= p.pool_size) return "something is lost, though the queue of lines used last is longer than the pool: none may be skipped";
+  const storage::pool_file& file = recoverer_.file;
+  const detail::parity_area area(file);
+  std::uint64_t word;
+  std::memcpy(&word, file.base() + format::parity_epoch_offset, sizeof word);
+  const auto first = format::unguard(word, file.header().id, format::parity_epoch_offset);
   std::unordered_map<std::uint64_t, std::uint64_t> matrices;
-  for (const std::uint32_t line : stale) {
-    if (line * line_size < h.home_offset) continue;
-    const std::uint64_t in_home = line - h.home_offset / line_size;
-    matrices[in_home / format::matrix_lines] |= std::uint64_t{1} << in_home % format::matrix_lines;
-  }
-  const bool halves = h.parity_block_size == format::halves_block_size;
-  const bool can_be = std::ranges::any_of(matrices, [&](const auto& m) { return !detail::correctable(m.second, halves); });
-  return can_be ? "" : "recovery gives up lines that their checksums can restore";
+  for (const std::uint32_t line : stale)
+    if (const std::uint64_t offset = line * line_size; offset >= file.header().home_offset) matrices[area.matrix_of(offset)] |= std::uint64_t{1} << area.line_of(offset);
+  const bool may_be = first && std::ranges::any_of(matrices, [&](const auto& m) {
+    const auto block = area.newest(m.first, *first);
+    return block && !detail::correctable(m.second & block->block.skipped, area.halves());
+  });
+  return may_be ? "" : "recovery gives up lines that their checksums can restore, or that were not skipped";
 }
 
 judge::judge(subject& s, hashed_image& work, experience& e)

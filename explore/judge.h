@@ -24,10 +24,6 @@ struct verdict {
 // empty: nothing.
 std::string complaint(const verdict& v, const timeline& t, std::uint64_t floor, std::uint64_t ceiling);
 
-// Recovery has told of a loss: may it, with these lines of the pool not as they were stored last? Empty: they can leave a matrix
-// that its checksums cannot restore.
-std::string complaint_of_loss(const plan& p, const format::pool_header& h, std::span<const std::uint32_t> stale);
-
 // What all levels of an exploration have learnt.
 struct experience {
   known states, recovered, contents;  // by hash; values are verdicts
@@ -47,7 +43,9 @@ class judge {
   judge(subject& s, hashed_image& work, experience& e);
 
   answer ask(timeline& t);
-  const format::pool_header& header() const noexcept { return recoverer_.file.header(); }
+  // Recovery has told that something in `work` is lost: may it, with these lines of the pool not as they were stored last? Empty: those
+  // among them that were skipped leave a matrix which its checksums cannot restore.
+  std::string complaint_of_loss(std::span<const std::uint32_t> stale) const;
   const verdict& of(const answer& a) const { return experience_.verdicts[a.verdict]; }
   const verdict& of(std::uint32_t v) const { return experience_.verdicts[v]; }
 

@@ -20,7 +20,7 @@ constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"churn", 1, 60, 128, 0},
     {"churn", 2, 120, 256, 0},  {"rbtree", 2, 120, 256, 0}, {"sps", 2, 120, 256, 8},
     {"churn", 2, 120, 256, 30}, {"sps", 1, 120, 256, 0, 64}, {"sps", 2, 400, 512, 0},
-    {"churn", 2, 400, 512, 0},  {"churn", 1, 800, 512, 0},
+    {"churn", 2, 400, 512, 0},  {"churn", 1, 800, 512, 0},  {"sps", 1, 120, 512, 0, 256},
 };
 
 // True: it has been killed.
@@ -62,6 +62,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.operations = t.operations;
       p.sync_every = t.sync_every;
       p.value_size = t.value_size;
+      if (t.value_size > 64) p.pool_size *= 2;
       p.seed = c.seed;
       p.mutant = m.what;
       if (m.what == base::mutant::archapt_short_queue) p.cache_bytes = p.pool_size;  // then nothing may be skipped

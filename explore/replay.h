@@ -27,6 +27,7 @@ std::string format_line(const replay_line& l);
 result<replay_line> parse_line(const std::string& text);
 
 struct replayed {
+  std::string refused;  // what recovery says of a loss, where there may be one; else empty
   std::string story;    // what was kept and lost at each crash, for people
   std::string problem;  // empty: nothing is wrong with that state
 };

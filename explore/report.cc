@@ -57,19 +57,23 @@ findings findings_of(const nlohmann::json& j) {
   return f;
 }
 
+namespace {
+std::string refused_in(const findings& f) { return f.refused == 0 ? "" : fmt::format("{} refused for what was lost, ", f.refused); }
+}  // namespace
+
 std::string sentence_of(const findings& f) {
   const double exhausted =
       f.epochs == 0 ? 0 : 100.0 * static_cast<double>(f.epochs_exhausted) / static_cast<double>(f.epochs);
   return fmt::format(
-      "{} states ({} distinct, {} after recovery) at {} crash points, {:.0f} % of them exhausted; {} recoveries explored in "
+      "{} states ({} distinct, {} after recovery) at {} crash points, {:.0f} % of them exhausted; {}{} recoveries explored in "
       "turn; {:.0f} states/s; {} violations",
-      f.states, f.distinct, f.recovered, f.epochs, exhausted, f.recoveries, f.states_per_s(), f.violations.size());
+      f.states, f.distinct, f.recovered, f.epochs, exhausted, refused_in(f), f.recoveries, f.states_per_s(), f.violations.size());
 }
 
 std::string sentence_of_crashes(const findings& f) {
   return fmt::format(
       "{} crashes ({} distinct, {} after recovery), {}{} recoveries crashed in turn; {:.0f} crashes/s; {} violations",
-      f.states, f.distinct, f.recovered, f.refused == 0 ? "" : fmt::format("{} refused for what was lost, ", f.refused), f.recoveries, f.states_per_s(),
+      f.states, f.distinct, f.recovered, refused_in(f), f.recoveries, f.states_per_s(),
       f.violations.size());
 }
 

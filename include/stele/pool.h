@@ -34,8 +34,9 @@ enum class concurrency : std::uint8_t {
 enum class durability : std::uint8_t {
   durable,  // the change survives any crash that the pool's durability covers
   ordered,  // atomic and ordered: it survives a crash only with all commits before it; durable by the next sync(), wait() or
-            // durable commit of any thread, at the latest. The mechanism `default` pays no fence for it; all others make it
-            // durable at once. Until it is durable other threads do not see it; under stm they may have to wait for the lines
+            // durable commit of any thread, at the latest. The mechanism `default` pays no fence for it; archapt-undo, whose logical
+            // commit it is, one; all others make it durable at once. With `default` other threads do not see it until it is
+            // durable, and may have to wait for its lines under stm; with archapt-undo they do
 };
 
 // How mechanisms with a volatile checkpoint make home durable.
@@ -249,6 +250,10 @@ class pool {
   // The newest commit that has returned in any thread; wait(t) makes t and all before it durable.
   ticket committed() const noexcept;
   result<> wait(ticket t);
+  // Calls `told` once: with success when t and all before it are durable, at the latest in close(); with an error when they never
+  // will be in this session. From this call if that is so already, else from whatever thread makes them durable, which may be in the middle of
+  // a commit: `told` must be brief, must not throw and must not use the pool. Asks nobody to hurry. Thread-safe.
+  void when_durable(ticket t, std::function<void(result<>)> told);
 
   pool_counters counters() const noexcept;
   pool_space space() const;

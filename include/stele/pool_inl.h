@@ -8,6 +8,7 @@ namespace stele::detail {
 result<> sync_pool(runtime& r);
 result<> close_pool(runtime& r);
 std::uint64_t newest_commit(const runtime& r) noexcept;
+void tell_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> told);
 pool_counters counters_of(const runtime& r) noexcept;
 pool_space space_of(const runtime& r);
 std::string durability_of(const runtime& r);
@@ -28,6 +29,10 @@ ticket pool<Root>::committed() const noexcept {
 template <class Root>
 result<> pool<Root>::wait(ticket) {
   return detail::sync_pool(handle_.core());  // a sync covers every commit, t's too
+}
+template <class Root>
+void pool<Root>::when_durable(ticket t, std::function<void(result<>)> told) {
+  detail::tell_when_durable(handle_.core(), t.commit, std::move(told));
 }
 template <class Root>
 pool_counters pool<Root>::counters() const noexcept {

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -67,6 +68,14 @@ struct pool_state {
   std::mutex drawing;
   std::uint64_t last_ordered = 0;  // under drawing, which an ordered commit holds until it is pending: TxID
 
+  // More may be durable than before: who waits for that is told. Not under a lock that commits take. Nobody may be waiting.
+  void durable_moved() const {
+    if (awaited.load(std::memory_order_acquire)) [[unlikely]]
+      tell();
+  }
+  std::atomic<bool> awaited{false};
+  std::function<void()> tell;  // the runtime's
+
   // Waits for the commits that have announced themselves, except a log's own.
   void await_announced(unsigned except) const noexcept;
 
@@ -112,6 +121,8 @@ class engine {
   // Ordered commits return before they are durable; settle() makes those that have returned durable and stores them home.
   virtual bool defers_ordered() const noexcept { return false; }
   virtual void settle() {}
+  // Every commit that has returned is durable up to this TxID, without anybody doing anything for it; all: no_commit.
+  virtual std::uint64_t durable_through() const noexcept { return pool_state::no_commit; }
   // Every commit that has returned is durable when this returns.
   virtual result<> sync() = 0;
   // Home durable, logs empty, pool marked closed.

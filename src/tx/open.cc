@@ -157,6 +157,7 @@ result<void*> runtime::root(std::size_t size) {
 result<> sync_pool(runtime& r) { return r.mechanism().sync(); }
 result<> close_pool(runtime& r) { return r.close(); }
 std::uint64_t newest_commit(const runtime& r) noexcept { return r.newest_commit(); }
+void tell_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> told) { r.tell_when_durable(commit, std::move(told)); }
 pool_counters counters_of(const runtime& r) noexcept { return r.counters(); }
 pool_space space_of(const runtime& r) { return r.space(); }
 std::string durability_of(const runtime& r) { return r.durability_in_force(); }

@@ -68,6 +68,7 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const
       defers_ordered_(engine_->defers_ordered()),
       places_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)) {
+  state_->tell = [this] { tell_durable(engine_->durable_through(), {}); };
   if (options_.policy == concurrency::stm) {
     const std::uint64_t count = std::clamp<std::uint64_t>(std::bit_ceil(size() / line_size), 64, 1u << 20);
     locks_ = std::make_unique<line_lock[]>(count);
@@ -280,6 +281,30 @@ std::uint64_t runtime::newest_commit() const noexcept {
   return newest;
 }
 
+void runtime::tell_when_durable(std::uint64_t txid, std::function<void(result<>)> told) {
+  {
+    const std::lock_guard hold(awaiting_mutex_);
+    awaiting_.emplace(txid, std::move(told));
+    state_->awaited.store(true, std::memory_order_release);
+  }
+  if (closed_ || state_->poisoned.load())
+    tell_durable(pool_state::no_commit, fail(errc::poisoned, fmt::format("{} is not in use any more: whether this commit is durable, opening it tells", state_->file.path())));
+  else
+    tell_durable(engine_->durable_through(), {});
+}
+
+void runtime::tell_durable(std::uint64_t through, const result<>& how) {
+  std::vector<std::function<void(result<>)>> now;
+  {
+    const std::lock_guard hold(awaiting_mutex_);
+    const auto end = awaiting_.upper_bound(through);
+    for (auto w = awaiting_.begin(); w != end; ++w) now.push_back(std::move(w->second));
+    awaiting_.erase(awaiting_.begin(), end);
+    state_->awaited.store(!awaiting_.empty(), std::memory_order_release);
+  }
+  for (const auto& told : now) told(how);
+}
+
 result<> runtime::close() {
   {
     const std::lock_guard hold(registry_);
@@ -289,8 +314,13 @@ result<> runtime::close() {
     closed_ = true;
     for (place& p : places_) p.owner.store(nullptr, std::memory_order_relaxed);
   }
-  if (state_->poisoned.load()) return fail(errc::poisoned, fmt::format("{} was left as it is: an earlier write failed; opening it recovers it", state_->file.path()));
+  if (state_->poisoned.load()) {
+    result<> left = fail(errc::poisoned, fmt::format("{} was left as it is: an earlier write failed; opening it recovers it", state_->file.path()));
+    tell_durable(pool_state::no_commit, left);
+    return left;
+  }
   auto closed = engine_->close();
+  tell_durable(pool_state::no_commit, closed);
   state_->file.unlock();
   return closed;
 }

@@ -12,6 +12,7 @@
 #include <tx/transaction.h>
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
 
 namespace stele::detail {
@@ -81,6 +82,7 @@ class runtime {
   std::mutex& unlucky() noexcept { return unlucky_; }
 
   result<> close();
+  void tell_when_durable(std::uint64_t txid, std::function<void(result<>)> told);
   result<void*> root(std::size_t size);
   std::uint64_t root_offset() const noexcept;  // as home has it; while no transaction runs
   // The tape is finished when the pool has been closed.
@@ -97,6 +99,7 @@ class runtime {
     std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
   };
 
+  void tell_durable(std::uint64_t through, const result<>& how);
   void lock_writer_now(visitor& v);
   void see_ordered_now(const visitor& v, bool writes);
   result<transaction*> take_log(visitor& v);
@@ -136,6 +139,8 @@ class runtime {
   std::atomic<bool> gate_closed_{false};
   std::mutex unlucky_;
   bool closed_ = false;
+  std::mutex awaiting_mutex_;
+  std::multimap<std::uint64_t, std::function<void(result<>)>> awaiting_;  // by TxID
 };
 
 inline visitor* runtime::enter() noexcept {

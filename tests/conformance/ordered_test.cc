@@ -72,6 +72,31 @@ bool is(const content& c, std::uint64_t n) {
   return right && (third == 0 || c.wide == triple{third, third + 1, third + 2});
 }
 
+// Told once, and never before it is so: here by the sync, the durable commit or the close that follows.
+TEST_P(ordered_commits, are_told_of_when_they_are_durable) {
+  under_each_policy([](const setting& s) {
+    const time_limit limit(60);
+    scratch_directory dir;
+    auto p = open_pool<content>(dir.file("pool"), options(s));
+    std::atomic<int> told = 0;
+    auto count = [&](result<> r) {
+      EXPECT_TRUE(holds(r));
+      ++told;
+    };
+    for (std::uint64_t n = 1; n <= 6; ++n) {
+      ASSERT_TRUE(holds(p.update([&](content& c) { set(c, n); }, ordered)));
+      p.when_durable(p.committed(), count);
+      if (n != 2 && n != 4) continue;
+      ASSERT_TRUE(holds(n == 2 ? p.sync() : p.update([&](content& c) { set(c, n + 100); }, durable)));
+      EXPECT_EQ(told, static_cast<int>(n));
+    }
+    p.when_durable(ticket{}, count);
+    EXPECT_GE(told, 5) << "nothing has to happen for what is durable already";
+    ASSERT_TRUE(holds(p.close()));
+    EXPECT_EQ(told, 7);
+  });
+}
+
 TEST_P(ordered_commits, are_seen_at_once_by_their_thread) {
   under_each_policy([](const setting& s) {
     const time_limit limit(60);

@@ -59,7 +59,16 @@ class fused final : public bulk_engine<Media> {
   }
 
   // Makes every ordered commit that has returned durable and stores it home: steps G1 to G3. Any thread's.
-  [[gnu::noinline]] void settle() override {
+  void settle() override {
+    settle_all();
+    this->state_.durable_moved();
+  }
+  std::uint64_t durable_through() const noexcept override {
+    return this->state_.unsettled.load(std::memory_order_acquire) == 0 ? pool_state::no_commit : this->state_.completed();
+  }
+
+ private:
+  [[gnu::noinline]] void settle_all() {
     using base::mutant;
     using base::planted;
     const std::lock_guard one(settling_);
@@ -74,7 +83,6 @@ class fused final : public bulk_engine<Media> {
     allow_disorder();
   }
 
- private:
   // Ordered commits of one log that are not settled: records [from, to) of its ring.
   struct alignas(64) group {
     std::mutex mutex;

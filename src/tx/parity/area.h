@@ -29,6 +29,11 @@ class parity_area {
   std::uint64_t offset_of(std::uint64_t matrix, unsigned line) const noexcept { return home_ + (matrix * format::matrix_lines + line) * line_size; }
   bool in_home(std::uint64_t offset) const noexcept { return offset < end_; }
 
+  std::uint64_t lines_in_home(std::uint64_t matrix) const noexcept {
+    const std::uint64_t lines = (end_ - offset_of(matrix, 0)) / line_size;
+    return lines >= format::matrix_lines ? format::all_of_matrix : (std::uint64_t{1} << lines) - 1;
+  }
+
   std::uint64_t block_offset(std::uint64_t matrix, unsigned which) const noexcept {
     return file_.header().parity_offset + (matrix * format::parity_blocks + which) * block_size();
   }
