@@ -143,6 +143,8 @@ void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--sync-every", o.what.sync_every, "ordered commits, a sync after so many operations; 0: durable ones")
       ->capture_default_str();
   command.add_option("--warm-up", o.what.warm_up, "transactions in each mode before adaptive chooses")->capture_default_str();
+  command.add_option("--cache-bytes", o.what.cache_bytes, "archapt: what the queue of lines used last takes the cache for; short, so that lines are skipped")->capture_default_str();
+  command.add_flag("--halves", o.what.halves, "archapt: sums of the odd half of each row and column too");
   command.add_flag("--whole-cache", o.what.whole_cache, "bulk persistence of the whole cache, not of the lines that logs name");
   command.add_option("--seed", o.what.seed, "of content, operations and samples")->capture_default_str();
   command.add_option("--mutant", o.mutant, "plant this bug")->capture_default_str();

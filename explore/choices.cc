@@ -18,8 +18,8 @@ choices::choices(std::span<const std::uint64_t> options, std::uint64_t bound, st
 void choices::select(std::uint64_t k, std::span<std::uint64_t> chosen) {
   if (exhaustive_) {
     for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = k % options_[i], k /= options_[i];
-  } else if (k < 2 + 5 * chosen.size()) {
-    select_fixed(k, chosen);
+  } else if (const std::uint64_t fixed = k < 2 ? k : 2 + (k - 2) / 2; (k < 2 || k % 2 == 0) && fixed < 2 + 5 * chosen.size()) {
+    select_fixed(fixed, chosen);
   } else {
     select_random(chosen);
   }
@@ -40,8 +40,8 @@ void choices::select_fixed(std::uint64_t k, std::span<std::uint64_t> chosen) con
 }
 
 void choices::select_random(std::span<std::uint64_t> chosen) {
-  const std::uint64_t way = random_.below(4);
-  const std::size_t torn = random_.below(chosen.size());
+  const std::uint64_t way = random_.below(6);
+  const std::size_t torn = random_.below(chosen.size()), other = way == 5 ? random_.below(chosen.size() + 1) : 0;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (way == 3) {
       const std::uint64_t kind = random_.below(3);
@@ -49,7 +49,8 @@ void choices::select_random(std::span<std::uint64_t> chosen) {
     } else if (i == torn) {
       chosen[i] = any(i);
     } else {
-      chosen[i] = way == 0 || (way == 1 && i < torn) ? all(i) : 0;
+      const bool between = i > std::min(torn, other) && i < std::max(torn, other);
+      chosen[i] = way == 0 || (way == 1 && i < torn) || (way == 4 && i > torn) || (way == 5 && !between) ? all(i) : 0;
     }
   }
 }

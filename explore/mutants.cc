@@ -15,12 +15,14 @@ struct trial {
   unsigned threads;
   std::uint64_t operations, bound, sync_every;
   std::size_t value_size = 8;
+  std::size_t cache_bytes = 0;  // not 0: for mechanisms with checksums over home only
 };
 constexpr trial trials[] = {
-    {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"churn", 1, 60, 128, 0},
+    {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"sps", 1, 60, 512, 0, 256, 1792},
+    {"churn", 1, 60, 128, 0},   {"sps", 1, 60, 512, 10, 256, 1792},
     {"churn", 2, 120, 256, 0},  {"rbtree", 2, 120, 256, 0}, {"sps", 2, 120, 256, 8},
     {"churn", 2, 120, 256, 30}, {"sps", 1, 120, 256, 0, 64}, {"sps", 2, 400, 512, 0},
-    {"churn", 2, 400, 512, 0},  {"churn", 1, 800, 512, 0},  {"sps", 1, 120, 512, 0, 256},
+    {"churn", 2, 400, 512, 0},  {"churn", 1, 800, 512, 0},
 };
 
 // True: it has been killed.
@@ -55,6 +57,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
   for (const trial& t : trials) {
     s.bound = t.bound;
     for (const std::string& mechanism : where.mechanisms) {
+      if (t.cache_bytes != 0 && !(*detail::find_mechanism(mechanism))->has_parity) continue;
       plan p;
       p.mechanism = mechanism;
       p.workload = t.workload;
@@ -62,7 +65,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.operations = t.operations;
       p.sync_every = t.sync_every;
       p.value_size = t.value_size;
-      if (t.value_size > 64) p.pool_size *= 2;
+      if (t.cache_bytes != 0) p.cache_bytes = t.cache_bytes, p.pool_size *= 2;
       p.seed = c.seed;
       p.mutant = m.what;
       if (m.what == base::mutant::archapt_short_queue) p.cache_bytes = p.pool_size;  // then nothing may be skipped

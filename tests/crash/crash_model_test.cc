@@ -216,9 +216,9 @@ TEST_F(CrashModel, the_hash_knows_every_state) {
 
 TEST(Choices, beyond_the_bound_the_extremes_come_first) {
   const std::vector<std::uint64_t> options(6, 256);
-  choices some(options, 500, 1);
+  choices some(options, 600, 1);
   EXPECT_FALSE(some.exhaustive());
-  EXPECT_EQ(some.count(), 500u);
+  EXPECT_EQ(some.count(), 600u);
   std::set<std::vector<std::uint64_t>> seen;
   std::vector<std::uint64_t> chosen(options.size());
   for (std::uint64_t k = 0; k < some.count(); ++k) {
