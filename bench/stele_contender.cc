@@ -102,6 +102,8 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
   o.create_size = t.pool_size_bytes != 0 ? t.pool_size_bytes : pool_size_of(t);
   o.layout = "comparison";
   if (mechanism != default_name) o.mechanism = mechanism;
+  if (const auto known = detail::find_mechanism(o.mechanism); known && (*known)->has_parity && t.pool_size_bytes == 0)
+    o.create_size *= 2;  // checksums take as much as 0.74 of home
   o.media = t.media;
   o.policy = t.policy;
   o.log_size = t.log_size_bytes;
