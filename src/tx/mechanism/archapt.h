@@ -87,11 +87,13 @@ class archapt : public bulk_engine<Media> {
 
   // Over undo a commit that has returned may be taken back until home is durable; over redo the log has it.
   result<> sync() override {
-    if (undo_) truncate();
+    settle();
     return this->check_medium();
   }
   void settle() override {
-    if (undo_) truncate();
+    if (!undo_) return;
+    make_physical(this->state_.clock.load());  // also past commits with smaller TxIDs that are under way
+    this->state_.durable_moved();
   }
   std::uint64_t durable_through() const noexcept override { return undo_ ? physical_.load(std::memory_order_acquire) : pool_state::no_commit; }
 
@@ -183,7 +185,7 @@ class archapt : public bulk_engine<Media> {
 
   // Until home has everything up to `txid` durably; others' work counts.
   bool make_physical(std::uint64_t txid) {
-    for (;;) {
+    for (;;) {  // until commits before it have stored home
       {
         const auto hold = this->hold_truncation();
         if (physical_ >= txid) return true;
@@ -262,6 +264,7 @@ class archapt : public bulk_engine<Media> {
     const auto epoch = this->read_word(format::parity_epoch_offset);
     if (!epoch) return std::unexpected(epoch.error());
     covers_.begin(*epoch);
+    physical_.store(this->state_.clock.load());
     for (lane& l : this->lanes_) positions_[l.number] = l.log.head();
     return {};
   }
