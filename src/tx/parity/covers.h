@@ -30,7 +30,8 @@ class covers {
 
   void set_up(const archapt_options& options) {
     skip_ = area.present() && Media::whole_cache != media::whole_cache::best ? options.skip : skipping::never;
-    const std::size_t bytes = options.cache_bytes != 0 ? options.cache_bytes : media::cpu::last_level_cache_bytes();
+    const std::size_t cache = options.cache_bytes != 0 ? options.cache_bytes : media::cpu::last_level_cache_bytes();
+    const std::size_t bytes = std::min<std::uint64_t>(cache, area.home_size() + format::matrix_side * line_size);  // no more is ever queued
     used_ = residence(bytes / (format::matrix_side * line_size) / (planted(mutant::archapt_short_queue) ? 16 : 1));
   }
 
