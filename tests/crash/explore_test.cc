@@ -72,8 +72,9 @@ TEST(Explore, values_of_many_lines) {
     p.mechanism = mechanism;
     p.value_size = 256;
     p.threads = 2;
-    if ((*detail::find_mechanism(mechanism))->has_parity) p.pool_size *= 2, p.operations = 30;
-    expect_no_violation(p, ci_budget());
+    settings s = ci_budget();
+    if ((*detail::find_mechanism(mechanism))->has_parity) p.pool_size *= 2, p.operations = 30, s.bound = 256;
+    expect_no_violation(p, s);
   }
 }
 
