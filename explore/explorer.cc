@@ -130,7 +130,7 @@ void explorer::visit_state(scene& s, timeline& t, unsigned level, allowance& lef
 }
 
 bool explorer::check_answer(scene& s, timeline& t, const verdict& v) {
-  std::string wrong = v.lost ? s.judging.complaint_of_loss(s.stale()) : complaint(v, t, s.floor, s.ceiling);
+  std::string wrong = s.complaint(v, t);
   found_.refused += v.lost && wrong.empty();
   if (wrong.empty()) return true;
   report(std::move(wrong));

@@ -127,7 +127,7 @@ result<> replayer::run(const replay_line& l, replayed& r) {
     r.story = story_;
     if (!there) return there;
     const verdict& v = scene_->judging.of(scene_->judging.ask(t));
-    r.problem = v.lost ? scene_->judging.complaint_of_loss(scene_->stale()) : complaint(v, t, scene_->floor, scene_->ceiling);
+    r.problem = scene_->complaint(v, t);
     if (v.lost && r.problem.empty()) r.refused = v.problem;
     if (!r.problem.empty() || v.lost || i + 1 == l.crashes.size()) break;
     position = static_cast<std::uint64_t>(t.find(v.digest));

@@ -24,8 +24,8 @@ class scene {
 
   // Puts the line into the work image as the option has it.
   void choose(std::uint32_t line, std::uint64_t option) { work.put(line, model.after(line, option).data()); }
-  // The lines that the work image does not have as they were stored last.
-  std::vector<std::uint32_t> stale() const;
+  // What is wrong with what recovery made of the work image; empty: nothing.
+  std::string complaint(const verdict& v, const timeline& t) const { return v.lost ? judging.complaint_of_loss(stale()) : explore::complaint(v, t, floor, ceiling); }
   void unchoose(std::uint32_t line) { work.put(line, settled.line(line)); }
 
   hashed_image settled, work;
@@ -35,6 +35,8 @@ class scene {
   std::uint64_t floor = 0, ceiling = 0;  // operations acknowledged as durable; invoked
 
  private:
+  // The lines that the work image does not have as they were stored last.
+  std::vector<std::uint32_t> stale() const;
   void bring_over(std::span<const std::uint32_t> lines);
   std::optional<media::tape_event> waiting_;
 };

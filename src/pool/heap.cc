@@ -71,7 +71,7 @@ result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
   if (!value) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} is damaged (check bits)", file_.path(), chunk));
   const auto d = chunk_descriptor::unpack(*value);
   const bool sane = d.kind <= chunk_kind::tail && (d.kind != chunk_kind::small || (d.size_class < format::size_classes && class_size(d.size_class) <= format::largest_small(chunk_size()))) &&
-                    (d.kind != chunk_kind::extent || (d.length >= 1 && d.length <= chunks_.size() - chunk));
+                    (d.kind != chunk_kind::extent || (d.length >= 1 && d.length <= file_.header().chunk_count - chunk));
   if (!sane) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} makes no sense", file_.path(), chunk));
   return d;
 }

@@ -118,6 +118,9 @@ class heap {
   // naming the chunk.
   result<account> audit(const block_visitor& used = {}) const;
 
+  // What home says of a chunk, chunk < chunk_count; also before load(). Errors: corrupt.
+  result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;
+
  private:
   struct chunk_info {
     std::atomic<format::chunk_kind> kind{format::chunk_kind::free};
@@ -130,7 +133,6 @@ class heap {
   std::size_t chunk_size() const noexcept { return std::size_t{1} << file_.header().chunk_shift; }
   std::uint64_t chunk_offset(std::uint64_t chunk) const noexcept { return file_.header().chunks_offset + (chunk << file_.header().chunk_shift); }
   std::uint64_t descriptor_offset(std::uint64_t chunk) const noexcept { return file_.header().table_offset + 8 * chunk; }
-  result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;
   void write_descriptor(writer& w, std::uint64_t chunk, format::chunk_descriptor d);
   // Of the block at `inside` bytes into its chunk.
   std::uint64_t state_offset(std::uint64_t chunk, std::uint32_t inside, unsigned size_class) const noexcept;

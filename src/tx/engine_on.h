@@ -319,14 +319,7 @@ class torn_bit_engine : public engine_on<Media> {
     for (const found& r : records) {
       if (auto replayed = replay(std::span(words).subspan(r.first, r.words), lines); !replayed) return replayed;
     }
-    if (!planted<Media>(mutant::recover_unflushed))
-      for (std::uint64_t line : lines.all()) this->control_.flush(this->state_.file.at(line), line_size);
-    if (!planted<Media>(mutant::recover_no_home_fence)) this->control_.fence();  // R3: home is durable before the logs are cut
-    this->state_.clock.store(newest);
-    this->write_word(format::watermark_offset, newest);
-    if (!planted<Media>(mutant::recover_no_mark_fence)) this->control_.fence();  // R4: no record counts any more before rings are emptied
-    if (!planted<Media>(mutant::recover_truncate_first)) empty_logs();  // R5, R6
-    return this->check_medium();
+    return end_recovery(lines, newest);  // R3 to R6
   }
 
  protected:
@@ -393,8 +386,22 @@ class torn_bit_engine : public engine_on<Media> {
     auto& file = this->state_.file;
     return for_each_stored_run(file, payload, [&](format::run_head head, const std::uint64_t* words) {
       for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i, head.mask);
-      for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) lines.add(line * line_size);
+      for_each_line(head, [&](std::uint64_t line) { lines.add(line); });
     });
+  }
+
+  // Home is as it is to be, these lines of it in memory only: they become durable, then the logs are emptied.
+  result<> end_recovery(const line_set& lines, std::uint64_t newest) {
+    using base::mutant;
+    using base::planted;
+    if (!planted<Media>(mutant::recover_unflushed))
+      for (std::uint64_t line : lines.all()) this->control_.flush(this->state_.file.at(line), line_size);
+    if (!planted<Media>(mutant::recover_no_home_fence)) this->control_.fence();  // R3: home is durable before the logs are cut
+    this->state_.clock.store(newest);
+    this->write_word(format::watermark_offset, newest);
+    if (!planted<Media>(mutant::recover_no_mark_fence)) this->control_.fence();  // R4: no record counts any more before rings are emptied
+    if (!planted<Media>(mutant::recover_truncate_first)) empty_logs();  // R5, R6
+    return this->check_medium();
   }
 
   // R5: every ring is declared void; R6: zeroed, so that nothing of a torn record is left, and begun anew.

@@ -56,6 +56,12 @@ bool read_spilled_payload(const storage::pool_file& file, const spilled_payload&
 template <class Run>
 result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run);
 
+// line(offset) for each line of home that a run stores to.
+template <class Line>
+void for_each_line(const format::run_head& run, Line&& line) {
+  for (std::uint64_t at = run.offset & ~std::uint64_t{line_size - 1}; at < run.offset + run.count * std::uint64_t{8}; at += line_size) line(at);
+}
+
 // How many payload words these lines take in a record, and the lines that many words need.
 std::uint64_t payload_words(std::span<const written_line> lines);
 constexpr std::uint64_t lines_for_words(std::uint64_t words) noexcept { return (words + format::payload_words - 1) / format::payload_words; }

@@ -51,7 +51,7 @@ class archapt : public bulk_engine<Media> {
     t.begin_home();
     this->store_home_volatile(l, t);  // 3
     l.log.publish();
-    note(l, t, txid);                 // 4
+    this->note(l, t, txid);           // 4
     gate_.leave(l.number);
     if (!undo_ || t.asked_for_order() || planted(mutant::archapt_undo_acknowledged)) return true;
     this->state_.committing[l.number].value.store(pool_state::no_commit, std::memory_order_release);  // home has it
@@ -76,13 +76,7 @@ class archapt : public bulk_engine<Media> {
       if (!undo_ && r.kind != format::record_kind::redo_at) continue;
       if (auto done = this->replay(std::span(words).subspan(r.first, r.words), lines); !done) return done;
     }
-    for (std::uint64_t line : lines.all()) this->control_.flush(this->state_.file.at(line), line_size);
-    this->control_.fence();  // home before the logs are cut
-    this->state_.clock.store(newest);
-    this->write_word(format::watermark_offset, newest);  // R5
-    this->control_.fence();  // no record counts any more before rings are emptied
-    this->empty_logs();      // R6
-    return this->check_medium();
+    return this->end_recovery(lines, newest);  // R5, R6
   }
 
   // Over undo a commit that has returned may be taken back until home is durable; over redo the log has it.
@@ -178,11 +172,6 @@ class archapt : public bulk_engine<Media> {
     covers_.kept(kept);
   }
 
-  void note(lane& l, const transaction& t, std::uint64_t txid) {
-    const bool spilled = std::exchange(l.spilled, false);
-    l.notes.record(txid, l.log.end(), spilled ? std::span<const written_line>() : t.lines());
-  }
-
   // Until home has everything up to `txid` durably; others' work counts.
   bool make_physical(std::uint64_t txid) {
     for (;;) {  // until commits before it have stored home
@@ -207,12 +196,7 @@ class archapt : public bulk_engine<Media> {
   std::uint64_t cut_logs() {
     const auto hold = this->hold_truncation();
     const std::uint64_t through = make_home_durable();
-    std::vector<std::uint64_t>& heads = cut_at_;
-    for (std::size_t i = 0; i < heads.size(); ++i)  // T5
-      if (heads[i] != this->lanes_[i].log.head()) this->write_word(this->log_offset(this->lanes_[i]), heads[i]);
-    this->control_.fence();  // heads are durable before their lines are written again
-    this->release(heads);    // T6
-    ++this->truncations_;
+    this->cut(cut_at_);  // T5, T6
     (void)this->check_medium();
     return through;
   }
@@ -246,7 +230,7 @@ class archapt : public bulk_engine<Media> {
     for (std::uint64_t at = from; at < to;) {
       (void)l.read(at, to, record_);
       (void)for_each_stored_run(this->state_.file, record_.payload, [&](format::run_head head, const std::uint64_t*) {
-        for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) covers_.stored(line * line_size);
+        for_each_line(head, [&](std::uint64_t line) { covers_.stored(line); });
       });
     }
   }
@@ -281,7 +265,7 @@ class archapt : public bulk_engine<Media> {
       if (r.kind == format::record_kind::undo_at)
         if (auto added = olds.add(this->state_.file, std::span(words).subspan(r.first, r.words), r.front); !added) return added;
     const covered_home now = find_covered(area, *first, olds);
-    if (!now.lost.empty()) return report_loss(this->state_.file, now);
+    if (!now.lost.empty()) return report_loss(this->state_.file, this->state_.heap, now);
     for (const covered_home::line& line : now.restored) this->control_.store(this->state_.file.at(line.offset), line.content.data(), line_size);
     for (std::uint64_t m : now.matrices) covers_.flush(m, area.lines_in_home(m));
     if (!planted(mutant::archapt_recover_unfenced)) this->control_.fence();  // all of a covered matrix is durable before its block stops to count

@@ -3,7 +3,6 @@
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <format/heap_layout.h>
 #include <tx/mechanism/archapt_recovery.h>
 
 #include <algorithm>
@@ -59,26 +58,18 @@ covered_home find_covered(const parity_area& area, std::uint64_t first, const ol
 
 namespace {
 
-result<format::chunk_descriptor> descriptor_of(const storage::pool_file& file, std::uint64_t chunk) {
-  const std::uint64_t at = file.header().table_offset + 8 * chunk;
-  std::uint64_t word;
-  std::memcpy(&word, file.at(at), 8);
-  const auto value = format::unguard(word, file.header().id, at);
-  if (!value) return base::fail(errc::corrupt, "");
-  return format::chunk_descriptor::unpack(*value);
-}
-
 // What lies at a pool offset, as far as the heap's own lines still say so.
-std::string object_at(const storage::pool_file& file, std::uint64_t offset) {
+std::string object_at(const storage::pool_file& file, const storage::heap& heap, std::uint64_t offset) {
   const auto& h = file.header();
   if (offset < h.chunks_offset) return fmt::format("the heap's table at offset {}", offset);
   const std::uint64_t chunk_size = std::uint64_t{1} << h.chunk_shift;
   std::uint64_t chunk = (offset - h.chunks_offset) >> h.chunk_shift;
-  auto d = descriptor_of(file, chunk);
-  while (d && d->kind == format::chunk_kind::tail && chunk > 0) d = descriptor_of(file, --chunk);
+  if (chunk >= h.chunk_count) return fmt::format("unused space at offset {}", offset);
+  auto d = heap.descriptor(chunk);
+  while (d && d->kind == format::chunk_kind::tail && chunk > 0) d = heap.descriptor(--chunk);
   const std::uint64_t begin = h.chunks_offset + chunk * chunk_size;
   if (d && d->kind == format::chunk_kind::extent) return fmt::format("the object of {} bytes at offset {}", d->length * chunk_size, begin);
-  if (!d || d->kind != format::chunk_kind::small || d->size_class >= format::size_classes) return fmt::format("unused space at offset {}", offset);
+  if (!d || d->kind != format::chunk_kind::small) return fmt::format("unused space at offset {}", offset);
   const std::uint64_t size = format::class_size(d->size_class);
   const auto shape = format::shape_of(chunk_size, size);
   if (offset - begin < shape.first) return fmt::format("the states of the objects from offset {} on", begin + shape.first);
@@ -87,11 +78,11 @@ std::string object_at(const storage::pool_file& file, std::uint64_t offset) {
 
 }  // namespace
 
-std::unexpected<error> report_loss(const storage::pool_file& file, const covered_home& found) {
+std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap, const covered_home& found) {
   constexpr std::size_t most = 8;
   std::vector<std::string> names;
   for (std::uint64_t offset : found.lost) {
-    std::string name = object_at(file, offset);
+    std::string name = object_at(file, heap, offset);
     if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
   }
   const std::size_t more = names.size() > most ? names.size() - most : 0;

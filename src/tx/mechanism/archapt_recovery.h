@@ -2,6 +2,7 @@
 // docs/protocol/archapt.md, R2.
 #pragma once
 
+#include <pool/heap.h>
 #include <stele/error.h>
 #include <tx/log/record.h>
 #include <tx/parity/area.h>
@@ -45,6 +46,6 @@ struct covered_home {
 covered_home find_covered(const parity_area& area, std::uint64_t first, const old_values& olds);
 
 // The objects that the lost lines belong to, as a sentence.
-std::unexpected<error> report_loss(const storage::pool_file& file, const covered_home& found);
+std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap, const covered_home& found);
 
 }  // namespace stele::detail

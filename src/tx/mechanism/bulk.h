@@ -111,23 +111,30 @@ class bulk_engine : public torn_bit_engine<Media> {
     if (!planted<Media>(mutant::bulk_no_data_fence)) this->control_.fence();  // home is durable before the watermark moves
     this->write_word(format::watermark_offset, through + planted<Media>(mutant::bulk_mark_ahead));  // T4
     if (!planted<Media>(mutant::bulk_no_mark_fence)) this->control_.fence();  // the watermark is durable before any head moves
-    for (std::size_t i = 0; i < heads_.size(); ++i)                           // T5
-      if (heads_[i] != this->lanes_[i].log.head()) this->write_word(this->log_offset(this->lanes_[i]), heads_[i] | this->lanes_[i].flags());
-    if (!planted<Media>(mutant::bulk_no_head_fence)) this->control_.fence();  // heads are durable before their lines are written again
-    release(heads_);                                                            // T6
-    ++this->truncations_;
+    cut(heads_);                                                              // T5, T6
     (void)this->check_medium();
     return through;
   }
 
-  // Lines before the heads may be written again: these are durable.
-  void release(std::span<const std::uint64_t> heads) {
+  // T5 and T6: the logs begin at these positions.
+  void cut(std::span<const std::uint64_t> heads) {
+    for (std::size_t i = 0; i < heads.size(); ++i)
+      if (heads[i] != this->lanes_[i].log.head()) this->write_word(this->log_offset(this->lanes_[i]), heads[i] | this->lanes_[i].flags());
+    if (!base::planted<Media>(base::mutant::bulk_no_head_fence)) this->control_.fence();  // heads are durable before their lines are written again
     for (std::size_t i = 0; i < heads.size(); ++i) {
       lane& l = this->lanes_[i];
       if (heads[i] == l.log.head()) continue;
       l.log.cut(heads[i]);
       this->release_spills(l, heads[i]);
     }
+    ++this->truncations_;
+  }
+
+  // Leaves a record's lines beside the log, for the truncation; those of a spilled one are in the log.
+  void note(lane& l, const transaction& t, std::uint64_t txid) {
+    const bool spilled = l.spilled;
+    if (spilled) l.spilled = false;
+    l.notes.record(txid, l.log.end(), spilled ? std::span<const written_line>() : t.lines());
   }
 
   bool has_background() const noexcept { return background_.joinable(); }
@@ -197,7 +204,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
   void add_lines(const log_record& r) {
     (void)for_each_stored_run(this->state_.file, r.payload, [&](format::run_head head, const std::uint64_t*) {
-      for (std::uint64_t line = head.offset / line_size; line <= (head.offset + head.count * 8 - 1) / line_size; ++line) lines_.add(line * line_size);
+      for_each_line(head, [&](std::uint64_t line) { lines_.add(line); });
     });
   }
 

@@ -38,7 +38,7 @@ class fused final : public bulk_engine<Media> {
     lane& l = this->lanes_[t.log()];
     if (t.in_order()) [[unlikely]]
       return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
-    return this->commit_lines(l, t, txid, [&] { note(l, t, txid); });  // no truncation asks for it while txid is announced
+    return this->commit_lines(l, t, txid, [&] { this->note(l, t, txid); });  // no truncation asks for it while txid is announced
   }
 
   bool defers_ordered() const noexcept override { return true; }
@@ -111,12 +111,6 @@ class fused final : public bulk_engine<Media> {
     if (drawing.owns_lock() && s.unsettled.load(std::memory_order_acquire) == 0) s.orders.store(false, std::memory_order_relaxed);
   }
 
-  void note(lane& l, const transaction& t, std::uint64_t txid) {
-    const bool spilled = l.spilled;
-    if (spilled) l.spilled = false;
-    l.notes.record(txid, l.log.end(), spilled ? std::span<const written_line>() : t.lines());
-  }
-
   // O1 to O3 of the page: no fence.
   [[gnu::noinline]] bool commit_ordered(lane& l, transaction& t, std::uint64_t txid) {
     group& g = groups_[t.log()];
@@ -134,7 +128,7 @@ class fused final : public bulk_engine<Media> {
       this->state_.unsettled.fetch_add(1, std::memory_order_seq_cst);
     }
     l.log.publish();
-    note(l, t, txid);
+    this->note(l, t, txid);
     g.to = l.log.tail();
     const bool first = ++g.commits == 1, full = g.commits >= many;
     t.defer(txid);  // O2: values and locks stay with the group
@@ -171,7 +165,7 @@ class fused final : public bulk_engine<Media> {
     t.begin_home();
     this->store_home_volatile(l, t);
     l.log.publish();
-    note(l, t, txid);
+    this->note(l, t, txid);
     return !this->state_.poisoned.load();
   }
 
