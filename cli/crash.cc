@@ -77,7 +77,7 @@ void run_cache(options& o) {
     if (watched) o.cache.progress = show_crashes;
     o.cache.cancelled = interrupted;
     o.cache.most_violations = o.how.most_violations;
-    if (const auto policy = replacement_named(o.policy)) o.cache.policies = {*policy};
+    if (const auto policy = sim::replacement_named(o.policy)) o.cache.policies = {(*policy)->name};
     return crash_behind_cache(o.what, o.cache);
   };
   run_and_tell(o, crashed, sentence_of_crashes, json_of_crashes);
@@ -145,6 +145,7 @@ void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--warm-up", o.what.warm_up, "transactions in each mode before adaptive chooses")->capture_default_str();
   command.add_option("--cache-bytes", o.what.cache_bytes, "archapt: what the queue of lines used last takes the cache for; short, so that lines are skipped")->capture_default_str();
   command.add_flag("--halves", o.what.halves, "archapt: sums of the odd half of each row and column too");
+  command.add_option("--checkpoint-commits", o.what.checkpoint_commits, "archapt: commits from one checkpoint to the next; 0: none");
   command.add_flag("--whole-cache", o.what.whole_cache, "bulk persistence of the whole cache, not of the lines that logs name");
   command.add_option("--seed", o.what.seed, "of content, operations and samples")->capture_default_str();
   command.add_option("--mutant", o.mutant, "plant this bug")->capture_default_str();
@@ -172,7 +173,7 @@ void add_run_options(CLI::App& command, options& o) {
 void add_cache_options(CLI::App& command, options& o) {
   add_plan_options(command, o);
   std::set<std::string> policies = {"all"};
-  for (const replacement r : all_replacements) policies.emplace(name_of(r));
+  for (const std::string_view name : all_policies()) policies.emplace(name);
   command.add_option("--policy", o.policy, "which line leaves the cache: lru, plru, bip, random; all: a share each")
       ->capture_default_str()
       ->check(CLI::IsMember(policies));

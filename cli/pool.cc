@@ -44,6 +44,8 @@ nlohmann::json json_of(const detail::pool_info& i) {
                    {"chunks", h.chunk_count},    {"logs", i.logs_of},
                    {"left_open", i.left_open}};
   j["in_use_by"] = i.in_use_by ? nlohmann::json(*i.in_use_by) : nlohmann::json(nullptr);
+  if (h.checkpoint_commits != 0) j["checkpoint_commits"] = h.checkpoint_commits;
+  if (i.fallback.state != format::fallback_state::none) j["fallback"] = {{"to", i.fallback.to}, {"from", i.fallback.from}};
   return j;
 }
 
@@ -59,7 +61,10 @@ void print_info(const detail::pool_info& i, const std::string& path) {
   fmt::print("  size       {} bytes ({:.1f} MiB)\n", h.size, static_cast<double>(h.size) / (1 << 20));
   fmt::print("  logs       {} of {} bytes, {}\n", h.log_count, h.log_size, i.logs_of);
   fmt::print("  heap       {} chunks of {} bytes\n", h.chunk_count, std::size_t{1} << h.chunk_shift);
+  if (h.checkpoint_commits != 0) fmt::print("  checkpoint each {} commits, while lines are skipped\n", h.checkpoint_commits);
   fmt::print("  state      {}\n", state_of(i));
+  if (i.fallback.state != format::fallback_state::none)
+    fmt::print("  LOST       commits after {}, up to {}: it went back to a checkpoint. A program acknowledges that with pool::acknowledge_fallback\n", i.fallback.to, i.fallback.from);
 }
 
 void info(const options& o) {
@@ -80,6 +85,7 @@ void print_check(const detail::check_report& r, const std::string& path) {
   for (const auto& l : r.logs) records += l.records, bytes += l.bytes;
   print_info(r.info, path);
   fmt::print("  log        {} records, {} bytes{}\n", records, bytes, r.recovered ? "; recovered on a copy, the file was not changed" : "");
+  if (!r.lost.empty()) fmt::print("  LOST       opening it goes back to a checkpoint: {}\n", r.lost);
   fmt::print("  root       offset {}, {} bytes\n", r.root_offset, r.root_size);
   fmt::print("  used       {} blocks, {} bytes\n", r.heap.used_blocks, r.heap.used_bytes);
   fmt::print("  free       {} chunks, and {} bytes in blocks; longest run {} chunks\n", r.heap.free_chunks, r.heap.free_blocks_bytes, r.heap.longest_free_run);
@@ -94,7 +100,7 @@ void check(const options& o) {
   }
   if (o.json != "-") print_check(*r, o.path);
   if (o.json.empty()) return;
-  nlohmann::json j{{"sound", true}, {"info", json_of(r->info)}, {"recovered", r->recovered}, {"newest_commit", r->newest_commit}};
+  nlohmann::json j{{"sound", true}, {"info", json_of(r->info)}, {"recovered", r->recovered}, {"lost", r->lost}, {"newest_commit", r->newest_commit}};
   j["root"] = {{"offset", r->root_offset}, {"size_bytes", r->root_size}};
   j["heap"] = {{"used_blocks", r->heap.used_blocks}, {"used_bytes", r->heap.used_bytes}, {"free_chunks", r->heap.free_chunks},
                {"free_block_bytes", r->heap.free_blocks_bytes}, {"longest_free_run_chunks", r->heap.longest_free_run}};

@@ -39,6 +39,7 @@ class cache_crashes {
  private:
   void pass_with_crashes(cached_run& r, cache_model& cache, std::uint64_t seed, std::uint64_t until);
   void crash(cached_run& r, cache_model& cache);
+  void count(const cached_run& r, const cache_model& cache, const judge::answer& a);
   void descend(std::uint64_t position);
   result<judge::answer> go_to(cached_run& r, const cache_moment& m, replayed& told);
   void report(std::string what) { found_->violations.push_back({std::move(what), line()}); }
@@ -95,11 +96,20 @@ void cache_crashes::crash(cached_run& r, cache_model& cache) {
   ++found_->states;
   found_->distinct += a.new_state;
   found_->refused += r.lost(a);
+  if (&r == &run_) count(r, cache, a);
   if (std::string wrong = r.complaint(cache, a); !wrong.empty())
     report(std::move(wrong));
   else if (&r == &run_ && !r.lost(a) && (a.replayed || a.new_recovered) && random_.below(recovery_rarity) == 0)
     descend(static_cast<std::uint64_t>(r.history.find(r.judging.of(a).digest)));
   cache.undo();
+}
+
+void cache_crashes::count(const cached_run& r, const cache_model& cache, const judge::answer& a) {
+  found_->fell_back += r.judging.of(a).fell_back;
+  if (!a.new_state) return;
+  found_->inconsistent += r.skipped_and_stale(cache);
+  found_->detected += a.stale_lines;
+  found_->uncorrectable += a.lost_lines;
 }
 
 // Crashes in the recovery from the present crash, and in what is done after it.
@@ -147,7 +157,7 @@ result<> cache_crashes::run_one(const cache_crash& c, replayed& told) {
 }  // namespace
 
 result<findings> crash_behind_cache(const plan& p, const cache_settings& s) {
-  if (auto sound = check_shape({replacement::lru, s.lines, s.ways}); !sound) return std::unexpected(sound.error());
+  if (auto sound = check_shape({"lru", s.lines, s.ways}); !sound) return std::unexpected(sound.error());
   return crash_in_runs<cache_crashes>(
       p, s, [&](cache_crashes& c, findings& found) { return c.run(s, found, std::min(s.crashes, found.states + s.crashes_a_run)), result<>(); });
 }

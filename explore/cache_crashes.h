@@ -18,7 +18,7 @@
 namespace stele::explore {
 
 struct cache_settings {
-  std::vector<replacement> policies = {all_replacements.begin(), all_replacements.end()};  // each gets its share
+  std::vector<std::string_view> policies = all_policies();  // each gets its share
   std::size_t lines = 64, ways = 4;
   std::uint64_t crashes = 100'000;
   std::uint64_t crashes_a_run = 2'000;  // then another is recorded, of the next seed

@@ -28,16 +28,15 @@ bool parse_word(std::string_view word, cache_crash& c, std::size_t& operations) 
   if (name == "lines") return parse_number(value, c.cache.lines);
   if (name == "ways") return parse_number(value, c.cache.ways);
   if (name != "policy") return parse_plan_word(word, c.what);
-  const auto policy = replacement_named(value);
-  if (policy) c.cache.policy = *policy;
+  const auto policy = sim::replacement_named(value);
+  if (policy) c.cache.policy = (*policy)->name;
   return policy.has_value();
 }
 
 }  // namespace
 
 std::string format_line(const cache_crash& c) {
-  std::string text = fmt::format("{}{} policy={} lines={} ways={}", opening, format_plan(c.what), name_of(c.cache.policy),
-                                 c.cache.lines, c.cache.ways);
+  std::string text = fmt::format("{}{} policy={} lines={} ways={}", opening, format_plan(c.what), c.cache.policy, c.cache.lines, c.cache.ways);
   for (std::size_t i = 0; i < c.moments.size(); ++i) {
     if (i > 0) text += fmt::format(" +{}", c.moments[i].operations);
     text += fmt::format(" at={}:{}", c.moments[i].seed, c.moments[i].event);

@@ -45,11 +45,14 @@ void cached_run::play(cache_model& cache, const tape_event& e) {
 }
 
 std::string cached_run::complaint(const cache_model& cache, const judge::answer& a) const {
-  if (!lost(a)) return explore::complaint(judging.of(a), history, floor_, ceiling_);
-  std::vector<std::uint32_t> stale;
+  return judging.complaint(judging.of(a), history, floor_, ceiling_, [&] { return stale(cache); });
+}
+
+std::vector<std::uint32_t> cached_run::stale(const cache_model& cache) const {
+  std::vector<std::uint32_t> lines;
   for (std::size_t line = 0; line < work.size() / line_size; ++line)
-    if (std::memcmp(cache.seen(line), work.line(line), line_size) != 0) stale.push_back(static_cast<std::uint32_t>(line));
-  return judging.complaint_of_loss(stale);
+    if (std::memcmp(cache.seen(line), work.line(line), line_size) != 0) lines.push_back(static_cast<std::uint32_t>(line));
+  return lines;
 }
 
 std::string cached_run::story(const cache_model& cache, std::uint64_t event) const {

@@ -21,6 +21,8 @@ class cached_run final : public recorded_run {
   void play(cache_model& cache, const media::tape_event& e);
   // What is wrong with what recovery makes of `work`, having answered so; empty: nothing.
   std::string complaint(const cache_model& cache, const judge::answer& a) const;
+  // How many lines that were skipped `work` does not have as they were stored last.
+  std::uint64_t skipped_and_stale(const cache_model& cache) const { return judging.skipped_among(stale(cache)); }
   bool lost(const judge::answer& a) const { return judging.of(a).lost; }
 
   // Where it is, and what the run has stored that is not on media, for people.
@@ -29,6 +31,8 @@ class cached_run final : public recorded_run {
   std::vector<media::tape_event> events;
 
  private:
+  // The lines that `work` does not have as they were stored last.
+  std::vector<std::uint32_t> stale(const cache_model& cache) const;
   result<> taken(subject& s) override;
 
   std::uint64_t floor_ = 0, ceiling_ = 0;  // operations acknowledged as durable; invoked

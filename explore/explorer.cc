@@ -132,6 +132,7 @@ void explorer::visit_state(scene& s, timeline& t, unsigned level, allowance& lef
 bool explorer::check_answer(scene& s, timeline& t, const verdict& v) {
   std::string wrong = s.complaint(v, t);
   found_.refused += v.lost && wrong.empty();
+  found_.fell_back += v.fell_back && path_.size() == 1;
   if (wrong.empty()) return true;
   report(std::move(wrong));
   return false;

@@ -40,6 +40,10 @@ struct findings {
   std::uint64_t recovered = 0;  // different images after recovery
   std::uint64_t epochs = 0, epochs_exhausted = 0;
   std::uint64_t refused = 0;                   // crashes that recovery said no to, where it may: logs that have expired, lines that were skipped
+  std::uint64_t fell_back = 0;                 // crashes of the run itself after which it went back to a checkpoint, as it may
+  // Behind a cache, over the distinct crashes of runs: lines that had been skipped and were not on media as stored last; those that recovery
+  // found to be not what their checksums speak for (the others' logs had all of it); of these, those that it could not restore.
+  std::uint64_t inconsistent = 0, detected = 0, uncorrectable = 0;
   std::uint64_t recoveries = 0;                // recorded and explored in turn
   std::uint64_t points = 0, points_total = 0;  // of the run itself, for progress
   std::vector<violation> violations;

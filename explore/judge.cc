@@ -33,22 +33,43 @@ std::string complaint(const verdict& v, const timeline& t, std::uint64_t floor, 
                      floor, ceiling);
 }
 
+template <class Each>
+void judge::for_each_skipped(std::span<const std::uint32_t> lines, Each&& each) const {
+  const storage::pool_file& file = recoverer_.file;
+  const detail::parity_area area(file);
+  const auto first = format::control_word(file.base(), file.header().id, format::parity_epoch_offset);
+  if (!area.present() || !first) return;
+  std::unordered_map<std::uint64_t, std::uint64_t> matrices;
+  for (const std::uint32_t line : lines)
+    if (const std::uint64_t offset = line * line_size; offset >= file.header().home_offset) matrices[area.matrix_of(offset)] |= std::uint64_t{1} << area.line_of(offset);
+  for (const auto& [m, among] : matrices)
+    if (const auto at = area.newest(m, *first); at && at->block.kind == format::parity_kind::covers) each(among & at->block.skipped, area.halves());
+}
+
+std::uint64_t judge::skipped_among(std::span<const std::uint32_t> lines) const {
+  std::uint64_t count = 0;
+  for_each_skipped(lines, [&](std::uint64_t skipped, bool) { count += static_cast<std::uint64_t>(std::popcount(skipped)); });
+  return count;
+}
+
 std::string judge::complaint_of_loss(std::span<const std::uint32_t> stale) const {
   const plan& p = subject_.named_by();
   if (p.cache_bytes >= p.pool_size) return "something is lost, though the queue of lines used last is longer than the pool: none may be skipped";
-  const storage::pool_file& file = recoverer_.file;
-  const detail::parity_area area(file);
-  std::uint64_t word;
-  std::memcpy(&word, file.base() + format::parity_epoch_offset, sizeof word);
-  const auto first = format::unguard(word, file.header().id, format::parity_epoch_offset);
-  std::unordered_map<std::uint64_t, std::uint64_t> matrices;
-  for (const std::uint32_t line : stale)
-    if (const std::uint64_t offset = line * line_size; offset >= file.header().home_offset) matrices[area.matrix_of(offset)] |= std::uint64_t{1} << area.line_of(offset);
-  const bool may_be = first && std::ranges::any_of(matrices, [&](const auto& m) {
-    const auto block = area.newest(m.first, *first);
-    return block && !detail::correctable(m.second & block->block.skipped, area.halves());
-  });
+  bool may_be = false;
+  for_each_skipped(stale, [&](std::uint64_t skipped, bool halves) { may_be |= !detail::correctable(skipped, halves); });
   return may_be ? "" : "recovery gives up lines that their checksums can restore, or that were not skipped";
+}
+
+// To a checkpoint: with the commits since that the plan allows, and one of each thread that came meanwhile.
+bool judge::may_have_gone_back(const verdict& v, const timeline& t, std::uint64_t floor, std::uint64_t ceiling) const {
+  const plan& p = subject_.named_by();
+  const std::uint64_t most = p.checkpoint_commits + p.threads;
+  return p.checkpoint_commits != 0 && v.fell_back && t.allows(v.digest, floor - std::min(floor, most), ceiling);
+}
+
+bool judge::says_that_it_fell_back() const {
+  const auto said = format::fallback_in(work_.data(), recoverer_.file.header().id);
+  return said && said->state == format::fallback_state::done;
 }
 
 judge::judge(subject& s, hashed_image& work, experience& e)
@@ -76,6 +97,7 @@ judge::answer judge::ask(timeline& t) {
 
 result<> judge::recover() {
   recoverer_.clock.store(0, std::memory_order_relaxed);
+  recoverer_.stale_lines = recoverer_.lost_lines = 0;
   return detail::recover_if_open(recoverer_, media_);
 }
 
@@ -101,7 +123,9 @@ std::uint64_t judge::content(const signature& s) const {
 }
 
 std::uint32_t judge::recover_and_judge(timeline& t, answer& a) {
-  if (auto recovered = recover(); !recovered) return remember({"recovery fails: " + recovered.error().message, 0, recovered.error().code == errc::lost});
+  auto recovered = recover();
+  a.stale_lines = recoverer_.stale_lines, a.lost_lines = recoverer_.lost_lines;
+  if (!recovered) return remember({"recovery fails: " + recovered.error().message, 0, recovered.error().code == errc::lost});
   a.replayed = home_changed();
   const signature once = work_.with(view_.written);
   if (const auto seen = experience_.recovered.find(once.all)) return *seen;
@@ -114,7 +138,9 @@ std::uint32_t judge::recover_and_judge(timeline& t, answer& a) {
   } else if (const std::uint64_t held = content(once); const auto known = experience_.contents.find(held)) {
     v = *known;
   } else {
+    const bool fell_back = says_that_it_fell_back();
     v = remember(use(t));
+    experience_.verdicts[v].fell_back = fell_back;
     experience_.contents.add(held, v);
   }
   experience_.recovered.add(once.all, v);

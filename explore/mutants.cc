@@ -16,10 +16,12 @@ struct trial {
   std::uint64_t operations, bound, sync_every;
   std::size_t value_size = 8;
   std::size_t cache_bytes = 0;  // not 0: for mechanisms with checksums over home only
+  std::uint64_t checkpoint_commits = 0;
 };
 constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"sps", 1, 60, 512, 0, 256, 1792},
     {"churn", 1, 60, 128, 0},   {"sps", 1, 60, 512, 10, 256, 1792},
+    {"sps", 1, 60, 256, 0, 256, 448, 6},
     {"churn", 2, 120, 256, 0},  {"rbtree", 2, 120, 256, 0}, {"sps", 2, 120, 256, 8},
     {"churn", 2, 120, 256, 30}, {"sps", 1, 120, 256, 0, 64}, {"sps", 2, 400, 512, 0},
     {"churn", 2, 400, 512, 0},  {"churn", 1, 800, 512, 0},
@@ -65,7 +67,8 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.operations = t.operations;
       p.sync_every = t.sync_every;
       p.value_size = t.value_size;
-      if (t.cache_bytes != 0) p.cache_bytes = t.cache_bytes, p.pool_size *= 2;
+      if (t.cache_bytes != 0) p.cache_bytes = t.cache_bytes, p.pool_size *= t.checkpoint_commits != 0 ? 4 : 2;
+      p.checkpoint_commits = t.checkpoint_commits;
       p.seed = c.seed;
       p.mutant = m.what;
       if (m.what == base::mutant::archapt_short_queue) p.cache_bytes = p.pool_size;  // then nothing may be skipped

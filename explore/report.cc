@@ -24,6 +24,7 @@ nlohmann::json json_of(const findings& f) {
           {"epochs_exhausted", f.epochs_exhausted},
           {"recoveries_explored", f.recoveries},
           {"refused", f.refused},
+          {"fell_back", f.fell_back},
           {"violations", json_of(f.violations)},
           {"states_per_s", f.states_per_s()},
           {"seconds", f.seconds},
@@ -36,6 +37,10 @@ nlohmann::json json_of_crashes(const findings& f) {
           {"recovered_states", f.recovered},
           {"recoveries_crashed", f.recoveries},
           {"refused", f.refused},
+          {"fell_back", f.fell_back},
+          {"inconsistent_lines", f.inconsistent},
+          {"detected_lines", f.detected},
+          {"uncorrectable_lines", f.uncorrectable},
           {"violations", json_of(f.violations)},
           {"crashes_per_s", f.states_per_s()},
           {"seconds", f.seconds},
@@ -51,6 +56,7 @@ findings findings_of(const nlohmann::json& j) {
   f.epochs_exhausted = j.at("epochs_exhausted");
   f.recoveries = j.at("recoveries_explored");
   f.refused = j.at("refused");
+  f.fell_back = j.at("fell_back");
   f.seconds = j.at("seconds");
   f.cancelled = j.at("cancelled");
   for (const auto& v : j.at("violations")) f.violations.push_back({v.at("what"), v.at("line")});
@@ -58,7 +64,15 @@ findings findings_of(const nlohmann::json& j) {
 }
 
 namespace {
-std::string refused_in(const findings& f) { return f.refused == 0 ? "" : fmt::format("{} refused for what was lost, ", f.refused); }
+std::string refused_in(const findings& f) {
+  std::string text = f.refused == 0 ? "" : fmt::format("{} refused for what was lost, ", f.refused);
+  if (f.fell_back != 0) text += fmt::format("{} went back to a checkpoint, ", f.fell_back);
+  return text;
+}
+std::string covered_in(const findings& f) {
+  if (f.inconsistent == 0 && f.detected == 0) return "";
+  return fmt::format("skipped lines that the cache still had: {}; found stale by checksums: {}, of them not to be restored: {}; ", f.inconsistent, f.detected, f.uncorrectable);
+}
 }  // namespace
 
 std::string sentence_of(const findings& f) {
@@ -72,8 +86,8 @@ std::string sentence_of(const findings& f) {
 
 std::string sentence_of_crashes(const findings& f) {
   return fmt::format(
-      "{} crashes ({} distinct, {} after recovery), {}{} recoveries crashed in turn; {:.0f} crashes/s; {} violations",
-      f.states, f.distinct, f.recovered, refused_in(f), f.recoveries, f.states_per_s(),
+      "{} crashes ({} distinct, {} after recovery), {}{} recoveries crashed in turn; {}{:.0f} crashes/s; {} violations",
+      f.states, f.distinct, f.recovered, refused_in(f), f.recoveries, covered_in(f), f.states_per_s(),
       f.violations.size());
 }
 

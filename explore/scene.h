@@ -25,7 +25,7 @@ class scene {
   // Puts the line into the work image as the option has it.
   void choose(std::uint32_t line, std::uint64_t option) { work.put(line, model.after(line, option).data()); }
   // What is wrong with what recovery made of the work image; empty: nothing.
-  std::string complaint(const verdict& v, const timeline& t) const { return v.lost ? judging.complaint_of_loss(stale()) : explore::complaint(v, t, floor, ceiling); }
+  std::string complaint(const verdict& v, const timeline& t) const { return judging.complaint(v, t, floor, ceiling, [this] { return stale(); }); }
   void unchoose(std::uint32_t line) { work.put(line, settled.line(line)); }
 
   hashed_image settled, work;

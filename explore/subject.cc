@@ -43,7 +43,7 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   s->workload_ = std::move(*made);
   // The log size of a log-structured pool is that of its chunks: small ones, so that there are many and cleaning has work.
   const bool chunks = (*mechanism)->home == format::home_kind::log;
-  auto header = storage::pool_file::plan({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored", (*mechanism)->home, (*mechanism)->parity_block_size({.halves = p.halves})});
+  auto header = storage::pool_file::plan((*mechanism)->shaped({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"}, tuning_of(p).archapt));
   if (!header) return std::unexpected(header.error());
   s->header_ = *header;
   s->header_.id = base::mix(p.seed) | 1;  // the same pool every time

@@ -37,6 +37,7 @@ struct plan {
   std::uint64_t warm_up = 6;     // of the mechanism adaptive, transactions: short, so that it changes its mode often
   std::size_t cache_bytes = 448;  // archapt: as long as its queue is; short, so that it skips lines
   bool halves = false;           // archapt: sums of halves too
+  std::uint64_t checkpoint_commits = 0;  // archapt: from one checkpoint to the next
   bool whole_cache = false;      // bulk persistence of the whole cache, where a mechanism has bulk persistence
   std::uint64_t seed = 1;
   unsigned further = 20;  // operations applied to a recovered pool
@@ -50,7 +51,7 @@ inline detail::engine_tuning tuning_of(const plan& p) noexcept {
           .bulk = p.whole_cache ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
           .adaptive = {.warm_up = p.warm_up},
           .log_structured = {.clean_from = 0, .victim_live_share = 0.7},
-          .archapt = {.cache_bytes = p.cache_bytes, .skip = skipping::always, .halves = p.halves}};  // cleaning at every chunk: it has to be seen
+          .archapt = {.cache_bytes = p.cache_bytes, .skip = skipping::always, .halves = p.halves, .checkpoint_commits = p.checkpoint_commits}};  // cleaning at every chunk: it has to be seen
 }
 
 struct timeline {

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -96,6 +97,13 @@ struct pool_space {
 // Names a commit; later commits of the pool have larger ones.
 struct ticket {
   std::uint64_t commit = 0;
+};
+
+// A crash took what recovery could not restore, and the pool went back to its last checkpoint (archapt_options::checkpoint_commits).
+struct pool_fallback {
+  ticket to;         // the checkpoint: no later commit is in it
+  ticket from;       // the newest commit that recovery knew of; those in between that the checkpoint does not hold are gone
+  std::string lost;  // what could not be restored, as a sentence; empty unless it was this open that went back
 };
 
 namespace detail {
@@ -254,6 +262,11 @@ class pool {
   // will be in this session. From this call if that is so already, else from whatever thread makes them durable, which may be in the middle of
   // a commit: `told` must be brief, must not throw and must not use the pool. Asks nobody to hurry. Thread-safe.
   void when_durable(ticket t, std::function<void(result<>)> told);
+
+  // Whether the pool went back to a checkpoint, in this open or an earlier one, and nobody has acknowledged that commits are gone; the
+  // latest. Acknowledged durably. Errors: io; unsupported, by mechanisms other than archapt-undo and archapt-redo. Thread-safe.
+  std::optional<pool_fallback> fallback() const;
+  result<> acknowledge_fallback();
 
   pool_counters counters() const noexcept;
   pool_space space() const;

@@ -9,6 +9,8 @@ result<> sync_pool(runtime& r);
 result<> close_pool(runtime& r);
 std::uint64_t newest_commit(const runtime& r) noexcept;
 void tell_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> told);
+std::optional<pool_fallback> fallback_of(runtime& r);
+result<> acknowledge_fallback(runtime& r);
 pool_counters counters_of(const runtime& r) noexcept;
 pool_space space_of(const runtime& r);
 std::string durability_of(const runtime& r);
@@ -33,6 +35,14 @@ result<> pool<Root>::wait(ticket) {
 template <class Root>
 void pool<Root>::when_durable(ticket t, std::function<void(result<>)> told) {
   detail::tell_when_durable(handle_.core(), t.commit, std::move(told));
+}
+template <class Root>
+std::optional<pool_fallback> pool<Root>::fallback() const {
+  return detail::fallback_of(handle_.core());
+}
+template <class Root>
+result<> pool<Root>::acknowledge_fallback() {
+  return detail::acknowledge_fallback(handle_.core());
 }
 template <class Root>
 pool_counters pool<Root>::counters() const noexcept {

@@ -131,6 +131,14 @@ enum class mutant : std::uint16_t {
   archapt_stale_block,    // of two blocks recovery takes the earlier
   archapt_stale_only,     // recovery leaves lines alone that only old values made right
   archapt_recover_unfenced,// recovery drops the blocks before what they restored is durable
+  archapt_checkpoint_unflushed,// blocks stop to count before what they covered is durable
+  archapt_checkpoint_covered,// the copy changes while blocks count
+  archapt_copy_unchanged,  // stores since the last checkpoint are not copied
+  archapt_no_first_checkpoint,// lines are covered before the session has made a checkpoint
+  archapt_fallback_undecided,// home becomes the checkpoint's without a word that says so
+  archapt_fallback_unflushed,// it is not flushed
+  archapt_fallback_covered,// the blocks of what was given up still count
+  archapt_fallback_replayed,// so do the logs
 };
 
 // By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part that several share and one must
@@ -256,6 +264,14 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::archapt_stale_block, "archapt_stale_block", "archapt-undo,archapt-redo"},
     {mutant::archapt_stale_only, "archapt_stale_only", "archapt-redo"},
     {mutant::archapt_recover_unfenced, "archapt_recover_unfenced", "archapt-undo,archapt-redo"},
+    {mutant::archapt_checkpoint_unflushed, "archapt_checkpoint_unflushed", "archapt-undo,archapt-redo"},
+    {mutant::archapt_checkpoint_covered, "archapt_checkpoint_covered", "archapt-undo,archapt-redo"},
+    {mutant::archapt_copy_unchanged, "archapt_copy_unchanged", "archapt-undo,archapt-redo"},
+    {mutant::archapt_no_first_checkpoint, "archapt_no_first_checkpoint", "archapt-undo,archapt-redo"},
+    {mutant::archapt_fallback_undecided, "archapt_fallback_undecided", "archapt-undo,archapt-redo"},
+    {mutant::archapt_fallback_unflushed, "archapt_fallback_unflushed", "archapt-undo,archapt-redo"},
+    {mutant::archapt_fallback_covered, "archapt_fallback_covered", "archapt-undo,archapt-redo"},
+    {mutant::archapt_fallback_replayed, "archapt_fallback_replayed", "archapt-undo,archapt-redo"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)

@@ -4,6 +4,7 @@
 //   [512, 1024)     control words, one a line: session, watermark, owner
 //   [4096, ...)     logs, each a control line and a ring of lines
 //   [parity_offset, ...)  checksums over home, if the pool has any (parity_block.h)
+//   [copy_offset, ...)    the checkpoint, a copy of home, if the pool has one
 //   [home_offset..) home: home header line, chunk table, chunks
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 namespace stele::format {
 
@@ -52,7 +54,9 @@ struct pool_header {
   std::uint64_t parity_offset;      // of the checksums over home (parity_block.h), between logs and home; 0: none
   std::uint32_t parity_block_size;  // bytes of each block of them; 0: none
   std::uint32_t reserved_2;         // zero
-  std::array<std::byte, 64> reserved;  // zero
+  std::uint64_t copy_offset;        // of the checkpoint: as long as home, right before it; 0: none. Only with checksums
+  std::uint64_t checkpoint_commits; // from one checkpoint to the next; 0 if and only if there is none
+  std::array<std::byte, 48> reserved;  // zero
 
   // home_kind::log: how many chunks the file has, of log_size bytes each, from log_offset on. log_count is how many threads may append.
   std::uint32_t log_chunks() const noexcept { return static_cast<std::uint32_t>((size - log_offset) / log_size); }
@@ -74,7 +78,15 @@ inline constexpr std::uint64_t session_offset = 512;    // guarded session word
 inline constexpr std::uint64_t watermark_offset = 576;  // guarded TxID: commits up to it are durable at home
 inline constexpr std::uint64_t mapping_offset = 704;    // home_kind::log: guarded number + 1 of the first chunk of the mapping that close left; 0: none
 inline constexpr std::uint64_t parity_epoch_offset = 768;  // guarded epoch: checksum blocks (parity_block.h) of earlier ones do not count
+inline constexpr std::uint64_t checkpoint_offset = 832;    // guarded TxID + 1: the checkpoint holds no later commit; 0: nothing yet
 inline constexpr std::uint64_t owner_offset = 640;      // pid of the process that has the pool open; a hint, not checked
+
+// A guarded control word of the pool that begins at `pool`; nothing when it is damaged.
+inline std::optional<std::uint64_t> control_word(const std::byte* pool, std::uint64_t id, std::uint64_t offset) noexcept {
+  std::uint64_t word;
+  std::memcpy(&word, pool + offset, sizeof word);
+  return unguard(word, id, offset);
+}
 
 // The session word says whether the pool was closed, and how its logs are to be read.
 struct session {
@@ -88,6 +100,29 @@ struct session {
     return {(word >> 16 & 1) != 0, static_cast<std::uint8_t>(word >> 24)};
   }
 };
+
+// What recovery could not restore it took back with all that came after the checkpoint: three guarded words on one line. Stays until it is
+// acknowledged.
+enum class fallback_state : std::uint64_t {
+  none = 0,
+  under_way = 1,  // home is being made the checkpoint's; recovery goes on with that
+  done = 2,
+};
+inline constexpr std::uint64_t fallback_to_offset = 896;     // what checkpoint_offset held
+inline constexpr std::uint64_t fallback_from_offset = 904;   // the newest TxID that recovery knew of
+inline constexpr std::uint64_t fallback_state_offset = 912;  // stored last
+
+struct fallback {
+  fallback_state state = fallback_state::none;
+  std::uint64_t to = 0, from = 0;  // TxIDs: the checkpoint holds none above `to`; those up to `from` that it does not hold are gone
+};
+// Damaged words: nothing.
+inline std::optional<fallback> fallback_in(const std::byte* pool, std::uint64_t id) noexcept {
+  const auto state = control_word(pool, id, fallback_state_offset), to = control_word(pool, id, fallback_to_offset), from = control_word(pool, id, fallback_from_offset);
+  if (!state || !to || !from || *state > static_cast<std::uint64_t>(fallback_state::done)) return std::nullopt;
+  if (*state == 0) return fallback{};
+  return fallback{static_cast<fallback_state>(*state), *to - 1, *from};
+}
 
 // First line of home. Changed by transactions only.
 struct home_header {

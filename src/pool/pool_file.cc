@@ -178,20 +178,28 @@ void lay_out_home(pool_header& h, std::uint64_t end) {
   while (h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
 }
 
-// Room for checksums between the logs and home: for a little more than home turns out to be.
-void lay_out_parity(pool_header& h, std::uint32_t block_size) {
-  constexpr std::uint64_t covered = format::matrix_lines * format::line_size;
-  const std::uint64_t each = std::uint64_t{format::parity_blocks} * block_size, rest = h.size - h.home_offset;
+// Room for checksums between the logs and home, for a little more than home turns out to be, and for a copy of home.
+void lay_out_parity(pool_header& h, const shape& s) {
+  const std::uint64_t covered = format::matrix_lines * format::line_size * (s.checkpoint_commits != 0 ? 2 : 1);
+  const std::uint64_t each = std::uint64_t{format::parity_blocks} * s.parity_block_size, rest = h.size - h.home_offset;
   h.parity_offset = h.home_offset;
-  h.parity_block_size = block_size;
+  h.parity_block_size = s.parity_block_size;
   h.home_offset = round_up(h.parity_offset + (rest + covered + each - 1) / (covered + each) * each, page);
+  if (s.checkpoint_commits == 0 || h.home_offset >= h.size) return;
+  h.checkpoint_commits = s.checkpoint_commits;
+  h.copy_offset = h.home_offset;
+  h.home_offset += round_up((h.size - h.copy_offset) / 2, page);
 }
 
 bool sane_parity(const pool_header& h) {
-  if (h.parity_block_size == 0) return h.parity_offset == 0;
+  if (h.parity_block_size == 0) return h.parity_offset == 0 && h.copy_offset == 0 && h.checkpoint_commits == 0;
+  const bool sane_copy = h.copy_offset == 0 ? h.checkpoint_commits == 0
+                                            : h.checkpoint_commits != 0 && h.copy_offset % page == 0 && h.copy_offset > h.parity_offset && h.copy_offset < h.home_offset &&
+                                                  h.size - h.home_offset <= h.home_offset - h.copy_offset;
+  const std::uint64_t end = h.copy_offset != 0 ? h.copy_offset : h.home_offset;
   const std::uint64_t each = std::uint64_t{format::parity_blocks} * h.parity_block_size;
   return (h.parity_block_size == format::plain_block_size || h.parity_block_size == format::halves_block_size) && h.parity_offset < h.home_offset && h.home_offset < h.size &&
-         h.home_offset % page == 0 && format::matrices_of(h.size - h.home_offset) <= (h.home_offset - h.parity_offset) / each;
+         h.home_offset % page == 0 && sane_copy && format::matrices_of(h.size - h.home_offset) <= (end - h.parity_offset) / each;
 }
 
 bool sane_logs(const pool_header& h) {
@@ -233,7 +241,7 @@ result<pool_header> pool_file::plan(const shape& s) {
   h.log_size = s.log_size != 0 ? round_up(s.log_size, page) : std::clamp<std::size_t>(s.size / (8 * h.log_count) / page * page, page, 1u << 20);
   if (h.log_count * h.log_size > s.size / 2) return too_much_log(h.log_count, h.log_size);
   h.home_offset = h.log_offset + h.log_count * h.log_size;
-  if (s.parity_block_size != 0) lay_out_parity(h, s.parity_block_size);
+  if (s.parity_block_size != 0) lay_out_parity(h, s);
   h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
   lay_out_home(h, h.size);
   h.checksum = format::header_checksum(h);

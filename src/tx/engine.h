@@ -18,11 +18,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace stele::detail {
 
+class access_buffer;
 class transaction;
 
 struct engine_totals {
@@ -76,6 +78,10 @@ struct pool_state {
   std::atomic<bool> awaited{false};
   std::function<void()> tell;  // the runtime's
 
+  // Recovery's: lines of home that were not what their checksums speak for; of these, those that could not be restored.
+  std::uint64_t stale_lines = 0, lost_lines = 0;
+  std::string lost;  // what recovery could not restore, for which it went back to a checkpoint; empty: nothing
+
   // Waits for the commits that have announced themselves, except a log's own.
   void await_announced(unsigned except) const noexcept;
 
@@ -111,6 +117,9 @@ class engine {
   virtual format::log_block* store_in_log(transaction&, format::log_block*, std::uint64_t, std::uint64_t, std::uint8_t) { return nullptr; }
   virtual void abort(transaction&) noexcept {}
 
+  // Where transactions of a log note what they load; null: nobody wants to know. Asked once a log, after set_up.
+  virtual access_buffer* loads_of(unsigned) { return nullptr; }
+
   // Makes sure that the log has room for t's record; may wait. Nothing has changed when it fails. Errors: full, poisoned.
   virtual result<> prepare(transaction& t) = 0;
   // The point of no return: t's stores become durable and reach home. False: the medium failed; the pool is poisoned.
@@ -127,6 +136,9 @@ class engine {
   virtual result<> sync() = 0;
   // Home durable, logs empty, pool marked closed.
   virtual result<> close() = 0;
+
+  // What recovery wrote down when it went back to a checkpoint is forgotten. Errors: unsupported, by mechanisms that make none.
+  virtual result<> acknowledge_fallback() = 0;
 
   // Whether transactions may store home as they run when nobody else looks (no crash is ever recovered from).
   virtual bool stores_in_place() const noexcept { return false; }

@@ -56,7 +56,8 @@ std::string name_of_logs(std::uint8_t kind) {
 result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind) {
   const auto& h = state.file.header();
   std::vector<log_report> logs(h.log_count);
-  if (kind != log_kind::torn_bit && kind != log_kind::by_head) return logs;
+  const bool rings = kind == log_kind::torn_bit || kind == log_kind::by_head || kind == log_kind::archapt_redo || kind == log_kind::archapt_undo;
+  if (!rings) return logs;
   log_record record;
   for (std::uint32_t i = 0; i < h.log_count; ++i) {
     const std::uint64_t offset = h.log_offset + i * h.log_size;
@@ -97,14 +98,17 @@ result<> check_root(const pool_state& state, check_report& report) {
 result<pool_info> info_of(const std::string& path) {
   auto header = storage::pool_file::peek(path);
   if (!header) return std::unexpected(header.error());
-  pool_info info{.header = *header, .logs_of = {}, .in_use_by = {}};
+  pool_info info{.header = *header, .logs_of = {}, .in_use_by = {}, .fallback = {}};
   const reading file(path);
   info.in_use_by = holder_of(file.fd);
-  std::uint64_t word = 0;
-  if (::pread(file.fd, &word, sizeof word, format::session_offset) != sizeof word) return base::fail_errno(errc::io, fmt::format("cannot read {}", path));
-  const auto value = format::unguard(word, header->id, format::session_offset);
+  std::array<std::byte, format::header_area> front;
+  if (::pread(file.fd, front.data(), front.size(), 0) != ssize_t{front.size()}) return base::fail_errno(errc::io, fmt::format("cannot read {}", path));
+  const auto value = format::control_word(front.data(), header->id, format::session_offset);
   if (!value) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
   const auto session = format::session::unpack(*value);
+  const auto fallback = format::fallback_in(front.data(), header->id);
+  if (!fallback) return fail(errc::corrupt, fmt::format("{}: the words that say whether it went back to a checkpoint are damaged (check bits); restore the pool from a copy", path));
+  info.fallback = *fallback;
   info.left_open = session.open;
   info.logs_of = name_of_logs(session.log_kind);
   return info;
@@ -116,7 +120,7 @@ result<check_report> check_pool(const std::string& path) {
   if (info->in_use_by) return fail(errc::in_use, fmt::format("{} is open in process {}; close it there before checking it", path, *info->in_use_by));
   auto file = storage::pool_file::open_copy(path);
   if (!file) return std::unexpected(file.error());
-  check_report report{.info = *info, .logs = {}, .heap = {}};
+  check_report report{.info = *info, .logs = {}, .lost = {}, .heap = {}};
   pool_state state(std::move(*file));
   std::uint64_t word;
   std::memcpy(&word, state.file.base() + format::session_offset, 8);
@@ -126,6 +130,7 @@ result<check_report> check_pool(const std::string& path) {
   report.logs = std::move(*logs);
   if (auto recovered = recover_if_open(state, {.what = media_choice::kind::process}); !recovered) return std::unexpected(recovered.error());
   report.recovered = session.open;
+  report.lost = state.lost;
   report.newest_commit = state.clock.load();
   if (auto root = check_root(state, report); !root) return std::unexpected(root.error());
   if (auto loaded = state.heap.load(state.space.get()); !loaded) return std::unexpected(loaded.error());

@@ -20,6 +20,7 @@ struct pool_info {
   bool left_open = false;               // by a process that ended, or by one that has it open now
   std::string logs_of;                  // whose log format its logs have
   std::optional<std::uint64_t> in_use_by;  // pid
+  format::fallback fallback;               // to a checkpoint, not acknowledged yet
 };
 
 // Errors: those of opening, in_use excepted.
@@ -34,6 +35,7 @@ struct check_report {
   pool_info info;
   std::vector<log_report> logs;
   bool recovered = false;      // the copy had to be recovered
+  std::string lost;            // for which the copy went back to a checkpoint, as opening the pool will
   std::uint64_t newest_commit = 0;
   std::uint64_t root_offset = 0, root_size = 0;
   storage::heap::account heap;

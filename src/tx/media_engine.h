@@ -44,6 +44,10 @@ class media_engine : public engine {
     return check_medium();
   }
 
+  result<> acknowledge_fallback() override {
+    return base::fail(errc::unsupported, "the mechanism in use makes no checkpoints; open the pool with archapt-undo or archapt-redo to acknowledge that it went back to one");
+  }
+
   engine_totals totals() const noexcept override {
     engine_totals t;
     t.media += control_.count;
@@ -71,9 +75,7 @@ class media_engine : public engine {
   }
 
   result<std::uint64_t> read_word(std::uint64_t offset) const {
-    std::uint64_t word;
-    std::memcpy(&word, state_.file.base() + offset, 8);
-    const auto value = format::unguard(word, state_.file.header().id, offset);
+    const auto value = format::control_word(state_.file.base(), state_.file.header().id, offset);
     if (!value) return base::fail(errc::corrupt, fmt::format("{}: the control word at offset {} is damaged (check bits); restore the pool from a copy", state_.file.path(), offset));
     return *value;
   }

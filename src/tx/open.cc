@@ -42,9 +42,7 @@ result<> check_bulk(bulk_persistence wanted, const media_choice& m) {
 }
 
 result<format::session> read_session(const storage::pool_file& file) {
-  std::uint64_t word;
-  std::memcpy(&word, file.base() + format::session_offset, 8);
-  const auto value = format::unguard(word, file.header().id, format::session_offset);
+  const auto value = format::control_word(file.base(), file.header().id, format::session_offset);
   if (!value || (*value & 0xFFFF) != (format::session{}.pack() & 0xFFFF))
     return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", file.path()));
   return format::session::unpack(*value);
@@ -96,7 +94,7 @@ result<pool_handle> pool_handle::open(const std::string& path, const pool_option
   if (!mechanism) return std::unexpected(mechanism.error());
   if (auto valid = choose_media(options, path); !valid) return std::unexpected(valid.error());  // before anything is made
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
-    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout, (*mechanism)->home, (*mechanism)->parity_block_size(options.archapt)});
+    auto made = storage::pool_file::create(path, (*mechanism)->shaped({options.create_size, options.log_size, options.log_count, options.layout}, options.archapt));
     if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
   }
   auto media = choose_media(options, path);
@@ -159,6 +157,13 @@ result<> close_pool(runtime& r) { return r.close(); }
 std::uint64_t newest_commit(const runtime& r) noexcept { return r.newest_commit(); }
 void tell_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> told) { r.tell_when_durable(commit, std::move(told)); }
 pool_counters counters_of(const runtime& r) noexcept { return r.counters(); }
+std::optional<pool_fallback> fallback_of(runtime& r) {
+  const auto& file = r.state().file;
+  const auto found = format::fallback_in(file.base(), file.header().id);
+  if (!found || found->state == format::fallback_state::none) return std::nullopt;
+  return pool_fallback{{found->to}, {found->from}, r.state().lost};
+}
+result<> acknowledge_fallback(runtime& r) { return r.mechanism().acknowledge_fallback(); }
 pool_space space_of(const runtime& r) { return r.space(); }
 std::string durability_of(const runtime& r) { return r.durability_in_force(); }
 std::string mechanism_of(const runtime& r) { return r.mechanism_name(); }

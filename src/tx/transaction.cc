@@ -10,7 +10,7 @@
 namespace stele::detail {
 
 transaction::transaction(runtime& r, unsigned log)
-    : runtime_(r), log_(log), home_(r.base() + r.state().file.home_delta()), all_locks_(r.locks()), lock_mask_(r.lock_mask()), stm_(r.policy() == concurrency::stm), space_(r.state().space.get()), places_(space_ != nullptr ? space_->cache_entries() : 0) {}
+    : runtime_(r), log_(log), home_(r.base() + r.state().file.home_delta()), all_locks_(r.locks()), lock_mask_(r.lock_mask()), stm_(r.policy() == concurrency::stm), space_(r.state().space.get()), places_(space_ != nullptr ? space_->cache_entries() : 0), loads_(r.mechanism().loads_of(log)) {}
 
 void transaction::more_kept() {
   const std::size_t used = static_cast<std::size_t>(this_access.kept - kept_.data());

@@ -168,6 +168,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   bool record_reads_ = false;
   bool gate_held_ = false;
   visitor* visitor_ = nullptr;
+  access_buffer* const loads_;  // null: nobody wants to know
   std::uint64_t snapshot_ = 0;
   std::vector<old_word> kept_;
   write_set writes_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <media/cpu.h>
+#include <tx/access_buffer.h>
 #include <tx/runtime.h>
 
 #include <utility>
@@ -30,6 +31,8 @@ inline std::uint64_t transaction::home_word(std::uint64_t offset) noexcept {
 inline std::uint64_t transaction::load_word(std::uint64_t offset) {
   const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
   const unsigned word = static_cast<unsigned>(offset - line) / 8;
+  if (loads_ != nullptr) [[unlikely]]
+    loads_->note(offset);
   if (filter_ != 0 && (filter_ & filter_bit(this_access.home + line)) != 0) {
     if (const written_line* own = writes_.find(line); own != nullptr && own->word_mask(word) != 0)
       return own->word_mask(word) == 0xFF ? value(*own, word) : blend(*own, word, over_home(offset, home_word(offset)));
@@ -97,6 +100,8 @@ inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
 inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t size) {
   const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
   const std::size_t skip = offset - line;
+  if (loads_ != nullptr) [[unlikely]]
+    loads_->note(offset);
   const written_line* own = (filter_ & filter_bit(this_access.home + line)) != 0 ? writes_.find(line) : nullptr;
   const std::uint64_t wanted = byte_range(skip, size);
   if (own == nullptr || (own->mask & wanted) != wanted) stm_ ? stm_load_part(line, skip, to, size) : copy_home(line, skip, to, size);

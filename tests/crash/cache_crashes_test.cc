@@ -20,12 +20,12 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
 }
 
-class CacheCrashes : public testing::TestWithParam<std::tuple<std::string, replacement>> {};
+class CacheCrashes : public testing::TestWithParam<std::tuple<std::string, std::string_view>> {};
 
 // Four workloads, two numbers of threads and two caches share the crashes of a policy.
 TEST_P(CacheCrashes, every_crash_recovers) {
   const auto [mechanism, policy] = GetParam();
-  const std::uint64_t crashes = number_from("STELE_CACHE_CRASHES", 400'000) / all_replacements.size() / 16;
+  const std::uint64_t crashes = number_from("STELE_CACHE_CRASHES", 400'000) / all_policies().size() / 16;
   findings sum;
   for (const char* workload : {"sps", "hash", "rbtree", "churn"})
     for (const unsigned threads : {1u, 2u})
@@ -34,7 +34,7 @@ TEST_P(CacheCrashes, every_crash_recovers) {
         p.mechanism = mechanism;
         p.workload = workload;
         p.threads = threads;
-        p.seed = number_from("STELE_SEED", 1) + 10'000 * static_cast<std::uint64_t>(policy);
+        p.seed = number_from("STELE_SEED", 1) + 10'000 * policy.size();
         cache_settings s;
         s.policies = {policy};
         s.lines = lines;
@@ -46,15 +46,15 @@ TEST_P(CacheCrashes, every_crash_recovers) {
         sum.states += found->states, sum.distinct += found->distinct, sum.recovered += found->recovered;
         sum.recoveries += found->recoveries, sum.seconds += found->seconds;
       }
-  fmt::print("  {}, {}: {}\n", mechanism, name_of(policy), sentence_of_crashes(sum));
+  fmt::print("  {}, {}: {}\n", mechanism, policy, sentence_of_crashes(sum));
   std::fflush(stdout);
   EXPECT_GT(sum.distinct, std::min<std::uint64_t>(sum.states / 100, 1000));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CacheCrashes,
-                         testing::Combine(testing::ValuesIn(durable_mechanisms()), testing::ValuesIn(all_replacements)),
+                         testing::Combine(testing::ValuesIn(durable_mechanisms()), testing::ValuesIn(all_policies())),
                          [](const auto& one) {
-                           return fmt::format("{}_{}", test_name(std::get<0>(one.param)), name_of(std::get<1>(one.param)));
+                           return fmt::format("{}_{}", test_name(std::get<0>(one.param)), std::get<1>(one.param));
                          });
 
 plan planted(const std::string& mechanism, base::mutant mutant) {
@@ -66,7 +66,7 @@ plan planted(const std::string& mechanism, base::mutant mutant) {
 }
 
 TEST(CacheCrashes, see_that_nothing_persists) {
-  for (const replacement policy : all_replacements)
+  for (const std::string_view policy : all_policies())
     for (const char* workload : {"sps", "hash", "rbtree", "churn"}) {
       plan p = planted("none", base::mutant::none);
       p.workload = workload;
@@ -76,7 +76,7 @@ TEST(CacheCrashes, see_that_nothing_persists) {
       s.crashes = 20'000;
       const auto found = crash_behind_cache_apart(p, s);
       ASSERT_TRUE(found) << found.error().message;
-      EXPECT_FALSE(found->violations.empty()) << workload << ' ' << name_of(policy);
+      EXPECT_FALSE(found->violations.empty()) << workload << ' ' << policy;
     }
 }
 

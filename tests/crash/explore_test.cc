@@ -101,6 +101,26 @@ TEST(Explore, lines_that_cannot_be_restored) {
     }
 }
 
+TEST(Explore, losses_go_back_to_a_checkpoint) {
+  for (const char* mechanism : {"archapt-redo", "archapt-undo"}) {
+    plan p;
+    p.mechanism = mechanism;
+    p.workload = "sps";
+    p.value_size = 256;
+    p.pool_size *= 4;
+    p.operations = 40;
+    p.checkpoint_commits = 6;
+    settings s = ci_budget();
+    s.bound = 128;
+    const auto found = explore_apart(p, s);
+    ASSERT_TRUE(found) << found.error().message;
+    fmt::print("  {}: {}\n", mechanism, sentence_of(*found));
+    EXPECT_GT(found->fell_back, 0u);
+    EXPECT_EQ(found->refused, 0u);
+    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+  }
+}
+
 TEST(Explore, crashes_in_recoveries_of_crashes_in_recoveries) {
   for (const std::string& mechanism : durable_mechanisms()) {
     plan p;

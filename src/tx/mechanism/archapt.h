@@ -6,9 +6,13 @@
 // so what the block speaks for can be told from media, log and the sums, whatever of the later stores has reached media.
 #pragma once
 
+#include <tx/access_buffer.h>
 #include <tx/mechanism/archapt_recovery.h>
 #include <tx/mechanism/bulk.h>
 #include <tx/parity/covers.h>
+#include <tx/parity/home_copy.h>
+
+#include <deque>
 
 namespace stele::detail {
 
@@ -20,15 +24,19 @@ class archapt : public bulk_engine<Media> {
 
   archapt(pool_state& state, std::unique_ptr<typename Media::shared> shared, bool undo)
       : bulk_engine<Media>(state, std::move(shared), undo ? log_kind::archapt_undo : log_kind::archapt_redo),
-        undo_(undo), gate_(this->lanes_.size()), covers_(state.file, this->control_, gate_), positions_(this->lanes_.size()) {
+        undo_(undo), gate_(this->lanes_.size()), covers_(state.file, this->control_, gate_), copy_(state.file, covers_.area, this->control_), positions_(this->lanes_.size()) {
     for (lane& l : this->lanes_) l.notes.size_for(l.log.lines());
   }
   ~archapt() override { this->stop(); }
 
   void set_up(const engine_tuning& tuning) override {
     covers_.set_up(tuning.archapt);
+    if (covers_.ever()) loads_.resize(this->lanes_.size());
+    if (copy_.present()) begin_checkpoints(tuning.archapt.checkpoint_commits);
     bulk_engine<Media>::set_up(tuning);
   }
+
+  access_buffer* loads_of(unsigned log) override { return loads_.empty() ? nullptr : &loads_[log]; }
 
   result<> prepare(transaction& t) override {
     lane& l = this->lanes_[t.log()];
@@ -53,6 +61,8 @@ class archapt : public bulk_engine<Media> {
     l.log.publish();
     this->note(l, t, txid);           // 4
     gate_.leave(l.number);
+    if (txid >= due_.load(std::memory_order_relaxed)) [[unlikely]]
+      checkpoint_if_due();
     if (!undo_ || t.asked_for_order() || planted(mutant::archapt_undo_acknowledged)) return true;
     this->state_.committing[l.number].value.store(pool_state::no_commit, std::memory_order_release);  // home has it
     const bool kept = make_physical(txid);  // 5
@@ -64,12 +74,15 @@ class archapt : public bulk_engine<Media> {
   result<> recover() override {
     auto mark = this->read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
+    const auto fallback = this->read_word(format::fallback_state_offset);
+    if (!fallback) return std::unexpected(fallback.error());
+    if (static_cast<format::fallback_state>(*fallback) == format::fallback_state::under_way) return go_back(*mark);  // before R1: spilled payloads may be gone
     std::vector<typename torn_bit_engine<Media>::found> records;
     std::vector<std::uint64_t> words;
     if (auto read = this->collect(*mark, records, words); !read) return read;  // R1
     std::ranges::stable_sort(records, {}, &torn_bit_engine<Media>::found::txid);
     const std::uint64_t newest = records.empty() ? *mark : std::max(*mark, records.back().txid);
-    if (auto whole = make_home_whole(records, words); !whole) return whole;  // R2, R3
+    if (auto whole = make_home_whole(records, words); !whole) return whole.error().code == errc::lost ? fall_back(whole.error(), newest) : whole;  // R2, R3
     if (undo_ && !planted(mutant::archapt_rolls_forward)) std::ranges::reverse(records);
     line_set lines;
     for (const auto& r : records) {  // R4
@@ -93,9 +106,19 @@ class archapt : public bulk_engine<Media> {
 
   result<> close() override {
     this->stop();
-    truncate();
-    end_epochs();
+    {
+      const auto hold = this->hold_truncation();
+      gather_all();
+      end_epochs();
+    }
     return bulk_engine<Media>::close();
+  }
+
+  result<> acknowledge_fallback() override {
+    const auto hold = this->hold_truncation();
+    this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::none));
+    this->control_.fence();
+    return this->check_medium();
   }
 
   engine_totals totals() const noexcept override {
@@ -204,10 +227,10 @@ class archapt : public bulk_engine<Media> {
   std::uint64_t make_home_durable() {
     const std::uint64_t through = this->state_.completed();  // T1: all of these have stored home
     for (lane& l : this->lanes_) gather(l, through);         // T2
+    for (access_buffer& b : loads_) b.take([this](std::uint64_t offset) { if (offset >= this->state_.file.header().home_offset) covers_.loaded(offset); });
     cut_at_ = positions_;
-    covers_.settle([this] {                                  // T3
-      for (lane& l : this->lanes_) gather(l, pool_state::no_commit);
-    });
+    covers_.settle([this] { gather_all(); }, [this] { return checkpoint_before_covering(); });  // T3
+    if (between_ != 0 && covers_.covers_any()) due_.store(good_until_, std::memory_order_relaxed);
     if (!planted(mutant::archapt_log_released)) this->control_.fence();  // home and blocks are durable before the watermark moves
     this->write_word(format::watermark_offset, through);     // T4
     this->control_.fence();  // the watermark is durable before a commit is told of it, or a head moves
@@ -223,24 +246,58 @@ class archapt : public bulk_engine<Media> {
     for (home_notes::note n; l.notes.peek(n) && n.txid <= through;) {
       if (n.lines == 0) gather_logged(l, position, n.next);
       position = n.next;
-      l.notes.take(n, [&](std::uint64_t line) { covers_.stored(line); });
+      l.notes.take(n, [&](std::uint64_t line) { stored(line); });
     }
+  }
+  void gather_all() {
+    for (lane& l : this->lanes_) gather(l, pool_state::no_commit);
+  }
+  void stored(std::uint64_t line) {
+    covers_.stored(line);
+    copy_.stored(line);
   }
   void gather_logged(lane& l, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t at = from; at < to;) {
       (void)l.read(at, to, record_);
       (void)for_each_stored_run(this->state_.file, record_.payload, [&](format::run_head head, const std::uint64_t*) {
-        for_each_line(head, [&](std::uint64_t line) { covers_.stored(line); });
+        for_each_line(head, [&](std::uint64_t line) { stored(line); });
       });
     }
   }
-  // At close: blocks of this session are of no account any more.
+  // Home is durable, and no block counts any more. The gate is closed, or there are no commits.
   void end_epochs() {
+    const std::uint64_t epoch = covers_.end_all();
+    if (!planted(mutant::archapt_checkpoint_unflushed)) this->control_.fence();  // home is durable before blocks stop to count
+    if (covers_.area.present() && !planted(mutant::archapt_checkpoint_covered)) this->write_word(format::parity_epoch_offset, epoch);
+    this->control_.fence();  // before the copy of home changes, or the pool is marked closed
+  }
+
+  // --- checkpoints: docs/protocol/archapt.md, C1 to C5 ---
+
+  // The first one comes before anything is covered in this session.
+  void begin_checkpoints(std::uint64_t between) { between_ = between != 0 ? between : this->state_.file.header().checkpoint_commits; }
+  // All of home as it is now. Under truncating_.
+  void make_checkpoint() {
+    gate_.close();  // C1
+    gather_all();
+    end_epochs();   // C2, C3
+    const std::uint64_t newest = this->state_.clock.load();
+    copy_.take();  // C4: home is whole and nothing covered, so nobody goes back to a copy in the making
+    this->write_word(format::checkpoint_offset, newest + 1);  // C5
+    this->control_.fence();  // before anything is covered
+    good_until_ = newest + between_;
+    due_.store(pool_state::no_commit, std::memory_order_relaxed);
+    gate_.open();
+  }
+  // What is covered can be lost, with all since the checkpoint: that must be there, and young enough.
+  bool checkpoint_before_covering() {
+    if (between_ == 0 || this->state_.clock.load() < good_until_ || planted(mutant::archapt_no_first_checkpoint)) return false;
+    make_checkpoint();
+    return true;
+  }
+  [[gnu::noinline]] void checkpoint_if_due() {
     const auto hold = this->hold_truncation();
-    covers_.flush_skipped();
-    this->control_.fence();  // home is durable before blocks stop to count
-    if (covers_.area.present()) this->write_word(format::parity_epoch_offset, covers_.epoch() + 1);
-    this->control_.fence();  // before the pool is marked closed
+    if (this->state_.clock.load() >= due_) make_checkpoint();
   }
 
   result<> take_over(log_kind logs_were) override {
@@ -265,6 +322,7 @@ class archapt : public bulk_engine<Media> {
       if (r.kind == format::record_kind::undo_at)
         if (auto added = olds.add(this->state_.file, std::span(words).subspan(r.first, r.words), r.front); !added) return added;
     const covered_home now = find_covered(area, *first, olds);
+    this->state_.stale_lines = now.stale, this->state_.lost_lines = now.lost.size();
     if (!now.lost.empty()) return report_loss(this->state_.file, this->state_.heap, now);
     for (const covered_home::line& line : now.restored) this->control_.store(this->state_.file.at(line.offset), line.content.data(), line_size);
     for (std::uint64_t m : now.matrices) covers_.flush(m, area.lines_in_home(m));
@@ -273,10 +331,42 @@ class archapt : public bulk_engine<Media> {
     this->control_.fence();  // R3: no block counts any more before home changes from what it speaks for
     return {};
   }
+  // --- recovery falls back: docs/protocol/archapt.md, F1 to F4 ---
+
+  result<> fall_back(const error& why, std::uint64_t newest) {
+    const auto to = this->read_word(format::checkpoint_offset);
+    if (!to) return std::unexpected(to.error());
+    if (!copy_.present() || *to == 0) return std::unexpected(why);
+    this->state_.lost = why.message;
+    if (planted(mutant::archapt_fallback_undecided)) return go_back(newest);
+    this->write_word(format::fallback_to_offset, *to);  // F1
+    this->write_word(format::fallback_from_offset, newest);
+    this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::under_way));
+    this->control_.fence();  // it is decided before home stops to be what was found wanting
+    return go_back(newest);
+  }
+  result<> go_back(std::uint64_t newest) {
+    const auto first = this->read_word(format::parity_epoch_offset), from = this->read_word(format::fallback_from_offset);
+    if (!first) return std::unexpected(first.error());
+    if (!from) return std::unexpected(from.error());
+    copy_.give_back();  // F2
+    const std::uint64_t epoch = newest_epoch(covers_.area, *first);
+    if (epoch != 0 && !planted(mutant::archapt_fallback_covered)) this->write_word(format::parity_epoch_offset, epoch + 1);  // F3
+    if (auto emptied = planted(mutant::archapt_fallback_replayed) ? this->check_medium() : this->end_recovery({}, std::max(newest, *from)); !emptied) return emptied;
+    this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::done));  // F4
+    this->control_.fence();
+    return this->check_medium();
+  }
+
   const bool undo_;
   commit_gate gate_;
   covers<Media> covers_;
+  home_copy<Media> copy_;
+  std::uint64_t between_ = 0;           // commits from one checkpoint to the next; 0: none are made
+  std::uint64_t good_until_ = 0;        // under truncating_: by then the newest checkpoint has too many commits after it
+  std::atomic<std::uint64_t> due_{pool_state::no_commit};  // the same while anything is covered: that commit makes the next
   std::atomic<std::uint64_t> physical_{0};         // TxID through which home is durable; set under truncating_, like what follows
+  std::deque<access_buffer> loads_;                // of each log; none when nothing is ever skipped
   std::vector<std::uint64_t> positions_, cut_at_;  // of each log: what has been gathered; what may be cut
   log_record record_;
 };

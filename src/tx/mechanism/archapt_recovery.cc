@@ -45,6 +45,7 @@ covered_home find_covered(const parity_area& area, std::uint64_t first, const ol
     content = media;
     olds.take_back(m, at->block.epoch, content);
     const correction done = planted(mutant::archapt_no_detection) ? correction{} : correct(content, area.halves(), at->block);
+    all.stale += static_cast<std::uint64_t>(std::popcount(done.stale));
     for (unsigned line = 0; line < format::matrix_lines; ++line) {
       const std::uint64_t offset = area.offset_of(m, line);
       if ((done.left >> line & 1) != 0) all.lost.push_back(offset);
@@ -54,6 +55,13 @@ covered_home find_covered(const parity_area& area, std::uint64_t first, const ol
     }
   }
   return all;
+}
+
+std::uint64_t newest_epoch(const parity_area& area, std::uint64_t first) {
+  std::uint64_t newest = 0;
+  for (std::uint64_t m = 0; m < area.matrices(); ++m)
+    if (const auto at = area.newest(m, first)) newest = std::max(newest, at->block.epoch);
+  return newest;
 }
 
 namespace {

@@ -39,11 +39,15 @@ struct covered_home {
   std::vector<std::uint64_t> matrices;  // that are covered
   std::vector<line> restored;           // lines that are not what the blocks speak for, and that
   std::vector<std::uint64_t> lost;      // offsets of stale lines that cannot be restored
+  std::uint64_t stale = 0;              // lines that are not what the blocks speak for, the logs' old values taken back
   std::uint64_t newest_epoch = 0;       // of any block
 };
 
 // Blocks of epochs before `first` do not count.
 covered_home find_covered(const parity_area& area, std::uint64_t first, const old_values& olds);
+
+// The newest epoch of a block that counts; 0: there is none.
+std::uint64_t newest_epoch(const parity_area& area, std::uint64_t first);
 
 // The objects that the lost lines belong to, as a sentence.
 std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap, const covered_home& found);

@@ -42,8 +42,13 @@ struct mechanism_entry {
   format::home_kind home = format::home_kind::in_place;  // of the pools that it works on
   bool has_parity = false;                               // pools made for it have room for checksums over home
 
-  std::uint32_t parity_block_size(const archapt_options& o) const noexcept {
-    return !has_parity ? 0 : o.halves ? format::halves_block_size : format::plain_block_size;
+  // What a pool made for it is to have besides.
+  storage::shape shaped(storage::shape s, const archapt_options& o) const {
+    s.home = home;
+    if (!has_parity) return s;
+    s.parity_block_size = o.halves ? format::halves_block_size : format::plain_block_size;
+    s.checkpoint_commits = o.checkpoint_commits;
+    return s;
   }
 };
 

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace stele::detail {
@@ -26,13 +25,14 @@ class covers {
 
  public:
   covers(const storage::pool_file& file, Media& media, commit_gate& gate)
-      : area(file), file_(file), media_(media), gate_(gate), state_(area.matrices()), used_(1) {}
+      : area(file), file_(file), media_(media), gate_(gate), state_(area.matrices()), dirty_(format::matrices_of(area.home_size())), skipped_(area.matrices()), used_(1) {}
 
   void set_up(const archapt_options& options) {
     skip_ = area.present() && Media::whole_cache != media::whole_cache::best ? options.skip : skipping::never;
     const std::size_t cache = options.cache_bytes != 0 ? options.cache_bytes : media::cpu::last_level_cache_bytes();
-    const std::size_t bytes = std::min<std::uint64_t>(cache, area.home_size() + format::matrix_side * line_size);  // no more is ever queued
-    used_ = residence(bytes / (format::matrix_side * line_size) / (planted(mutant::archapt_short_queue) ? 16 : 1));
+    const std::uint64_t columns = cache / (format::matrix_side * line_size) / (planted(mutant::archapt_short_queue) ? 16 : 1);
+    if (columns * (format::matrix_side * line_size) >= area.home_size()) skip_ = skipping::never;  // no column ever leaves the queue
+    if (ever()) used_ = residence(columns);
   }
 
   const parity_area area;
@@ -51,28 +51,52 @@ class covers {
 
   // A commit has stored to a line.
   void stored(std::uint64_t offset) {
-    dirty_[area.matrix_of(offset)] |= std::uint64_t{1} << area.line_of(offset);
+    const std::uint64_t m = area.matrix_of(offset);
+    list(m);
+    dirty_[m] |= std::uint64_t{1} << area.line_of(offset);
+    loaded(offset);
+  }
+  // The cache has the line.
+  void loaded(std::uint64_t offset) {
     if (ever()) used_.use(area.column_of(offset));
   }
 
   // T3: every line stored to is flushed or covered after the medium's next fence. `gather_rest()` is called with the gate closed and
-  // tells of what has been stored meanwhile.
-  template <class Gather>
-  void settle(Gather&& gather_rest) {
-    for (std::uint64_t m : carried_) dirty_.try_emplace(m, 0);
+  // tells of what has been stored meanwhile. `checkpoint()` is asked before anything is covered; if it answers that it has made one, all is
+  // flushed and nothing is covered this time.
+  template <class Gather, class Checkpoint>
+  void settle(Gather&& gather_rest, Checkpoint&& checkpoint) {
+    for (std::uint64_t m : carried_) list(m);
     carried_.clear();
-    if (ever()) cover_cold(gather_rest);
-    for (const auto& [matrix, lines] : dirty_) {
-      flush(matrix, lines);
-      if (ever() && covered(matrix)) carried_.push_back(matrix);
+    if (ever() && !cover_cold(gather_rest, checkpoint)) return;
+    for (std::uint64_t m : listed_) {
+      if ((dirty_[m] & is_listed) == 0) continue;  // it has been summed up, or is listed twice
+      flush(m, dirty_[m] & format::all_of_matrix);
+      dirty_[m] = 0;
+      if (ever() && covered(m)) carried_.push_back(m);
     }
-    dirty_.clear();
+    listed_.clear();
   }
+
+  // With the gate closed: everything stored so far, told of or skipped, is flushed; from the returned epoch on no matrix is covered.
+  std::uint64_t end_all() {
+    for (std::uint64_t m : listed_) flush(m, dirty_[m] & format::all_of_matrix), dirty_[m] = 0;
+    listed_.clear();
+    carried_.clear();
+    flush_skipped();
+    for (std::uint64_t m = 0; m < state_.size(); ++m) {
+      skipped_[m] = 0;
+      state_[m].store(state_[m].load(std::memory_order_relaxed) & second_place, std::memory_order_relaxed);
+    }
+    covers_any_ = false;
+    return ++epoch_;
+  }
+  bool covers_any() const noexcept { return covers_any_; }
 
   // T3a: matrices are covered no more. What was skipped is flushed, then a block says so; durable on return.
   void uncover(std::span<const std::uint64_t> matrices) {
     if (matrices.empty()) return;
-    for (std::uint64_t m : matrices) flush(m, skipped_.at(m));
+    for (std::uint64_t m : matrices) flush(m, skipped_[m]);
     if (!planted(mutant::archapt_ended_first)) media_.fence();  // home is durable before a block says that it is
     gate_.close();
     ++epoch_;
@@ -81,14 +105,14 @@ class covers {
     checksum_lines_.fetch_add(matrices.size(), std::memory_order_relaxed);
     media_.fence();  // nothing is covered before stores go without old values
     for (std::uint64_t m : matrices) {
-      skipped_.erase(m);
+      skipped_[m] = 0;
       state_[m].store(next_place(m) * second_place, std::memory_order_relaxed);
     }
   }
 
   // What has been skipped, at the end of a session. The blocks still count.
   void flush_skipped() {
-    for (const auto& [m, lines] : skipped_) flush(m, lines);
+    for (std::uint64_t m = 0; m < skipped_.size(); ++m) flush(m, skipped_[m]);
   }
   void flush(std::uint64_t matrix, std::uint64_t lines) {
     for (; lines != 0; lines &= lines - 1) media_.flush(file_.at(area.offset_of(matrix, first_of(lines))), line_size);
@@ -105,6 +129,7 @@ class covers {
     format::parity_block block;
   };
   static constexpr std::size_t batch = 32;  // matrices that are summed up while commits wait
+  static constexpr std::uint64_t is_listed = std::uint64_t{1} << 63;  // in dirty_
   static constexpr std::uint8_t is_covered = 1, second_place = 2;  // in state_: the block that counts is the second
 
   static unsigned first_of(std::uint64_t lines) noexcept { return static_cast<unsigned>(std::countr_zero(lines)); }
@@ -116,7 +141,7 @@ class covers {
     std::uint64_t cold = 0;
     for (std::uint64_t left = dirty; left != 0; left &= left - 1)
       if (!used_.holds(area.column_of(m, first_of(left)))) cold |= left & -left;
-    return cold | (covered(m) ? skipped_.at(m) & ~dirty : 0);
+    return cold | (skipped_[m] & ~dirty);
   }
   bool worth_a_block(std::uint64_t lines) const noexcept {
     if (skip_ == skipping::always) return lines != 0;
@@ -124,20 +149,28 @@ class covers {
     return paid_off && static_cast<unsigned>(std::popcount(lines)) > area.block_lines();
   }
 
-  // Matrices that were stored to: those with enough cold lines get a block, others are covered no more.
-  template <class Gather>
-  void cover_cold(Gather&& gather_rest) {
+  void list(std::uint64_t m) {
+    if ((dirty_[m] & is_listed) != 0) return;
+    dirty_[m] |= is_listed;
+    listed_.push_back(m);
+  }
+
+  // Matrices that were stored to: those with enough cold lines get a block, others are covered no more. False: there is a checkpoint instead.
+  template <class Gather, class Checkpoint>
+  bool cover_cold(Gather&& gather_rest, Checkpoint&& checkpoint) {
     std::vector<std::uint64_t> chosen, ended;
-    for (const auto& [m, lines] : dirty_) {
-      if (worth_a_block(candidates(m, lines)))
+    for (const std::uint64_t m : listed_) {
+      if (worth_a_block(candidates(m, dirty_[m] & format::all_of_matrix)))
         chosen.push_back(m);
       else if (covered(m) && !planted(mutant::archapt_touched_left))
         ended.push_back(m);
     }
-    std::ranges::sort(chosen);  // not as the table has them: a run follows from its plan
+    if (!chosen.empty() && checkpoint()) return false;
+    std::ranges::sort(chosen);
     std::ranges::sort(ended);
     uncover(ended);
     for (std::size_t from = 0; from < chosen.size(); from += batch) cover(std::span(chosen).subspan(from, std::min(batch, chosen.size() - from)), gather_rest);
+    return true;
   }
 
   // T3b.
@@ -155,7 +188,7 @@ class covers {
     write(blocks);
   }
   new_block sum_up_matrix(std::uint64_t m) {
-    const std::uint64_t dirty = dirty_[m], skipped = candidates(m, dirty), saved = static_cast<std::uint64_t>(std::popcount(skipped & dirty));
+    const std::uint64_t dirty = dirty_[m] & format::all_of_matrix, skipped = candidates(m, dirty), saved = static_cast<std::uint64_t>(std::popcount(skipped & dirty));
     new_block b{.matrix = m, .flushes = planted(mutant::archapt_hot_unflushed) ? 0 : dirty & ~skipped, .which = next_place(m), .block = {}};
     if (covered(m) ? planted(mutant::archapt_in_place) : planted(mutant::archapt_over_end)) b.which = 1 - b.which;
     area.read(m, content_);
@@ -164,7 +197,8 @@ class covers {
     b.block.kind = format::parity_kind::covers;
     b.block.skipped = skipped;
     b.block.checksum = area.checksum_for(b.block, m, b.which);
-    dirty_.erase(m);
+    dirty_[m] = 0;
+    covers_any_ = true;
     skipped_[m] = skipped;
     state_[m].store(static_cast<std::uint8_t>(is_covered | (b.which != 0 ? second_place : 0)), std::memory_order_relaxed);
     skipped_lines_.fetch_add(saved, std::memory_order_relaxed);
@@ -198,12 +232,14 @@ class covers {
   skipping skip_ = skipping::never;
   std::uint64_t epoch_ = 0;  // changes while the gate is closed
   std::vector<std::atomic<std::uint8_t>> state_;  // of each matrix: is it covered, and which of its blocks counts
-  residence used_;
-  std::unordered_map<std::uint64_t, std::uint64_t> dirty_;    // matrices with stores that were told: which lines
-  std::unordered_map<std::uint64_t, std::uint64_t> skipped_;  // matrices that are covered: which lines were skipped
+  std::vector<std::uint64_t> dirty_;    // of each matrix: lines whose stores were told, a bit each, and whether it is listed
+  std::vector<std::uint64_t> skipped_;  // of each matrix: lines that were skipped; none unless it is covered
+  std::vector<std::uint64_t> listed_;   // matrices that were stored to, or carried
   std::vector<std::uint64_t> carried_;  // of those, the ones stored to after they were summed up: the log has their old values until the next time
+  residence used_;
   matrix content_;
   std::uint64_t saved_lines_ = 0;
+  bool covers_any_ = false;  // since the last end_all
   std::atomic<std::uint64_t> skipped_lines_{0}, checksum_lines_{0}, kept_lines_{0};
 };
 

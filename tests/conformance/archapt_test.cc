@@ -1,0 +1,136 @@
+// What only archapt-undo and archapt-redo do: checkpoints, going back to one, and saying so.
+#include <tests/conformance/pools.h>
+
+#include <tx/inspect.h>
+#include <tx/parity/area.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace stele::testing {
+namespace {
+
+constexpr std::size_t lines = 512, words_a_line = 8;
+struct numbers {
+  field<std::uint64_t> at[lines * words_a_line];
+};
+constexpr std::uint64_t between = 10, commits = 64;
+
+pool_options options_of(const std::string& mechanism, std::uint64_t checkpoint_commits) {
+  pool_options o;
+  o.create_size = std::size_t{2} << 20;
+  o.mechanism = mechanism;
+  o.media = "process";
+  o.background = false;
+  o.archapt = {.cache_bytes = 448, .skip = skipping::always, .checkpoint_commits = checkpoint_commits};
+  return o;
+}
+
+// One number in every line.
+result<> commit_number(pool<numbers>& p, std::uint64_t n) {
+  return p.update([&](numbers& all) {
+    for (std::size_t i = 0; i < lines; ++i) all.at[i * words_a_line] = n;
+  });
+}
+std::uint64_t number_of(const pool<numbers>& p) {
+  return p.read([](const numbers& all) -> std::uint64_t {
+            const std::uint64_t n = all.at[0];
+            for (std::size_t i = 0; i < lines; ++i)
+              if (all.at[i * words_a_line] != n) return ~std::uint64_t{0};
+            return n;
+          }).value_or(~std::uint64_t{0});
+}
+
+// Four lines that were skipped, two in each of two rows and columns, are overwritten in a file that nobody has open.
+void lose_lines(const std::string& path) {
+  const auto file = storage::pool_file::open_copy(path);
+  ASSERT_TRUE(holds(file));
+  const detail::parity_area area(*file);
+  const auto first = format::control_word(file->base(), file->header().id, format::parity_epoch_offset);
+  ASSERT_TRUE(first);
+  constexpr std::uint64_t square = 1u << format::line_of(1, 1) | 1u << format::line_of(1, 2) | 1u << format::line_of(3, 1) | 1u << format::line_of(3, 2);
+  for (std::uint64_t m = 0; m < area.matrices(); ++m) {
+    const auto at = area.newest(m, *first);
+    if (!at || at->block.kind != format::parity_kind::covers || (at->block.skipped & square) != square) continue;
+    std::fstream out(path, std::ios::in | std::ios::out | std::ios::binary);
+    for (std::uint64_t left = square; left != 0; left &= left - 1) {
+      out.seekp(static_cast<std::streamoff>(area.offset_of(m, static_cast<unsigned>(std::countr_zero(left)))));
+      out << std::string(64, 'x');
+    }
+    return;
+  }
+  FAIL() << "no matrix has such lines";
+}
+
+// A pool in the state that a crash after so many commits leaves, with lines lost that no checksum restores.
+std::string crashed_pool(const scratch_directory& dir, const pool_options& options) {
+  const std::string path = dir.file("crashed");
+  auto p = open_pool<numbers>(dir.file("pool"), options);
+  for (std::uint64_t n = 1; n <= commits; ++n) EXPECT_TRUE(holds(commit_number(p, n)));
+  EXPECT_GT(p.counters().skipped_lines, 0u);
+  std::filesystem::copy_file(dir.file("pool"), path);
+  lose_lines(path);
+  return path;
+}
+
+class archapt : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged) {
+  scratch_directory dir;
+  const pool_options options = options_of(GetParam(), between);
+  const std::string path = crashed_pool(dir, options);
+
+  const auto report = detail::check_pool(path);  // on a copy
+  ASSERT_TRUE(holds(report));
+  EXPECT_THAT(report->lost, ::testing::HasSubstr("object"));
+  std::uint64_t number = 0;
+  {
+    auto p = open_pool<numbers>(path, options);
+    number = number_of(p);
+    EXPECT_LT(number, commits);
+    EXPECT_GE(number + between + 1, commits);
+    const auto fallback = p.fallback();
+    ASSERT_TRUE(fallback);
+    EXPECT_EQ(fallback->from.commit - fallback->to.commit, commits - number);
+    EXPECT_EQ(fallback->lost, report->lost);
+    EXPECT_TRUE(holds(commit_number(p, 1000)));
+    EXPECT_GT(p.committed().commit, fallback->from.commit) << "numbers of commits that are gone are not given again";
+  }
+  {
+    auto p = open_pool<numbers>(path, options);
+    EXPECT_EQ(number_of(p), 1000u);
+    ASSERT_TRUE(p.fallback());
+    EXPECT_EQ(p.fallback()->lost, "");
+    EXPECT_EQ(detail::info_of(path)->fallback.state, format::fallback_state::done);
+    EXPECT_TRUE(holds(p.acknowledge_fallback()));
+    EXPECT_FALSE(p.fallback());
+  }
+  EXPECT_FALSE(open_pool<numbers>(path, options).fallback());
+}
+
+TEST_P(archapt, refuses_what_it_cannot_restore_without_a_checkpoint) {
+  scratch_directory dir;
+  const pool_options options = options_of(GetParam(), 0);
+  const std::string path = crashed_pool(dir, options);
+  const auto p = pool<numbers>::open(path, options);
+  ASSERT_FALSE(p);
+  EXPECT_EQ(p.error().code, errc::lost);
+  EXPECT_THAT(p.error().message, ::testing::HasSubstr("object"));
+}
+
+TEST_P(archapt, only_it_takes_acknowledgements) {
+  scratch_directory dir;
+  pool_options options = options_of(GetParam(), between);
+  const std::string path = crashed_pool(dir, options);
+  options.mechanism = "redo";
+  auto p = open_pool<numbers>(path, options);
+  EXPECT_TRUE(p.fallback());
+  const auto done = p.acknowledge_fallback();
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, errc::unsupported);
+}
+
+INSTANTIATE_TEST_SUITE_P(both, archapt, ::testing::Values("archapt-undo", "archapt-redo"), [](const auto& one) { return one.param == "archapt-undo" ? "undo" : "redo"; });
+
+}  // namespace
+}  // namespace stele::testing
