@@ -184,6 +184,7 @@ void add_tape(CLI::App& app) {
   recorded->add_option("--value-size,--elements-bytes", r.content.value_size, "bytes of an element; native: up to 1 MiB")->capture_default_str();
   recorded->add_option("--seed", r.seed, "of the operations")->capture_default_str();
   recorded->add_option("--read-share", r.content.read_share, "share of operations that only read; ycsb, tpcc and linkbench have their own")->capture_default_str();
+  recorded->add_flag("--coalesce", r.content.coalesce, "mechanism: the structure in coalescing memory; hash, rbtree, kv, ycsb, tpcc, linkbench");
   recorded->add_flag("--bytes", o->bytes, "native: the tape begins with the memory's content, and stores carry their bytes");
   recorded->add_option("--in-order-every", o->in_order_every, "native: each such transaction asks to commit in order; 0: none does");
   recorded->add_flag("--no-bytes", o->no_bytes, "mechanism: leave out what stores store, and the pool's content: a tape for timing");
