@@ -29,7 +29,7 @@ namespace stele {
 namespace detail {
 
 // The bytes of what is allocated for `size` of them: of up to a line a power of two, so that no neighbour pushes one over the
-// end of its line; else whole lines.
+// end of its line (the heap has blocks of 16 and 32 bytes at multiples of their size); else whole lines.
 constexpr std::size_t slot_bytes(std::size_t size) noexcept {
   if (size <= line_size) return std::max<std::size_t>(std::bit_ceil(size), 16);
   return (size + line_size - 1) / line_size * line_size;
@@ -139,6 +139,8 @@ struct coalescing_memory : pool_memory {
 
   template <class Argument>
   static void add_text(std::size_t& end, const Argument& argument) {
+    if constexpr (std::is_convertible_v<const Argument&, const char*>)
+      if (static_cast<const char*>(argument) == nullptr) return;
     if constexpr (std::is_convertible_v<const Argument&, std::string_view>) {
       const std::size_t size = std::string_view(argument).size();
       if (size <= basic_string<coalescing_memory>::inline_capacity || size > most_together) return;
