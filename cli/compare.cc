@@ -71,6 +71,7 @@ std::string title(const options& o) {
                                 counted(t.ops_per_tx, "operation"), t.parameters.keys);
   if (o.zipf >= 0) out += fmt::format(" by zipf {}", o.zipf);
   if (t.parameters.read_share > 0) out += fmt::format(", {:.0f} % reads", t.parameters.read_share * 100);
+  if (t.parameters.coalesce) out += ", in coalescing memory";
   return out + fmt::format(", {}, policy {}, media {}, {} of {} s in turn\n", counted(t.threads, "thread"), o.policy,
                            t.media, counted(c.runs, "run"), c.seconds);
 }
@@ -105,6 +106,7 @@ void add_task_options(CLI::App& command, options& o) {
   command.add_option("--read-share", t.parameters.read_share, "share of operations that only read; ycsb, tpcc and linkbench have their own")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
+  command.add_flag("--coalesce", t.parameters.coalesce, "Stele's structures in coalescing memory: hash, rbtree, kv, ycsb, tpcc, linkbench");
   command.add_option("--zipf", o.zipf, "draw keys by Zipf's law with this theta instead of uniformly")
       ->check(CLI::Range(0.0, 0.9999));
   command.add_option("--policy", o.policy, "how transactions are kept apart: stm, single_writer or external")

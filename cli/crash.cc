@@ -139,6 +139,7 @@ void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--ops", o.what.operations, "operations, one a transaction")->capture_default_str();
   command.add_option("--keys", o.what.keys, "size of the key space")->capture_default_str();
   command.add_option("--value-size", o.what.value_size, "bytes")->capture_default_str();
+  command.add_flag("--coalesce", o.what.coalesce, "the structure in coalescing memory");
   command.add_option("--threads", o.what.threads, "threads, taking turns")->capture_default_str()->check(CLI::Range(1, 64));
   command.add_option("--sync-every", o.what.sync_every, "ordered commits, a sync after so many operations; 0: durable ones")
       ->capture_default_str();

@@ -1,8 +1,8 @@
-// stele tape record|dump|stat|convert: the stream of memory events of a run.
+// stele tape record|dump|stat|dirtiness|convert: the stream of memory events of a run.
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <media/tape.h>
+#include <media/dirtiness.h>
 #include <sim/feed/convert.h>
 #include <workloads/native.h>
 #include <workloads/record.h>
@@ -86,6 +86,32 @@ void stat(const options& o) {
   write_json(o.json, j);
 }
 
+nlohmann::json json_of(const media::dirtiness& d) { return {{"lines", d.total()}, {"mean", d.mean()}, {"eighths", d.eighths()}}; }
+
+void print(const char* part, const media::dirtiness& d) {
+  fmt::print("{:<8}  {:>10}  {:>5.3f}", part, d.total(), d.mean());
+  for (const std::uint64_t lines : d.eighths()) fmt::print("  {:>6.1f}", d.total() == 0 ? 0.0 : 100.0 * static_cast<double>(lines) / static_cast<double>(d.total()));
+  fmt::print("\n");
+}
+
+void show_dirtiness(const options& o) {
+  media::tape_reader tape = open_tape(o.path);
+  const auto d = media::dirtiness_of(tape, interrupted);
+  if (!d) fail(d.error());
+  if (interrupted()) throw CLI::RuntimeError(130);
+  const std::pair<const char*, media::dirtiness> parts[] = {{"home", d->home}, {"log", d->log}, {"control", d->control}, {"all", d->all()}};
+  if (o.json != "-") {
+    fmt::print("{:<8}  {:>10}  {:>5}  {:>6}", "lines", "written", "mean", "clean");
+    for (int bytes = 8; bytes <= 64; bytes += 8) fmt::print("  {:>6}", fmt::format("-{} B", bytes));
+    fmt::print("   % of the lines by dirty bytes\n");
+    for (const auto& [part, sums] : parts) print(part, sums);
+  }
+  if (o.json.empty()) return;
+  nlohmann::json j;
+  for (const auto& [part, sums] : parts) j[part] = json_of(sums);
+  write_json(o.json, j);
+}
+
 // A new tape at the path, made by `write` and ended; none when that fails.
 template <class Write>
 void write_tape(const std::string& path, const media::tape_shape& shape, Write&& write) {
@@ -158,6 +184,7 @@ void add_tape(CLI::App& app) {
   recorded->add_option("--value-size,--elements-bytes", r.content.value_size, "bytes of an element; native: up to 1 MiB")->capture_default_str();
   recorded->add_option("--seed", r.seed, "of the operations")->capture_default_str();
   recorded->add_option("--read-share", r.content.read_share, "share of operations that only read; ycsb, tpcc and linkbench have their own")->capture_default_str();
+  recorded->add_flag("--coalesce", r.content.coalesce, "mechanism: the structure in coalescing memory; hash, rbtree, kv, ycsb, tpcc, linkbench");
   recorded->add_flag("--bytes", o->bytes, "native: the tape begins with the memory's content, and stores carry their bytes");
   recorded->add_option("--in-order-every", o->in_order_every, "native: each such transaction asks to commit in order; 0: none does");
   recorded->add_flag("--no-bytes", o->no_bytes, "mechanism: leave out what stores store, and the pool's content: a tape for timing");
@@ -178,6 +205,9 @@ void add_tape(CLI::App& app) {
   CLI::App* counted = add(*group, "stat", "events and bytes by operation and thread", o);
   counted->add_option("--json", o->json, "write the sums to FILE; - is standard output");
   counted->callback([o] { stat(*o); });
+  CLI::App* measured = add(*group, "dirtiness", "how much of each line written back was stored to", o);
+  measured->add_option("--json", o->json, "write the sums to FILE; - is standard output");
+  measured->callback([o] { show_dirtiness(*o); });
 }
 
 }  // namespace stele::cli

@@ -13,6 +13,7 @@ std::string format_plan(const plan& p) {
   if (p.sync_every != 0) text += fmt::format(" sync={}", p.sync_every);
   if (p.warm_up != plan{}.warm_up) text += fmt::format(" warm-up={}", p.warm_up);
   if (p.cache_bytes != plan{}.cache_bytes) text += fmt::format(" cache={}", p.cache_bytes);
+  if (p.coalesce) text += " coalesce=1";
   if (p.halves) text += " halves=1";
   if (p.checkpoint_commits != 0) text += fmt::format(" checkpoint={}", p.checkpoint_commits);
   if (p.whole_cache) text += " whole-cache=1";
@@ -29,6 +30,7 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "sync") return parse_number(value, p.sync_every);
   if (name == "warm-up") return parse_number(value, p.warm_up);
   if (name == "cache") return parse_number(value, p.cache_bytes);
+  if (name == "coalesce") return p.coalesce = value == "1", true;
   if (name == "halves") return p.halves = value == "1", true;
   if (name == "checkpoint") return parse_number(value, p.checkpoint_commits);
   if (name == "whole-cache") return p.whole_cache = value == "1", true;

@@ -38,6 +38,7 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   content.keys = p.keys;
   content.value_size = p.value_size;
   content.seed = p.seed;
+  content.coalesce = p.coalesce;
   auto made = make_subject(p.workload, content);
   if (!made) return std::unexpected(made.error());
   s->workload_ = std::move(*made);

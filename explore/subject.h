@@ -32,6 +32,7 @@ struct plan {
   std::size_t log_size = 4096, log_count = 2;
   std::uint64_t operations = 100;
   std::size_t keys = 24, value_size = 8;
+  bool coalesce = false;  // the structure is in coalescing memory
   unsigned threads = 1;
   std::uint64_t sync_every = 0;  // operations; 0: every commit is durable when it returns
   std::uint64_t warm_up = 6;     // of the mechanism adaptive, transactions: short, so that it changes its mode often

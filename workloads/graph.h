@@ -95,7 +95,7 @@ class basic_graph {
   void visit_blocks(Visit&& visit) const {
     if (const vertex* all = vertices_.load()) visit(static_cast<const void*>(all));
     for_each_edge([&](std::uint64_t, const edge& e) {
-      visit(static_cast<const void*>(&e));
+      visit(detail::block_of<Memory>(&e));
       values::visit_blocks(e.value, visit);
     });
   }

@@ -30,6 +30,7 @@ using hash = toggle<maps, N>;
 }  // namespace
 
 constinit const kind hash_kind = {"hash", make_sized<workload, pool_run, hash>,
-                                  make_sized<volatile_run, plain_run, hash>, make_native_sized<hash>};
+                                  make_sized<volatile_run, plain_run, hash>, make_native_sized<hash>,
+                                  make_sized<workload, coalescing_run, hash>};
 
 }  // namespace stele::workloads

@@ -16,7 +16,8 @@ struct kind {
   std::string_view name;
   maker<workload> make;
   maker<volatile_run> make_volatile;
-  native_maker make_native;  // null: the workload has no native runs
+  native_maker make_native;                   // null: the workload has no native runs
+  maker<workload> make_coalescing = nullptr;  // null: nor any in coalescing memory
 };
 
 // Errors: not_found; invalid_argument for the parameters, of which native runs allow larger values.

@@ -137,6 +137,7 @@ std::unique_ptr<Base> make_kv(const parameters& p) {
 
 }  // namespace
 
-constinit const kind kv_kind = {"kv", make_kv<workload, pool_run<kv>>, make_kv<volatile_run, plain_run<kv>>, nullptr};
+constinit const kind kv_kind = {"kv", make_kv<workload, pool_run<kv>>, make_kv<volatile_run, plain_run<kv>>, nullptr,
+                                make_kv<workload, coalescing_run<kv>>};
 
 }  // namespace stele::workloads

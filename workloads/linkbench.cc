@@ -290,6 +290,7 @@ std::unique_ptr<Base> make_linkbench(const parameters& p) {
 }  // namespace
 
 constinit const kind linkbench_kind = {"linkbench", make_linkbench<workload, pool_run>,
-                                       make_linkbench<volatile_run, plain_run>, nullptr};
+                                       make_linkbench<volatile_run, plain_run>, nullptr,
+                                       make_linkbench<workload, coalescing_run>};
 
 }  // namespace stele::workloads

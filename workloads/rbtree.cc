@@ -28,6 +28,7 @@ using rbtree = toggle<maps, N>;
 }  // namespace
 
 constinit const kind rbtree_kind = {"rbtree", make_sized<workload, pool_run, rbtree>,
-                                    make_sized<volatile_run, plain_run, rbtree>, make_native_sized<rbtree>};
+                                    make_sized<volatile_run, plain_run, rbtree>, make_native_sized<rbtree>,
+                                    make_sized<workload, coalescing_run, rbtree>};
 
 }  // namespace stele::workloads

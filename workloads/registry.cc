@@ -47,6 +47,7 @@ result<const kind*> find_kind(std::string_view name, const parameters& p, std::s
 result<const kind*> find_native_kind(std::string_view name, const parameters& p) {
   auto k = find_kind(name, p, largest_native_value);
   if (k && (*k)->make_native == nullptr) return invalid("the workload " + std::string(name) + " has no native runs");
+  if (k && p.coalesce) return invalid("native runs are in ordinary memory, which does not coalesce");
   return k;
 }
 
@@ -59,7 +60,9 @@ std::vector<std::string> workload_names() {
 result<std::unique_ptr<workload>> make_workload(std::string_view name, const parameters& p) {
   const auto k = find_kind(name, p);
   if (!k) return std::unexpected(k.error());
-  return (*k)->make(p);
+  if (!p.coalesce) return (*k)->make(p);
+  if ((*k)->make_coalescing == nullptr) return invalid("the workload " + std::string(name) + " has no runs in coalescing memory");
+  return (*k)->make_coalescing(p);
 }
 
 result<std::unique_ptr<volatile_run>> make_volatile(std::string_view name, const parameters& p) {

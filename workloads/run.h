@@ -10,7 +10,7 @@
 #include <workloads/key_space.h>
 #include <workloads/value.h>
 
-#include <stele/memory.h>
+#include <stele/coalescing.h>
 
 #include <algorithm>
 #include <optional>
@@ -30,12 +30,12 @@ void run_operation(Root& root, const key_space& keys, const operation& op) {
   }
 }
 
-template <class Kind>
-class pool_run final : public workload {
-  using root = typename Kind::template root<pool_memory>;
+template <class Kind, class Memory>
+class run_in final : public workload {
+  using root = typename Kind::template root<Memory>;
 
  public:
-  explicit pool_run(const parameters& p, Kind kind = {}) : keys_(p), kind_(std::move(kind)) {}
+  explicit run_in(const parameters& p, Kind kind = {}) : keys_(p), kind_(std::move(kind)) {}
 
   std::string_view name() const override { return kind_.name; }
   std::size_t root_size() const override { return sizeof(root); }
@@ -93,6 +93,11 @@ class pool_run final : public workload {
   [[no_unique_address]] Kind kind_;
   std::optional<pool<root>> pool_;
 };
+
+template <class Kind>
+using pool_run = run_in<Kind, pool_memory>;
+template <class Kind>
+using coalescing_run = run_in<Kind, coalescing_memory>;
 
 template <class Kind>
 class plain_run final : public volatile_run {

@@ -192,6 +192,7 @@ std::unique_ptr<Base> make(const parameters& p) {
 }  // namespace tpcc
 
 constinit const kind tpcc_kind = {"tpcc", tpcc::make<workload, pool_run<tpcc::load>>,
-                                  tpcc::make<volatile_run, plain_run<tpcc::load>>, nullptr};
+                                  tpcc::make<volatile_run, plain_run<tpcc::load>>, nullptr,
+                                  tpcc::make<workload, coalescing_run<tpcc::load>>};
 
 }  // namespace stele::workloads

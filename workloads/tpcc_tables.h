@@ -1,6 +1,7 @@
 // The tables of tpcc and its five transactions on them; see tpcc.cc. What must hold of them is in tpcc_check.h.
 #pragma once
 
+#include <stele/coalescing.h>
 #include <workloads/rows.h>
 #include <workloads/tpcc.h>
 #include <workloads/value.h>
@@ -44,11 +45,11 @@ template <class Memory>
 class tables {
   using rows = rows_of<Memory>;
   using district = typename rows::district;
-  using customer = typename rows::customer;
+  using customer = spaced_in<typename rows::customer, Memory>;
   using order = typename rows::order;
   using order_line = typename rows::order_line;
-  using stock = typename rows::stock;
-  using payment = typename rows::payment;
+  using stock = spaced_in<typename rows::stock, Memory>;
+  using payment = spaced_in<typename rows::payment, Memory>;
   template <class T>
   using cell = typename Memory::template field<T>;
   template <class Row>
@@ -229,17 +230,24 @@ class tables {
     warehouse& operator=(const warehouse&) = delete;
   };
 
+  // In coalescing memory tables begin with lines.
+  template <class Row>
+  static std::uint64_t table_bytes(std::uint64_t count) {
+    constexpr std::uint64_t unit = std::is_same_v<Memory, coalescing_memory> ? 64 : 8;
+    return (count * sizeof(Row) + unit - 1) / unit * unit;
+  }
   void make_warehouse(warehouse& here, const key_space& keys, std::uint64_t w) {
     const shape s = shape_;
-    const std::uint64_t tables_bytes =
-        s.districts * sizeof(district) + s.all_customers() * sizeof(customer) + s.items * sizeof(stock) +
-        s.all_orders() * (sizeof(order) + 8 + most_lines * sizeof(order_line) + sizeof(payment));
+    const std::uint64_t tables_bytes = table_bytes<district>(s.districts) + table_bytes<customer>(s.all_customers()) +
+                                       table_bytes<stock>(s.items) + table_bytes<order>(s.all_orders()) +
+                                       table_bytes<cell<std::uint64_t>>(s.all_orders()) +
+                                       table_bytes<order_line>(s.all_orders() * most_lines) + table_bytes<payment>(s.all_orders());
     auto* at = static_cast<std::byte*>(Memory::allocate(tables_bytes + (s.all_customers() + s.items) * s.text_bytes, 64));
     here.block = at;
     Memory::fill_zero(at, tables_bytes);  // texts are written before they are read
     const auto place = [&]<class Row>(cell<Row*>& first, std::uint64_t count) {
       first = reinterpret_cast<Row*>(at);
-      at += count * sizeof(Row);
+      at += table_bytes<Row>(count);
     };
     place(here.districts, s.districts);
     place(here.customers, s.all_customers());
@@ -272,11 +280,11 @@ class tables {
     return amount;
   }
 
-  template <class Row>
+  template <class Plain, class Row>
   static std::uint64_t digest_rows(table t, std::uint64_t w, const cell<Row*>& all, std::uint64_t count) {
     std::uint64_t sum = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
-      std::byte row[sizeof(Row)];
+      std::byte row[sizeof(Plain)];  // without what a spaced row has behind it
       Memory::load_bytes(row, &all[i], sizeof row);
       sum += digest_item(digest_key(t, w, i), row, sizeof row);
     }
@@ -289,13 +297,13 @@ class tables {
     for (std::uint64_t i = 0; i < s.all_customers(); ++i)
       sum += h.customer_texts.digest(digest_key(table::customer_text, w, i), i);
     for (std::uint64_t i = 0; i < s.items; ++i) sum += h.stock_texts.digest(digest_key(table::stock_text, w, i), i);
-    sum += digest_rows(table::district, w, h.districts, s.districts);
-    sum += digest_rows(table::customer, w, h.customers, s.all_customers());
-    sum += digest_rows(table::stock, w, h.stocks, s.items);
-    sum += digest_rows(table::order, w, h.orders, s.all_orders());
-    sum += digest_rows(table::new_order, w, h.new_orders, s.all_orders());
-    sum += digest_rows(table::line, w, h.lines, s.all_orders() * most_lines);
-    return sum + digest_rows(table::payment, w, h.payments, s.all_orders());
+    sum += digest_rows<plain_rows::district>(table::district, w, h.districts, s.districts);
+    sum += digest_rows<plain_rows::customer>(table::customer, w, h.customers, s.all_customers());
+    sum += digest_rows<plain_rows::stock>(table::stock, w, h.stocks, s.items);
+    sum += digest_rows<plain_rows::order>(table::order, w, h.orders, s.all_orders());
+    sum += digest_rows<std::uint64_t>(table::new_order, w, h.new_orders, s.all_orders());
+    sum += digest_rows<plain_rows::order_line>(table::line, w, h.lines, s.all_orders() * most_lines);
+    return sum + digest_rows<plain_rows::payment>(table::payment, w, h.payments, s.all_orders());
   }
 
   struct sums {

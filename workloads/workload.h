@@ -26,6 +26,7 @@ struct parameters {
   key_choice choice = key_choice::uniform;  // tpcc chooses by rules of its own
   double zipf_theta = 0.99;
   std::uint64_t seed = 1;  // of the initial content
+  bool coalesce = false;   // structures in coalescing_memory (coalescing.h); in pools alone, not of every workload
 };
 
 struct operation {
@@ -87,7 +88,7 @@ class workload {
 };
 
 // A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc, linkbench. Errors: not_found,
-// invalid_argument (value size, keys).
+// invalid_argument (value size, keys; one that does not coalesce).
 result<std::unique_ptr<workload>> make_workload(std::string_view name, const parameters& p);
 
 // The same structures and operations on plain ordinary memory, without pool or transaction: the ceiling.

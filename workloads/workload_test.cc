@@ -112,6 +112,28 @@ TEST_P(each_workload, on_a_pool_agrees_with_its_model_for_every_value_size) {
   }
 }
 
+TEST(coalescing_workloads, agree_with_their_models) {
+  for (const char* name : {"hash", "rbtree", "kv", "ycsb-a", "ycsb-d", "tpcc", "linkbench"})
+    for (const std::size_t size : {8, 32, 64, 128, 2048}) {
+      SCOPED_TRACE(name);
+      const parameters p{.value_size = size, .keys = 200, .seed = size, .coalesce = true};
+      attached w(name, p, std::size_t{16} << 20);
+      const auto m = w->make_model();
+      ASSERT_TRUE(w->set_up());
+      base::rng random(size);
+      play(w, *m, random, 40, 5);
+      w->detach();
+      w.attach();
+      expect_digest(*w, *m, "after reopening");
+    }
+}
+
+TEST(coalescing_workloads, are_not_all_of_them) {
+  const auto refused = make_workload("sps", {.coalesce = true});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, errc::invalid_argument);
+}
+
 TEST_P(each_workload, survives_detaching_and_attaching) {
   attached w(GetParam(), {.keys = 300, .seed = 3}, std::size_t{8} << 20);
   const auto m = w->make_model();

@@ -205,7 +205,8 @@ std::unique_ptr<Base> make_ycsb(const parameters& p) {
 
 template <char Letter>
 constexpr kind kind_of = {mixes[Letter - 'a'].name, make_ycsb<Letter, workload, pool_run>,
-                          make_ycsb<Letter, volatile_run, plain_run>, nullptr};
+                          make_ycsb<Letter, volatile_run, plain_run>, nullptr,
+                          make_ycsb<Letter, workload, coalescing_run>};
 
 }  // namespace
 

@@ -141,7 +141,7 @@ void basic_bptree<K, V, Memory, Pairs>::visit_below(void* node, std::size_t heig
     sort(l, load_marks(l), o);
     for (std::size_t i = 0; i < o.count; ++i) {
       const box* b = l->value[o.pairs[i].slot];
-      visit(static_cast<const void*>(b));
+      visit(detail::block_of<Memory>(b));
       values::visit_blocks(b->value, visit);
     }
   }

@@ -306,7 +306,7 @@ void basic_hash_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
   for (std::size_t i = 0; i < shape{shape_.load()}.used_segments(); ++i) visit(static_cast<const void*>(segment_[i].load()));
   for_each_chain([&](shape, std::size_t, const chain& c) {
     for (const node* n = c.first; n != nullptr; n = n->next) {
-      visit(static_cast<const void*>(n));
+      visit(detail::block_of<Memory>(n));
       keys::visit_blocks(n->item.first, visit);
       values::visit_blocks(n->item.second, visit);
     }

@@ -4,7 +4,8 @@
 // property tests, on ordinary memory. Invariants that a policy gives its container: make_array() and make() without
 // arguments return zeroed memory; field<T> is the only way to a value, load_bytes and store_bytes the only way to runs of
 // bytes; destroy() may load fields. pool_memory's functions belong inside an update; on lack of space they throw
-// failure(errc::full), and what the transaction did is rolled back with it. plain_memory throws std::bad_alloc.
+// failure(errc::full), and what the transaction did is rolled back with it. plain_memory throws std::bad_alloc. A third one,
+// which places by lines, is in coalescing.h.
 #pragma once
 
 #include <stele/pool.h>
@@ -71,6 +72,17 @@ template <class Memory, class Word>
 struct link_word<Memory, Word> {
   using type = typename Memory::template link<Word>;
 };
+
+// The block that make() has allocated for an object, for visit_blocks. A memory that places objects elsewhere than at a
+// block's beginning names a function for it.
+template <class Memory, class T>
+const void* block_of(const T* object) {
+  if constexpr (requires { Memory::block_of(object); }) {
+    return Memory::block_of(object);
+  } else {
+    return object;
+  }
+}
 
 }  // namespace detail
 

@@ -299,7 +299,7 @@ template <class K, class V, class Memory>
 template <class Visit>
 void basic_rb_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
   auto each = [&](const node* n) {
-    visit(static_cast<const void*>(n));
+    visit(detail::block_of<Memory>(n));
     keys::visit_blocks(n->item.first, visit);
     values::visit_blocks(n->item.second, visit);
   };

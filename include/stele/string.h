@@ -2,7 +2,8 @@
 //
 // Representation: the low byte of the first word is the length of inline text (0 to 23), whose bytes follow it; or 255,
 // and the word's upper seven bytes are the size, the second word the block, the third the block's capacity. So zeroed
-// memory is the empty string. Texts handed in lie in ordinary memory; texts handed out are copies, as a view of
+// memory is the empty string. A Memory may have room for the text beside the object that the string is a member of
+// (coalescing.h): then the top bit of the capacity is set, and the block is not the string's to free. Texts handed in lie in ordinary memory; texts handed out are copies, as a view of
 // pool memory would bypass the transaction.
 //
 // All members belong inside a transaction (changing ones: an update) of the pool that holds the string. Those that may
@@ -28,7 +29,7 @@ class basic_string {
   basic_string() noexcept = default;  // for zeroed memory: leaves it as it is, an empty string
   explicit basic_string(std::string_view text) { create(text, text.size()); }
   ~basic_string() noexcept(false) {
-    detail::end_of_life([&] { Memory::deallocate(block()); });
+    detail::end_of_life([&] { Memory::deallocate(own_block()); });
   }
   basic_string(const basic_string&) = delete;
   basic_string& operator=(const basic_string&) = delete;
@@ -44,7 +45,7 @@ class basic_string {
   [[nodiscard]] std::size_t size() const { return size_in(head_.load()); }
   [[nodiscard]] bool empty() const { return head_.load() == 0; }
   [[nodiscard]] std::string str() const;
-  [[nodiscard]] std::size_t capacity() const { return is_long(head_.load()) ? capacity_.load() : inline_capacity; }
+  [[nodiscard]] std::size_t capacity() const { return is_long(head_.load()) ? capacity_.load() & ~beside : inline_capacity; }
 
   void assign(std::string_view text);
   void append(std::string_view text);
@@ -59,7 +60,7 @@ class basic_string {
 
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
-    if (const char* b = block()) visit(static_cast<const void*>(b));
+    if (const char* b = own_block()) visit(static_cast<const void*>(b));
   }
   // Errors: corrupt, when the representation contradicts itself.
   result<> check() const;
@@ -67,16 +68,25 @@ class basic_string {
  private:
   static constexpr std::uint64_t long_tag = 255;
   static constexpr std::size_t chunk = 256;  // bytes compared at a time
+  static constexpr bool may_be_beside = requires { Memory::place_beside(nullptr, std::size_t{}); };
+  static constexpr std::uint64_t beside = may_be_beside ? std::uint64_t{1} << 63 : 0;  // of capacity_
 
   static bool is_long(std::uint64_t head) { return (head & 255) == long_tag; }
   static std::size_t size_in(std::uint64_t head) { return is_long(head) ? head >> 8 : head & 255; }
 
-  char* block() const { return is_long(head_.load()) ? block_.load() : nullptr; }
+  // What the string frees; null when there is none.
+  char* own_block() const {
+    if (!is_long(head_.load())) return nullptr;
+    if constexpr (may_be_beside)
+      if ((capacity_.load() & beside) != 0) return nullptr;
+    return block_.load();
+  }
   const char* text(std::uint64_t head) const {
     return is_long(head) ? block_.load() : reinterpret_cast<const char*>(this) + 1;
   }
   void create(std::string_view text, std::size_t capacity);
   void create_inline(std::string_view text);
+  static std::pair<char*, std::uint64_t> place(const void* whose, std::size_t capacity);  // a block and what capacity_ says of it
   void replace(std::string_view text, std::size_t capacity);
 
   typename Memory::template field<std::uint64_t> head_;
@@ -101,31 +111,38 @@ void basic_string<Memory>::create_inline(std::string_view text) {
   Memory::store_bytes(this, image, (text.size() + 8) / 8 * 8);
 }
 
+template <class Memory>
+std::pair<char*, std::uint64_t> basic_string<Memory>::place([[maybe_unused]] const void* whose, std::size_t capacity) {
+  if constexpr (may_be_beside)
+    if (void* const b = Memory::place_beside(whose, capacity)) return {static_cast<char*>(b), capacity | beside};
+  return {static_cast<char*>(Memory::allocate(capacity, 1)), capacity};
+}
+
 // The string's own memory may hold anything.
 template <class Memory>
 void basic_string<Memory>::create(std::string_view text, std::size_t capacity) {
   if (text.size() <= inline_capacity) return create_inline(text);
-  char* b = static_cast<char*>(Memory::allocate(capacity, 1));
+  const auto [b, room] = place(this, capacity);
   Memory::store_bytes(b, text.data(), text.size());
   block_ = b;
-  capacity_ = capacity;
+  capacity_ = room;
   head_ = text.size() << 8 | long_tag;
 }
 
 template <class Memory>
 void basic_string<Memory>::replace(std::string_view text, std::size_t capacity) {
-  char* old = block();
+  char* old = own_block();
   create(text, capacity);
   Memory::deallocate(old);
 }
 
 template <class Memory>
 void basic_string<Memory>::assign(std::string_view text) {
-  const bool fits_block = text.size() > inline_capacity && is_long(head_.load()) && text.size() <= capacity_.load() &&
-                          text.size() >= capacity_.load() / 4;
+  const bool fits_block = text.size() > inline_capacity && is_long(head_.load()) && text.size() <= capacity() &&
+                          (text.size() >= capacity() / 4 || own_block() == nullptr);
   if (!fits_block) return replace(text, text.size());
   Memory::store_bytes(block_.load(), text.data(), text.size());
-  head_ = text.size() << 8 | long_tag;
+  if (text.size() != size()) head_ = text.size() << 8 | long_tag;  // else the string's own line stays clean
 }
 
 template <class Memory>
@@ -134,11 +151,11 @@ void basic_string<Memory>::append(std::string_view more) {
   const std::uint64_t head = head_.load();
   const std::size_t size = size_in(head);
   const std::size_t total = size + more.size();
-  if (is_long(head) && total <= capacity_.load()) {
+  if (is_long(head) && total <= capacity()) {
     Memory::store_bytes(block_.load() + size, more.data(), more.size());
     head_ = total << 8 | long_tag;
   } else {
-    replace(str().append(more), is_long(head) ? std::max(total, 2 * capacity_.load()) : total);
+    replace(str().append(more), is_long(head) ? std::max(total, 2 * capacity()) : total);
   }
 }
 
@@ -167,7 +184,7 @@ result<> basic_string<Memory>::check() const {
   const std::uint64_t head = head_.load();
   if (!is_long(head)) {
     if ((head & 255) > inline_capacity) return detail::broken("string: inline length above 23");
-  } else if (block_.load() == nullptr || size_in(head) > capacity_.load() || size_in(head) <= inline_capacity) {
+  } else if (block_.load() == nullptr || size_in(head) > capacity() || size_in(head) <= inline_capacity) {
     return detail::broken("string: size and block disagree");
   }
   return {};

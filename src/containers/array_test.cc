@@ -9,7 +9,7 @@ namespace {
 
 template <class Memory>
 class array_on : public ::testing::Test {};
-using memories = ::testing::Types<plain_memory, pool_memory>;
+using memories = ::testing::Types<plain_memory, pool_memory, coalescing_memory>;
 TYPED_TEST_SUITE(array_on, memories);
 
 TYPED_TEST(array_on, resize_keeps_the_front_and_zeroes_the_rest) {

@@ -11,7 +11,7 @@ namespace {
 
 template <class Memory>
 class bptree_on : public ::testing::Test {};
-using memories = ::testing::Types<plain_memory, pool_memory>;
+using memories = ::testing::Types<plain_memory, pool_memory, coalescing_memory>;
 TYPED_TEST_SUITE(bptree_on, memories);
 
 template <class Memory>

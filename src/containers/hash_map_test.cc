@@ -23,7 +23,7 @@ namespace {
 
 template <class Memory>
 class hash_map_on : public ::testing::Test {};
-using memories = ::testing::Types<plain_memory, pool_memory>;
+using memories = ::testing::Types<plain_memory, pool_memory, coalescing_memory>;
 TYPED_TEST_SUITE(hash_map_on, memories);
 
 template <class Memory>

@@ -16,7 +16,9 @@ template <class Map>
 class map_in_pool : public ::testing::Test {};
 using maps = ::testing::Types<hash_map<std::uint64_t, blob<64>>, rb_map<std::uint64_t, blob<64>>,
                               bptree<std::uint64_t, blob<64>>, basic_bptree<std::uint64_t, std::uint64_t, pool_memory, 8>,
-                              hash_map<string, string>, rb_map<string, string>>;
+                              hash_map<string, string>, rb_map<string, string>,
+                              coalescing_hash_map<coalescing_string, coalescing_string>, coalescing_rb_map<std::uint64_t, blob<72>>,
+                              coalescing_bptree<std::uint64_t, coalescing_string>>;
 TYPED_TEST_SUITE(map_in_pool, maps);
 
 template <class Map>

@@ -9,7 +9,7 @@ namespace {
 
 template <class Memory>
 class string_on : public ::testing::Test {};
-using memories = ::testing::Types<plain_memory, pool_memory>;
+using memories = ::testing::Types<plain_memory, pool_memory, coalescing_memory>;
 TYPED_TEST_SUITE(string_on, memories);
 
 std::string text_of(base::rng& random, std::size_t most) {

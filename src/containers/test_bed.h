@@ -5,7 +5,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stele/memory.h>
+#include <stele/coalescing.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -96,6 +96,11 @@ class bed<Root, pool_memory> {
   std::size_t size_;
   scratch_directory directory_;
   std::optional<stele::pool<Root>> pool_;
+};
+
+template <class Root>
+class bed<Root, coalescing_memory> : public bed<Root, pool_memory> {
+  using bed<Root, pool_memory>::bed;
 };
 
 }  // namespace stele::testing

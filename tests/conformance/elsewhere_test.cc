@@ -6,6 +6,7 @@
 #include <media/process.h>
 #include <stele/array.h>
 #include <stele/bptree.h>
+#include <stele/coalescing.h>
 #include <stele/hash_map.h>
 #include <stele/rb_map.h>
 #include <stele/string.h>
@@ -26,6 +27,9 @@ namespace list_example {
 }
 namespace transfer_example {
 #include "../../examples/transfer.cc"
+}
+namespace address_book_example {
+#include "../../examples/address_book.cc"
 }
 #undef main
 
@@ -133,10 +137,13 @@ TEST_F(elsewhere, containers_reach_their_memory_through_fields_alone) {
 }
 
 TEST_F(elsewhere, workloads_agree_with_their_models) {
-  for (const std::string& name : workloads::workload_names()) {
+  auto names = workloads::workload_names();
+  names.insert(names.end(), {"coalescing kv", "coalescing rbtree", "coalescing ycsb-a", "coalescing linkbench"});
+  for (const std::string& name : names) {
     SCOPED_TRACE(name);
-    const workloads::parameters parameters{.value_size = 64, .keys = 500, .read_share = 0.2};
-    auto made = workloads::make_workload(name, parameters);
+    const bool coalesce = name.starts_with("coalescing ");
+    const workloads::parameters parameters{.value_size = 64, .keys = 500, .read_share = 0.2, .coalesce = coalesce};
+    auto made = workloads::make_workload(coalesce ? name.substr(name.find(' ') + 1) : name, parameters);
     ASSERT_TRUE(holds(made));
     workloads::workload& w = **made;
     auto handle = detail::pool_handle::open(dir_.file(name), {.create_size = 8 << 20}, w.root_size());
@@ -156,7 +163,7 @@ TEST_F(elsewhere, workloads_agree_with_their_models) {
 }
 
 TEST_F(elsewhere, examples_run) {
-  std::set<std::string> known = {"list.cc", "transfer.cc"}, there;
+  std::set<std::string> known = {"address_book.cc", "list.cc", "transfer.cc"}, there;
   for (const auto& entry : std::filesystem::directory_iterator(STELE_SOURCE_DIR "/examples"))
     if (entry.path().extension() == ".cc" && !entry.path().filename().string().starts_with("itm_")) there.insert(entry.path().filename());
   EXPECT_EQ(known, there) << "an example is not run here";
@@ -166,6 +173,9 @@ TEST_F(elsewhere, examples_run) {
   path = dir_.file("bank");
   arguments[1] = path.data();
   EXPECT_EQ(transfer_example::example_main(2, arguments), 0);
+  path = dir_.file("addresses");
+  arguments[1] = path.data();
+  EXPECT_EQ(address_book_example::example_main(2, arguments), 0);
 }
 
 }  // namespace

@@ -70,6 +70,21 @@ TEST_F(sim_command, replays_a_real_mechanism_on_kilns_machine) {
   EXPECT_GT(json("a")["quantities"]["nonvolatile_memory.writes"]["value"], 200);
 }
 
+TEST_F(sim_command, tells_what_coalescing_does_to_the_lines_of_a_tape) {
+  const auto lines_of_home = [&](const std::string& more) -> double {
+    const auto o = run("tape record --workload kv --value-size 128 --mechanism undo --no-bytes --filled --operations 300 --keys 256 --dir " + dir_.string() + " " + more + " " + at("tape"));
+    EXPECT_EQ(o.status, 0) << o.said;
+    EXPECT_EQ(run("tape dirtiness " + at("tape") + " --json " + at("a")).status, 0);
+    EXPECT_EQ(json("a")["home"]["eighths"].size(), 9u);
+    EXPECT_GT(json("a")["all"]["mean"], json("a")["home"]["mean"]) << "logs are written by whole lines";
+    return json("a")["home"]["lines"];
+  };
+  EXPECT_LT(lines_of_home("--coalesce"), lines_of_home(""));
+  const auto refused = run("tape record --workload sps --coalesce " + at("tape"));
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.said, HasSubstr("coalescing memory"));
+}
+
 TEST_F(sim_command, crashes_a_tape_with_bytes_and_finds_a_planted_bug) {
   record("--bytes");
   const auto sound = run("sim crash " + at("tape") + " --crashes 500 --json " + at("a"));

@@ -66,6 +66,23 @@ TEST(Explore, loads_of_published_benchmarks) {
     }
 }
 
+// Keys and values beside their nodes, values that outgrow their place; objects that do not begin where their blocks do.
+TEST(Explore, structures_in_coalescing_memory) {
+  for (const char* workload : {"kv", "rbtree", "linkbench"})
+    for (const char* mechanism : {"redo-async", "undo", "log_structured"}) {
+      plan p;
+      p.mechanism = mechanism;
+      p.workload = workload;
+      p.coalesce = true;
+      p.value_size = 64;
+      p.threads = 2;
+      p.operations = 60;
+      settings s = ci_budget();
+      s.bound = 128;
+      expect_no_violation(p, s);
+    }
+}
+
 TEST(Explore, values_of_many_lines) {
   for (const std::string& mechanism : durable_mechanisms()) {
     plan p;

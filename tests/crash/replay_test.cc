@@ -12,6 +12,7 @@ TEST(Replay, a_line_survives_parsing) {
   l.what.operations = 77;
   l.what.threads = 2;
   l.what.seed = 99;
+  l.what.coalesce = true;
   l.what.reopen = "base";
   l.what.sync_every = 9;
   l.what.mutant = base::mutant::undo_no_log_fence;

@@ -1,0 +1,193 @@
+// coalescing_memory: a pool's memory for containers that places what is written together in as few lines as it needs.
+//
+// Commits write back lines, so a line of which little was stored to is memory bandwidth for nothing. After section III-D of Wu,
+// Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), whose three pools (keys; fields
+// with their values; logs) are not pools here but rules on what the pool's one heap is asked for:
+//
+// - Aligned: an object of up to a line lies within one; a longer one ends with a line, so that its last member, which is a
+//   node's value, begins with one where it is a multiple of a line long. Nothing is on more lines than its size needs.
+// - Together: texts that make() is called with lie in the object's own block, behind it, when its constructor puts them in
+//   strings that are members: a node with its key and value is one block, written as one run of lines, with one state in the heap.
+// - Apart: arrays and texts in blocks of their own have lines of their own; objects of up to half a line share lines with
+//   objects alone. (Log records have lines of their own in every pool.)
+//
+// A policy as in memory.h, beside pool_memory; the same pool may hold containers of both. It allocates, stores and frees by the
+// running transaction alone, so a crash finds what pool_memory's would; errors and thread safety are pool_memory's too. What it
+// costs: blocks are rounded up to 16, 32, 64 bytes or whole lines, and room behind an object stays its own until it is destroyed,
+// also when its text has grown out of it or become short enough for the string itself. An object that was made here is
+// destroyed here.
+#pragma once
+
+#include <stele/array.h>
+#include <stele/bptree.h>
+#include <stele/hash_map.h>
+#include <stele/rb_map.h>
+#include <stele/string.h>
+
+namespace stele {
+
+namespace detail {
+
+// The bytes of what is allocated for `size` of them: of up to a line a power of two, so that no neighbour pushes one over the
+// end of its line (the heap has blocks of 16 and 32 bytes at multiples of their size); else whole lines.
+constexpr std::size_t slot_bytes(std::size_t size) noexcept {
+  if (size <= line_size) return std::max<std::size_t>(std::bit_ceil(size), 16);
+  return (size + line_size - 1) / line_size * line_size;
+}
+
+// Where `size` bytes go that follow what ends at `end`: at the next word, or the next line if they would be on one more line.
+constexpr std::size_t place_behind(std::size_t end, std::size_t size) noexcept {
+  const auto lines = [](std::size_t bytes) { return (bytes + line_size - 1) / line_size; };
+  const std::size_t at = (end + 7) / 8 * 8;
+  return lines(at % line_size + size) > lines(size) ? lines(at) * line_size : at;
+}
+
+// The alignment that keeps elements of an array on as few lines as their size needs.
+constexpr std::size_t spaced_alignment(std::size_t size, std::size_t alignment) noexcept {
+  while (alignment < line_size && line_size - alignment + size > (size + line_size - 1) / line_size * line_size) alignment *= 2;
+  return alignment;
+}
+
+// The object that this thread constructs, and what of its block is left behind it.
+struct construction {
+  const std::byte* object = nullptr;
+  std::size_t object_bytes = 0;
+  std::byte* block = nullptr;
+  std::size_t end = 0, size = 0;  // of what is taken, and of the block
+};
+inline constinit thread_local construction this_construction;
+
+}  // namespace detail
+
+struct coalescing_memory : pool_memory {
+  // As stele::make. Arguments that are texts too long for a string's own bytes have room in the object's block.
+  template <class T, class... Arguments>
+  static T* make(Arguments&&... arguments) {
+    static_assert(pool_object<T>, "an object in a pool is a standard-layout struct of fields and stele containers");
+    static_assert(alignof(T) <= detail::line_size, "coalescing memory places by lines: use pool_memory for a larger alignment");
+    static_assert(sizeof...(Arguments) == 0 || !std::is_aggregate_v<T>, "give the type a constructor to make it from arguments");
+    std::size_t end = detail::slot_bytes(sizeof(T));
+    (add_text(end, arguments), ...);
+    const std::size_t size = detail::slot_bytes(end);
+    auto* const block = static_cast<std::byte*>(detail::allocate(size, size < detail::line_size ? 8 : detail::line_size));
+    void* const at = block + lead_bytes<T>;
+    T* object = nullptr;
+    if constexpr (sizeof...(Arguments) == 0) {
+      fill_zero(at, sizeof(T));
+      object = static_cast<T*>(at);
+      if constexpr (!std::is_trivially_default_constructible_v<T>) object = ::new (at) T;
+    } else {
+      const constructing here({static_cast<std::byte*>(at), sizeof(T), block, detail::slot_bytes(sizeof(T)), size});
+      object = ::new (at) T(std::forward<Arguments>(arguments)...);
+    }
+    asm volatile("" : "+r"(object) : : "memory");  // zeroes stored before the constructor are its fields' values
+    return object;
+  }
+  // Of an object that make() gave; null is nothing.
+  template <class T>
+  static void destroy(T* object) {
+    if (object == nullptr) return;
+    if constexpr (!std::is_trivially_destructible_v<T>) object->~T();
+    deallocate(const_cast<void*>(block_of(object)));
+  }
+  // The block of an object that make() gave.
+  template <class T>
+  static const void* block_of(const T* object) noexcept {
+    return reinterpret_cast<const std::byte*>(object) - lead_bytes<T>;
+  }
+
+  template <class T>
+  static T* make_array(std::size_t count) {
+    static_assert(pool_object<T>, "an array in a pool holds plain structs of fields, or stele containers");
+    if (count > most_bytes / sizeof(T))
+      throw failure({errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
+    void* const block = allocate(count * sizeof(T), alignof(T));
+    fill_zero(block, count * sizeof(T));
+    return static_cast<T*>(block);
+  }
+
+  // A struct of fields as an element of arrays whose elements are written one at a time, not in runs; spaced_in is it for any
+  // memory.
+  template <class T>
+  struct alignas(detail::spaced_alignment(sizeof(T), alignof(T))) spaced : T {};
+
+  // Whole lines.
+  static void* allocate(std::size_t size_bytes, std::size_t alignment) {
+    const bool plausible = size_bytes <= most_bytes;  // else the heap refuses it as it is
+    return detail::allocate(plausible ? detail::slot_bytes(std::max(size_bytes, detail::line_size)) : size_bytes,
+                            std::max(alignment, detail::line_size));
+  }
+
+  // Memory for bytes of a member of the object that this thread constructs, in that object's block; null when `member` is no
+  // such, or there is no room. It goes with the object and is not deallocated by itself.
+  static void* place_beside(const void* member, std::size_t size_bytes) noexcept {
+    detail::construction& c = detail::this_construction;
+    if (reinterpret_cast<std::uintptr_t>(member) - reinterpret_cast<std::uintptr_t>(c.object) >= c.object_bytes) return nullptr;
+    const std::size_t at = detail::place_behind(c.end, size_bytes);
+    if (at > c.size || size_bytes > c.size - at) return nullptr;
+    c.end = at + size_bytes;
+    return c.block + at;
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = std::size_t{1} << 46;
+  static constexpr std::size_t most_together = 4096;  // a longer text gains nothing from one neighbour more or less
+
+  // From the beginning of an object's block to the object.
+  template <class T>
+  static constexpr std::size_t lead_bytes = (detail::slot_bytes(sizeof(T)) - sizeof(T)) / 8 * 8;
+
+  template <class Argument>
+  static void add_text(std::size_t& end, const Argument& argument) {
+    if constexpr (std::is_convertible_v<const Argument&, const char*>)
+      if (static_cast<const char*>(argument) == nullptr) return;
+    if constexpr (std::is_convertible_v<const Argument&, std::string_view>) {
+      const std::size_t size = std::string_view(argument).size();
+      if (size <= basic_string<coalescing_memory>::inline_capacity || size > most_together) return;
+      if (const std::size_t with = detail::place_behind(end, size) + size; with <= most_together) end = with;
+    }
+  }
+
+  // For as long as a constructor runs; one that makes other objects has its own again afterwards.
+  class constructing {
+   public:
+    explicit constructing(const detail::construction& c) noexcept : before_(std::exchange(detail::this_construction, c)) {}
+    ~constructing() { detail::this_construction = before_; }
+    constructing(const constructing&) = delete;
+    constructing& operator=(const constructing&) = delete;
+
+   private:
+    detail::construction before_;
+  };
+};
+
+namespace detail {
+
+template <class T, class Memory>
+struct spaced_element {
+  using type = T;
+};
+template <class T, class Memory>
+  requires requires { typename Memory::template spaced<T>; }
+struct spaced_element<T, Memory> {
+  using type = typename Memory::template spaced<T>;
+};
+
+}  // namespace detail
+
+// In coalescing memory T with padding where a T would be on one line more than its size needs; elsewhere T.
+template <class T, class Memory>
+using spaced_in = typename detail::spaced_element<T, Memory>::type;
+
+// The containers on it.
+using coalescing_string = basic_string<coalescing_memory>;
+template <class T>
+using coalescing_array = basic_array<T, coalescing_memory>;
+template <class K, class V>
+using coalescing_hash_map = basic_hash_map<K, V, coalescing_memory>;
+template <class K, class V>
+using coalescing_rb_map = basic_rb_map<K, V, coalescing_memory>;
+template <class K, class V>
+using coalescing_bptree = basic_bptree<K, V, coalescing_memory>;
+
+}  // namespace stele
