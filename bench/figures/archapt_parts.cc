@@ -61,7 +61,7 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   t.log_size_bytes = log_size_of(t);
   t.archapt.cache_bytes = static_cast<std::size_t>(static_cast<double>(live) / data_over_cache);
   const std::size_t content = pool_size_of(t) - 64 * mib, logs = t.log_count * t.log_size_bytes;  // there with 64 MiB to spare
-  t.pool_size_bytes = logs + std::max((content + 4 * mib) * 7 / 4, logs + mib);  // checksums take 0.74 of home; logs half of the pool at most
+  t.pool_size_bytes = logs + std::max((content * 9 / 8 + mib / 2) * 7 / 4, logs + mib);  // checksums take 0.74 of home; logs half of the pool at most
   return t;
 }
 
@@ -104,11 +104,13 @@ std::string verdict_of(const panel& ratios, const due& d) {
   const std::string name = fmt::format("{} / {}", d.what.a, d.what.b);
   const series* s = ratios.find(name);
   std::vector<double> values;
-  std::size_t lowest = 0;
+  std::size_t lowest = 0, highest = 0;
   for (std::size_t i = 0; s != nullptr && i < s->points.size(); ++i) {
     if (!s->points[i]) continue;
-    if (values.empty() || s->points[i]->median < s->points[lowest]->median) lowest = i;
-    values.push_back(s->points[i]->median);
+    const double here = s->points[i]->median;
+    if (values.empty() || here < s->points[lowest]->median) lowest = i;
+    if (values.empty() || here > s->points[highest]->median) highest = i;
+    values.push_back(here);
   }
   if (values.empty()) return fmt::format("due, {}, {}: not measured", ratios.name, name);
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()), least = std::ranges::min(values);
@@ -122,7 +124,8 @@ std::string verdict_of(const panel& ratios, const due& d) {
   ask("in the mean at least", d.least_mean, mean >= d.least_mean.value_or(0));
   ask("nowhere below", d.least, least >= d.least.value_or(0));
   ask("in the mean at most", d.most_mean, mean <= d.most_mean.value_or(0));
-  return fmt::format("due, {}, {}: {}; measured: mean {:.2f}, least {:.2f} ({}): {}", ratios.name, name, asked, mean, least, ratios.xs[lowest], met ? "met" : "missed");
+  return fmt::format("due, {}, {}: {}; measured: mean {:.2f}, from {:.2f} ({}) to {:.2f} ({}): {}", ratios.name, name, asked, mean, least, ratios.xs[lowest],
+                     s->points[highest]->median, ratios.xs[highest], met ? "met" : "missed");
 }
 
 series values_of(std::string name, std::vector<std::optional<double>> values) {

@@ -31,6 +31,7 @@ struct sweep_options {
   std::uint64_t kiln_written_before = std::uint64_t{64} << 20;
   // Of the architecture-aware evaluation: records, rows of stock, and objects that are flushed or summed up.
   std::uint64_t archapt_keys = std::uint64_t{1} << 16, archapt_objects = 1'300'000;
+  unsigned archapt_threads = 4;  // at the most
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<bool()> cancelled = [] { return false; };
 };
