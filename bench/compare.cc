@@ -80,6 +80,10 @@ result<> run_once(entrant& e, double seconds) {
     sum.cleaned_chunks += m->events->cleaned_chunks;
     sum.fast_cleaned_chunks += m->events->fast_cleaned_chunks;
     sum.moved_bytes += m->events->moved_bytes;
+    sum.skipped_lines += m->events->skipped_lines;
+    sum.checksum_lines += m->events->checksum_lines;
+    sum.kept_lines += m->events->kept_lines;
+    sum.truncations += m->events->truncations;
   }
   return {};
 }

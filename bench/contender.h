@@ -31,8 +31,11 @@ struct task {
   concurrency policy = concurrency::stm;
   std::string dir = ".";           // where pools go
   std::size_t log_size_bytes = 0;  // of each of Stele's logs; 0: by pool size
+  std::size_t log_count = 0;       // of them; 0: by pool size
   adaptive_options adaptive = {};  // of Stele's mechanism of that name
   log_structured_options log_structured = {};  // likewise
+  archapt_options archapt = {};                // likewise
+  durability commits = durability::durable;    // of Stele's transactions; a run that orders them ends with a sync, in its time
   std::size_t pool_size_bytes = 0;             // of Stele's pools; 0: by workload
   std::string label;                           // tells contenders with the same mechanism apart
   double idle_share = 0;           // of the time of each thread, which it sleeps; below 1
@@ -43,6 +46,7 @@ struct event_counts {
   std::uint64_t fences = 0, lines = 0, streamed_bytes = 0, aborts = 0;
   std::uint64_t stored_bytes = 0, map_hits = 0, map_misses = 0;                 // as in pool_counters
   std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;  // likewise
+  std::uint64_t skipped_lines = 0, checksum_lines = 0, kept_lines = 0, truncations = 0;  // likewise
 };
 
 struct measurement {

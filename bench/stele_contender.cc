@@ -23,7 +23,11 @@ event_counts counts_between(const pool_counters& a, const pool_counters& b) {
           b.map_misses - a.map_misses,
           b.cleaned_chunks - a.cleaned_chunks,
           b.fast_cleaned_chunks - a.fast_cleaned_chunks,
-          b.moved_bytes - a.moved_bytes};
+          b.moved_bytes - a.moved_bytes,
+          b.skipped_lines - a.skipped_lines,
+          b.checksum_lines - a.checksum_lines,
+          b.kept_lines - a.kept_lines,
+          b.truncations - a.truncations};
 }
 
 class stele_contender final : public contender {
@@ -50,6 +54,7 @@ class stele_contender final : public contender {
     if (!handle) return std::unexpected(std::move(handle.error()));
     workload_->attach(std::move(*handle));
     attached_ = true;
+    workload_->commit_as(task_.commits);
     return workload_->set_up();
   }
 
@@ -59,6 +64,8 @@ class stele_contender final : public contender {
       return draw_and_apply(*workload_, task_.ops_per_tx,
                             [this](std::span<const operation> ops) { return workload_->apply(ops); });
     });
+    if (m && task_.commits == durability::ordered)
+      if (auto done = sync_within(*m); !done) return std::unexpected(std::move(done.error()));
     if (m) m->events = counts_between(before, detail::counters_of(workload_->core()));
     return m;
   }
@@ -74,6 +81,14 @@ class stele_contender final : public contender {
   }
 
  private:
+  // What was ordered becomes durable, and the wait for that is of the run.
+  result<> sync_within(measurement& m) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto done = detail::sync_pool(workload_->core());
+    m.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return done;
+  }
+
   const task task_;
   const std::string mechanism_;
   const std::string path_;
@@ -107,8 +122,10 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
   o.media = t.media;
   o.policy = t.policy;
   o.log_size = t.log_size_bytes;
+  o.log_count = t.log_count;
   o.adaptive = t.adaptive;
   o.log_structured = t.log_structured;
+  o.archapt = t.archapt;
   return o;
 }
 

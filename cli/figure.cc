@@ -1,4 +1,5 @@
-// stele figure blurred|lsnvmm|dp2|kiln: the figures of published evaluations measured here, as tables, JSON and pictures.
+// stele figure blurred|lsnvmm|dp2|kiln|archapt: the figures of published evaluations measured here, as tables, JSON and pictures.
+#include <bench/figures/archapt.h>
 #include <bench/figures/blurred.h>
 #include <bench/figures/dp2.h>
 #include <bench/figures/kiln.h>
@@ -37,7 +38,9 @@ constexpr evaluation evaluations[] = {
      "2, 5 to 10, endurance, or all",
      "size of the key space of what is emulated; default: 2^15, with --quick 2^14", bench::dp2_figures, bench::measure_dp2},
     {"kiln", "Zhao, Li, Yoon, Xie, Jouppi, \"Kiln\" (2013), sections 1 and 6", "1, 6 to 11, overflow, sensitivity, or all",
-     "size of the key space of small elements; default: 2^20, with --quick 2^12", bench::kiln_figures, bench::measure_kiln}};
+     "size of the key space of small elements; default: 2^20, with --quick 2^12", bench::kiln_figures, bench::measure_kiln},
+    {"archapt", "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" (2019), sections II and V", "2, 3, 6 to 9, or all",
+     "records, and rows of stock; default: 2^16, with --quick 2^12", bench::archapt_figures, bench::measure_archapt}};
 
 struct options {
   const evaluation* of = nullptr;
@@ -49,7 +52,9 @@ struct options {
 
 std::vector<std::string> wanted_figures(const evaluation& of, const std::string& named) {
   if (named == "all") return of.figures();
-  return {named == "table2" || named == "ii" ? "II" : named};
+  for (const auto& [number, name] : {std::pair{'1', "I"}, {'2', "II"}, {'4', "IV"}})
+    if (named == fmt::format("table{}", number)) return {name};
+  return {named == "ii" ? "II" : named};
 }
 
 std::string check_figure(const evaluation& of, const std::string& named) {
@@ -108,7 +113,7 @@ bool redraw(const options& o, const std::string& figure, nlohmann::json& all) {
 
 void check(options& o) {
   if (o.quick) bench::make_quick(o.sweep);
-  if (o.keys != 0) o.sweep.keys = o.sweep.large_keys = o.sweep.kiln_keys = o.keys;
+  if (o.keys != 0) o.sweep.keys = o.sweep.large_keys = o.sweep.kiln_keys = o.sweep.archapt_keys = o.keys;
   o.sweep.dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
   if (!std::filesystem::is_directory(o.sweep.dir)) fail(fmt::format("--dir {} is not a directory", o.sweep.dir));
   std::error_code problem;

@@ -52,6 +52,8 @@ void make_quick(sweep_options& o) {
   o.data_bytes = std::uint64_t{4} << 20;
   o.traced_operations = 400;
   o.traced_keys = std::uint64_t{1} << 10;
+  o.archapt_keys = std::uint64_t{1} << 12;
+  o.archapt_objects = std::uint64_t{1} << 14;
   o.kiln_keys = std::uint64_t{1} << 12;
   o.kiln_transactions = 1000;
   o.kiln_large_keys = 32;

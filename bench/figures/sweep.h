@@ -29,6 +29,9 @@ struct sweep_options {
   std::uint64_t kiln_large_keys = 1024, kiln_large_transactions = 64;
   std::size_t kiln_large_bytes = std::size_t{512} << 10, kiln_workloads = 6;
   std::uint64_t kiln_written_before = std::uint64_t{64} << 20;
+  // Of the architecture-aware evaluation: records, rows of stock, and objects that are flushed or summed up.
+  std::uint64_t archapt_keys = std::uint64_t{1} << 16, archapt_objects = 1'300'000;
+  unsigned archapt_threads = 4;  // at the most
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<bool()> cancelled = [] { return false; };
 };

@@ -1,0 +1,181 @@
+// Figure 9 of the architecture-aware evaluation: what a transaction flushes.
+//
+// Counted over whole periods of the log, from one truncation to another, so that what is put off is neither lost nor counted
+// twice; truncations are done in the commits, so the counts follow from the seed. Transactions that only read are drawn and
+// counted but not run: they flush nothing, and the queue is not told of loads.
+#include <bench/figures/archapt_parts.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+namespace stele::bench::archapt {
+namespace {
+
+constexpr unsigned periods_before = 2, periods = 4;
+constexpr std::uint64_t line_bytes = 64, looked_at_every = 32;
+
+struct sample {
+  pool_counters events;
+  std::uint64_t transactions = 0;
+};
+
+// A filled pool of one entry, removed at the end.
+class pool_under_count {
+ public:
+  pool_under_count(const task& t, std::unique_ptr<workloads::workload> w)
+      : window_(t.log_size_bytes), path_(pool_path(t, "flushes")), workload_(std::move(w)), random_(base::mix(t.seed)) {}
+  pool_under_count(const pool_under_count&) = delete;
+  pool_under_count& operator=(const pool_under_count&) = delete;
+  ~pool_under_count() {
+    if (attached_) workload_->detach();
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+
+  result<> set_up(const task& t, const std::string& mechanism) {
+    pool_options options = stele_options(t, mechanism);
+    options.background = false;
+    auto handle = detail::pool_handle::open(path_, options, workload_->root_size());
+    if (!handle) return std::unexpected(std::move(handle.error()));
+    workload_->attach(std::move(*handle));
+    attached_ = true;
+    workload_->commit_as(t.commits);
+    return workload_->set_up();
+  }
+
+  // Until the log has been written over `times` and, where truncations cut it, one has just done so.
+  result<sample> run(unsigned times, const std::function<bool()>& cancelled) {
+    const pool_counters before = counters();
+    const std::uint64_t enough = before.streamed_bytes + times * window_;
+    for (pool_counters last = before;;) {
+      if (cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
+      if (auto done = apply(looked_at_every); !done) return std::unexpected(std::move(done.error()));
+      const pool_counters now = counters();
+      const bool is_cut = now.truncations == before.truncations || now.truncations != last.truncations;
+      if (now.streamed_bytes >= enough && is_cut) return sample{now, transactions_};
+      last = now;
+    }
+  }
+
+ private:
+  pool_counters counters() { return detail::counters_of(workload_->core()); }
+  result<> apply(std::uint64_t updates) {
+    while (updates != 0) {
+      const workloads::operation op = workload_->draw(random_);
+      ++transactions_;
+      if (only_reads(op)) continue;
+      --updates;
+      if (auto done = workload_->apply({&op, 1}); !done) return done;
+    }
+    return {};
+  }
+
+  const std::uint64_t window_;
+  const std::string path_;
+  const std::unique_ptr<workloads::workload> workload_;
+  base::rng random_;
+  std::uint64_t transactions_ = 0;
+  bool attached_ = false;
+};
+
+struct flushes {
+  double home = 0, checksums = 0, skipped = 0, old_values = 0, log = 0;  // lines a transaction
+  double flushed() const { return home + checksums; }
+};
+
+result<flushes> count_flushes(const sweep_options& o, const mix& m, const entry& e) {
+  task t = task_on(o, m, 1);
+  e.own(t);
+  t.log_size_bytes /= 2;  // a thread of its own cuts a log that is half full; here it fills up
+  auto w = workloads::make_workload(t.workload, t.parameters);
+  if (!w) return std::unexpected(std::move(w.error()));
+  pool_under_count pool(t, std::move(*w));
+  if (auto done = pool.set_up(t, e.mechanism); !done) return std::unexpected(std::move(done.error()));
+  const auto from = pool.run(periods_before, o.cancelled);
+  if (!from) return std::unexpected(from.error());
+  const auto to = pool.run(periods, o.cancelled);
+  if (!to) return std::unexpected(to.error());
+  const auto each = [&](std::uint64_t pool_counters::*of) {
+    return static_cast<double>(to->events.*of - from->events.*of) / static_cast<double>(to->transactions - from->transactions);
+  };
+  const double checksums = each(&pool_counters::checksum_lines);
+  return flushes{.home = each(&pool_counters::flushed_lines) - checksums,
+                 .checksums = checksums,
+                 .skipped = each(&pool_counters::skipped_lines),
+                 .old_values = each(&pool_counters::kept_lines),
+                 .log = each(&pool_counters::streamed_bytes) / line_bytes};
+}
+
+struct part {
+  const char *panel, *y;
+  double (*of)(const flushes& f);
+};
+constexpr part parts[] = {{"flushed", "lines flushed a transaction: of home, of checksums, of the log's heads", [](const flushes& f) { return f.flushed(); }},
+                          {"checksums", "of these, lines of checksums", [](const flushes& f) { return f.checksums; }},
+                          {"skipped", "lines of home a transaction that checksums cover in place of a flush", [](const flushes& f) { return f.skipped; }},
+                          {"log", "lines of the log a transaction, streamed", [](const flushes& f) { return f.log; }},
+                          {"old values", "lines of home a transaction whose old values went to the log for their being covered", [](const flushes& f) { return f.old_values; }}};
+
+// Of the base's lines, what the other saves.
+panel saved_of(const panel& lines, std::string name) {
+  static constexpr pair pairs[] = {{system::undo_archapt, system::undo}, {system::undo_later, system::undo},   {system::undo_never, system::undo},
+                                   {system::undo_always, system::undo},  {system::redo_archapt, system::redo}, {system::redo_never, system::redo},
+                                   {system::redo_always, system::redo},  {system::async, system::redo}};
+  panel saved = ratios_of(lines, pairs, std::move(name));
+  saved.y = "% of the base's";
+  for (series& s : saved.lines)
+    for (auto& point : s.points)
+      if (point) point = spread{100 * (1 - point->min), 100 * (1 - point->median), 100 * (1 - point->max)};
+  return saved;
+}
+
+panel with_logs(const panel& flushed, const panel& log) {
+  panel all = flushed;
+  all.name = "flushed or streamed";
+  for (std::size_t s = 0; s < all.lines.size(); ++s)
+    for (std::size_t i = 0; i < all.xs.size(); ++i)
+      if (auto& point = all.lines[s].points[i]; point) {
+        const double sum = point->median + log.lines[s].points[i]->median;
+        point = spread{sum, sum, sum};
+      }
+  return all;
+}
+
+}  // namespace
+
+result<> measure_flushes(const sweep_options& o, chart& c) {
+  const auto some = mixes_that_write();
+  // Coalescing pools (section III-D) are to have their rows here, beside those of the queue alone.
+  const auto entries = entries_of({system::undo, system::undo_archapt, system::undo_later, system::undo_never, system::undo_always, system::redo, system::async,
+                                   system::redo_archapt, system::redo_never, system::redo_always});
+  std::vector<panel> panels;
+  for (const part& p : parts) {
+    panels.push_back({p.panel, "workload", p.y, names_of(some), {}, true});
+    for (const entry& e : entries) panels.back().lines.push_back({e.name, e.label, false, std::vector<std::optional<spread>>(some.size())});
+  }
+  for (std::size_t i = 0; i < some.size() && c.complete; ++i)
+    for (std::size_t e = 0; e < entries.size() && c.complete; ++e) {
+      o.progress(fmt::format("{}, {}", some[i].name, entries[e].name));
+      const auto counted = count_flushes(o, some[i], entries[e]);
+      if (!counted && counted.error().code != errc::cancelled) return std::unexpected(counted.error());
+      c.complete = counted.has_value();
+      for (std::size_t p = 0; counted && p < panels.size(); ++p) {
+        const double v = parts[p].of(*counted);
+        panels[p].lines[e].points[i] = spread{v, v, v};
+      }
+    }
+  const panel saved = saved_of(panels.front(), "saved");
+  for (const pair& of : {pair{system::undo_archapt, system::undo}, pair{system::undo_later, system::undo}, pair{system::redo_archapt, system::redo}})
+    c.notes.push_back(verdict_of(saved, {of, 60.0, std::nullopt}));
+  c.panels = {saved, saved_of(with_logs(panels.front(), panels[3]), "saved, with the log's lines")};
+  c.panels.insert(c.panels.end(), panels.begin(), panels.end());
+  c.notes.push_back(fmt::format(
+      "one run of one thread: counts over {} times as many bytes of log as it holds, from truncation to truncation, after {} for a start; logs of half the size that the others have, "
+      "cut when they are full", periods, periods_before));
+  for (const char* note : {later_note, never_note}) c.notes.emplace_back(note);
+  c.notes.emplace_back("one technique only: the text's 66 % is of both, and coalescing pools (section III-D) are not there yet");
+  return {};
+}
+
+}  // namespace stele::bench::archapt
