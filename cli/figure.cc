@@ -39,7 +39,7 @@ constexpr evaluation evaluations[] = {
      "size of the key space of what is emulated; default: 2^15, with --quick 2^14", bench::dp2_figures, bench::measure_dp2},
     {"kiln", "Zhao, Li, Yoon, Xie, Jouppi, \"Kiln\" (2013), sections 1 and 6", "1, 6 to 11, overflow, sensitivity, or all",
      "size of the key space of small elements; default: 2^20, with --quick 2^12", bench::kiln_figures, bench::measure_kiln},
-    {"archapt", "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" (2019), sections II and V", "2, 3, 6 to 9, or all",
+    {"archapt", "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" (2019), sections II and V", "2, 3, 6 to 10, I, IV, or all",
      "records, and rows of stock; default: 2^16, with --quick 2^12", bench::archapt_figures, bench::measure_archapt}};
 
 struct options {

@@ -25,6 +25,9 @@ nlohmann::json json_of(const findings& f) {
           {"recoveries_explored", f.recoveries},
           {"refused", f.refused},
           {"fell_back", f.fell_back},
+          {"inconsistent_lines", f.inconsistent},
+          {"detected_lines", f.detected},
+          {"uncorrectable_lines", f.uncorrectable},
           {"violations", json_of(f.violations)},
           {"states_per_s", f.states_per_s()},
           {"seconds", f.seconds},
@@ -57,6 +60,7 @@ findings findings_of(const nlohmann::json& j) {
   f.recoveries = j.at("recoveries_explored");
   f.refused = j.at("refused");
   f.fell_back = j.at("fell_back");
+  f.inconsistent = j.at("inconsistent_lines"), f.detected = j.at("detected_lines"), f.uncorrectable = j.at("uncorrectable_lines");
   f.seconds = j.at("seconds");
   f.cancelled = j.at("cancelled");
   for (const auto& v : j.at("violations")) f.violations.push_back({v.at("what"), v.at("line")});

@@ -1,5 +1,6 @@
 // The table of figures of the architecture-aware evaluation, and those that are sweeps of throughput or latency.
 #include <bench/figures/archapt.h>
+#include <bench/figures/archapt_dirtiness.h>
 #include <bench/figures/archapt_parts.h>
 #include <bench/figures/archapt_stated.h>
 #include <bench/figures/claims.h>
@@ -126,6 +127,9 @@ constexpr figure_entry figures[] = {
     {"7", "Throughput by threads", "V-B", "each mix", measure_throughput},
     {"8", "99th-percentile latency", "V-B", "each mix", measure_tail},
     {"9", "Lines flushed", "V-B", "mixes that write", measure_flushes},
+    {"10", "Dirtiness of the lines written back, with and without coalescing", "V-B", "each mix", measure_dirtiness},
+    {"I", "Dirtiness of the lines written back", "II-B", "mixes that write", measure_dirtiness_table},
+    {"IV", "Crashes behind caches", "V-B", "mixes that write", measure_crashes},
 };
 
 std::string note_of(const sweep_options& o) {
@@ -157,7 +161,8 @@ result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
              "the mixes run in the process that holds the pool; the text's run against Redis and SQLite, which are not in it"};
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
-  c.claims = claims_of(c, figure, stated::archapt_statements);
+  const auto claims = claims_of(c, figure, stated::archapt_statements);
+  c.claims.insert(c.claims.end(), claims.begin(), claims.end());
   return c;
 }
 

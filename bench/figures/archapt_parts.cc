@@ -12,6 +12,7 @@ struct named {
   const char *name, *mechanism;
   durability commits = durability::durable;
   skipping skip = skipping::when_it_pays;
+  bool coalesce = false;
 };
 constexpr named systems[] = {{system::none, "none"},
                              {system::undo, "undo"},
@@ -22,6 +23,9 @@ constexpr named systems[] = {{system::none, "none"},
                              {system::undo_later, "archapt-undo", durability::ordered},
                              {system::undo_never, "archapt-undo", durability::ordered, skipping::never},
                              {system::undo_always, "archapt-undo", durability::ordered, skipping::always},
+                             {system::undo_coalescing, "undo", durability::durable, skipping::when_it_pays, true},
+                             {system::later_coalescing, "archapt-undo", durability::ordered, skipping::when_it_pays, true},
+                             {system::redo_coalescing, "archapt-redo", durability::durable, skipping::when_it_pays, true},
                              {system::redo_never, "archapt-redo", durability::durable, skipping::never},
                              {system::redo_always, "archapt-redo", durability::durable, skipping::always}};
 
@@ -78,6 +82,8 @@ entry entry_of(const char* name) {
     t.log_size_bytes = log_size_of(t);
     t.commits = s.commits;
     t.archapt.skip = s.skip;
+    t.parameters.coalesce = s.coalesce;
+    if (s.coalesce) t.pool_size_bytes = t.pool_size_bytes / 4 * 5;  // blocks are rounded up to lines
   };
   return e;
 }

@@ -37,6 +37,7 @@ inline constexpr const char *undo_archapt = "archapt-undo", *redo_archapt = "arc
 inline constexpr const char* undo_later = "archapt-undo later";
 // Never: what is put off is flushed, in the truncation, and nothing skipped. Always: where it does not pay, too.
 inline constexpr const char *undo_never = "undo later, never", *undo_always = "undo later, always";
+inline constexpr const char *undo_coalescing = "undo, coalescing", *later_coalescing = "archapt-undo later, coalescing", *redo_coalescing = "archapt-redo, coalescing";
 inline constexpr const char *redo_never = "redo, never", *redo_always = "redo, always";
 }  // namespace system
 entry entry_of(const char* system);
@@ -71,5 +72,6 @@ result<> measure_checksums(const sweep_options& o, chart& into);    // 6
 result<> measure_throughput(const sweep_options& o, chart& into);   // 7
 result<> measure_tail(const sweep_options& o, chart& into);         // 8
 result<> measure_flushes(const sweep_options& o, chart& into);      // 9
+result<> measure_crashes(const sweep_options& o, chart& into);      // table IV
 
 }  // namespace stele::bench::archapt

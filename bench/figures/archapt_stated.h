@@ -49,6 +49,7 @@ inline constexpr statement archapt_statements[] = {
     {"9", "undo: flushes saved, told later", "66 %, mean, both techniques", "%", loss, "flushed", "archapt-undo later", "undo", ""},
     {"9", "undo: of all lines with the log's, told later", "66 %, mean, both techniques", "%", value, "saved, with the log's lines",
      "archapt-undo later / undo", "", ""},
+    {"9", "undo: flushes saved, told later and coalescing", "66 %, mean, both techniques", "%", loss, "flushed", "archapt-undo later, coalescing", "undo", ""},
     {"9", "redo: flushes saved by archapt-redo", "similar", "%", loss, "flushed", "archapt-redo", "redo", ""},
     {"9", "ycsb-e: flushes saved, told later", "less than on others", "%", loss, "flushed", "archapt-undo later", "undo", "ycsb-e"},
 };

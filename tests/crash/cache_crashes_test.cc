@@ -44,7 +44,8 @@ TEST_P(CacheCrashes, every_crash_recovers) {
         for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
         EXPECT_EQ(found->states, crashes);
         sum.states += found->states, sum.distinct += found->distinct, sum.recovered += found->recovered;
-        sum.recoveries += found->recoveries, sum.seconds += found->seconds;
+        sum.recoveries += found->recoveries, sum.seconds += found->seconds, sum.refused += found->refused;
+        sum.inconsistent += found->inconsistent, sum.detected += found->detected, sum.uncorrectable += found->uncorrectable;
       }
   fmt::print("  {}, {}: {}\n", mechanism, policy, sentence_of_crashes(sum));
   std::fflush(stdout);
