@@ -117,23 +117,26 @@ namespace {
 
 struct figure_entry {
   const char *name, *title, *section, *setting;
+  bool in_pools;  // whether the mixes run in pools of the setting
   result<> (*measure)(const sweep_options& o, chart& c);
 };
 
 constexpr figure_entry figures[] = {
-    {"2", "What of the overhead of undo and redo logging goes into logging and into persistence", "II-A", "mixes that write", measure_overhead},
-    {"3", "Distribution of the reuse of objects", "II-B", "each mix", measure_reuse},
-    {"6", "Flushing objects beside creating and updating their checksums", "V-B", "objects side by side in the home of a pool", measure_checksums},
-    {"7", "Throughput by threads", "V-B", "each mix", measure_throughput},
-    {"8", "99th-percentile latency", "V-B", "each mix", measure_tail},
-    {"9", "Lines flushed", "V-B", "mixes that write", measure_flushes},
-    {"10", "Dirtiness of the lines written back, with and without coalescing", "V-B", "each mix", measure_dirtiness},
-    {"I", "Dirtiness of the lines written back", "II-B", "mixes that write", measure_dirtiness_table},
-    {"IV", "Crashes behind caches", "V-B", "mixes that write", measure_crashes},
+    {"2", "What of the overhead of undo and redo logging goes into logging and into persistence", "II-A", "mixes that write", true, measure_overhead},
+    {"3", "Distribution of the reuse of objects", "II-B", "each mix", false, measure_reuse},
+    {"6", "Flushing objects beside creating and updating their checksums", "V-B", "objects side by side in the home of a pool", false, measure_checksums},
+    {"7", "Throughput by threads", "V-B", "each mix", true, measure_throughput},
+    {"8", "99th-percentile latency", "V-B", "each mix", true, measure_tail},
+    {"9", "Lines flushed", "V-B", "mixes that write", true, measure_flushes},
+    {"10", "Dirtiness of the lines written back, with and without coalescing", "V-B", "each mix", false, measure_dirtiness},
+    {"I", "Dirtiness of the lines written back", "II-B", "mixes that write", false, measure_dirtiness_table},
+    {"IV", "Crashes behind caches", "V-B", "mixes that write", false, measure_crashes},
 };
 
-std::string note_of(const sweep_options& o) {
-  return fmt::format("medians of {} run{} (of {} s, in turn, where throughput or latency is measured); seed {}", o.runs, o.runs == 1 ? "" : "s", o.seconds, o.seed);
+std::vector<std::string> notes_of(const figure_entry& f, const sweep_options& o) {
+  if (!f.in_pools) return {fmt::format("seed {}", o.seed)};
+  return {fmt::format("medians of {} run{} (of {} s, in turn, where throughput or latency is measured); seed {}", o.runs, o.runs == 1 ? "" : "s", o.seconds, o.seed),
+          sizes_of(task_on(o, mixes.front(), 1)), "the mixes run in the process that holds the pool; the text's run against Redis and SQLite, which are not in it"};
 }
 
 }  // namespace
@@ -157,8 +160,7 @@ result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
   c.source = fmt::format("Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" (2019), section {}", f->section);
   c.setting = fmt::format("{}; where neither this nor the axis nor a note says otherwise: records of 1024 B, texts of tpcc of 512 B, one operation a transaction, keys by Zipf, stm, {}",
                           f->setting, archapt::medium);
-  c.notes = {archapt::note_of(o), archapt::sizes_of(archapt::task_on(o, archapt::mixes.front(), 1)),
-             "the mixes run in the process that holds the pool; the text's run against Redis and SQLite, which are not in it"};
+  c.notes = archapt::notes_of(*f, o);
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");
   const auto claims = claims_of(c, figure, stated::archapt_statements);

@@ -70,9 +70,9 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
 }
 
 std::string sizes_of(const task& t) {
-  return fmt::format("{}: {} keys, {:.1f} MB live; the queue stands for a cache of {:.0f} KB; {} logs of {:.1f} MB", t.workload, t.parameters.keys,
-                     static_cast<double>(live_bytes_of(t)) / 1e6, static_cast<double>(t.archapt.cache_bytes) / 1e3, t.threads,
-                     static_cast<double>(t.log_size_bytes) / 1e6);
+  return fmt::format("{}: {} keys, {:.1f} MB live; the queue stands for a cache of {:.0f} KB; logs of {:.1f} MB for {} thread{}", t.workload, t.parameters.keys,
+                     static_cast<double>(live_bytes_of(t)) / 1e6, static_cast<double>(t.archapt.cache_bytes) / 1e3,
+                     static_cast<double>(t.log_size_bytes) / 1e6, t.threads, t.threads == 1 ? "" : "s");
 }
 
 entry entry_of(const char* name) {

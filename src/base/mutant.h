@@ -116,7 +116,7 @@ enum class mutant : std::uint16_t {
   archapt_wrong_column,   // the sums of columns are of eight lines, not seven
   archapt_in_place,       // a new block is written over the one that counts
   archapt_over_end,       // a block after an end is written over that
-  archapt_block_unflushed,// the last line of a block is not flushed
+  archapt_block_unflushed,// the last line of a block is not written
   archapt_blocks_first,   // a block is stored before the lines that are not skipped are flushed
   archapt_no_data_fence,  // no fence between those lines and the block
   archapt_hot_unflushed,  // lines that are not skipped are not flushed

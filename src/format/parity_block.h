@@ -24,6 +24,8 @@ inline constexpr unsigned matrix_lines = matrix_side * matrix_side;
 inline constexpr std::uint64_t all_of_matrix = (std::uint64_t{1} << matrix_lines) - 1;  // a bit a line
 inline constexpr unsigned parity_blocks = 2;  // of each matrix
 
+inline constexpr std::uint64_t lines_of_column = (std::uint64_t{1} << matrix_side) - 1;  // of the first one
+
 constexpr unsigned column_of(unsigned line) noexcept { return line / matrix_side; }
 constexpr unsigned row_of(unsigned line) noexcept { return line % matrix_side; }
 constexpr unsigned line_of(unsigned row, unsigned column) noexcept { return column * matrix_side + row; }

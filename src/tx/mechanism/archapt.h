@@ -130,6 +130,7 @@ class archapt : public bulk_engine<Media> {
   }
 
  private:
+  static constexpr unsigned many_looks = 64;
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
   bool in_background() const noexcept override { return true; }
   void work_once() override {
@@ -197,7 +198,7 @@ class archapt : public bulk_engine<Media> {
 
   // Until home has everything up to `txid` durably; others' work counts.
   bool make_physical(std::uint64_t txid) {
-    for (;;) {  // until commits before it have stored home
+    for (unsigned looks = 1;; ++looks) {  // until commits before it have stored home
       {
         const auto hold = this->hold_truncation();
         if (physical_ >= txid) return true;
@@ -205,7 +206,10 @@ class archapt : public bulk_engine<Media> {
         if (this->state_.poisoned.load()) return false;
         if (physical_ >= txid) return true;
       }
-      media::cpu::relax();
+      if (looks % many_looks != 0)
+        media::cpu::relax();
+      else
+        std::this_thread::yield();  // there may be more threads than processors
     }
   }
 

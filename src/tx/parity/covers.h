@@ -96,7 +96,10 @@ class covers {
   // T3a: matrices are covered no more. What was skipped is flushed, then a block says so; durable on return.
   void uncover(std::span<const std::uint64_t> matrices) {
     if (matrices.empty()) return;
-    for (std::uint64_t m : matrices) flush(m, skipped_[m]);
+    for (std::uint64_t m : matrices) {
+      flush(m, skipped_[m]);
+      account_ -= std::popcount(skipped_[m]) + 1;
+    }
     if (!planted(mutant::archapt_ended_first)) media_.fence();  // home is durable before a block says that it is
     gate_.close();
     ++epoch_;
@@ -128,6 +131,8 @@ class covers {
     unsigned which;
     format::parity_block block;
   };
+  static constexpr std::int64_t least_account = -256;
+  static constexpr unsigned words_of_old_line = 9;
   static constexpr std::size_t batch = 32;  // matrices that are summed up while commits wait
   static constexpr std::uint64_t is_listed = std::uint64_t{1} << 63;  // in dirty_
   static constexpr std::uint8_t is_covered = 1, second_place = 2;  // in state_: the block that counts is the second
@@ -139,14 +144,25 @@ class covers {
   // The lines of a matrix that a block may leave unflushed.
   std::uint64_t candidates(std::uint64_t m, std::uint64_t dirty) const noexcept {
     std::uint64_t cold = 0;
-    for (std::uint64_t left = dirty; left != 0; left &= left - 1)
-      if (!used_.holds(area.column_of(m, first_of(left)))) cold |= left & -left;
+    for (unsigned column = 0; column < format::matrix_side; ++column) {
+      const std::uint64_t lines = dirty & format::lines_of_column << column * format::matrix_side;
+      if (lines != 0 && !used_.holds(m * format::matrix_side + column)) cold |= lines;
+    }
     return cold | (skipped_[m] & ~dirty);
   }
-  bool worth_a_block(std::uint64_t lines) const noexcept {
-    if (skip_ == skipping::always) return lines != 0;
-    const bool paid_off = kept_lines() <= saved_lines_;  // what was saved has not gone into old values since
-    return paid_off && static_cast<unsigned>(std::popcount(lines)) > area.block_lines();
+  // A matrix that is covered already needs as many cold lines of its own again: else each few stores to it cost a block.
+  bool worth_a_block(std::uint64_t m) const noexcept {
+    const std::uint64_t dirty = dirty_[m] & format::all_of_matrix, cold = candidates(m, dirty);
+    if (skip_ == skipping::always) return cold != 0;
+    return account_ >= least_account && static_cast<unsigned>(std::popcount(cold & dirty)) > area.block_lines();
+  }
+  // What skipping has saved, in lines, less what it has cost. An eighth is forgotten each time: gains of long ago pay for nothing, and
+  // what did not pay is tried again.
+  void keep_account() noexcept {
+    const std::uint64_t kept = kept_lines();
+    account_ -= static_cast<std::int64_t>((kept - kept_counted_) * words_of_old_line / format::payload_words);
+    kept_counted_ = kept;
+    account_ -= account_ / 8;
   }
 
   void list(std::uint64_t m) {
@@ -158,9 +174,10 @@ class covers {
   // Matrices that were stored to: those with enough cold lines get a block, others are covered no more. False: there is a checkpoint instead.
   template <class Gather, class Checkpoint>
   bool cover_cold(Gather&& gather_rest, Checkpoint&& checkpoint) {
+    keep_account();
     std::vector<std::uint64_t> chosen, ended;
     for (const std::uint64_t m : listed_) {
-      if (worth_a_block(candidates(m, dirty_[m] & format::all_of_matrix)))
+      if (worth_a_block(m))
         chosen.push_back(m);
       else if (covered(m) && !planted(mutant::archapt_touched_left))
         ended.push_back(m);
@@ -177,6 +194,9 @@ class covers {
   template <class Gather>
   void cover(std::span<const std::uint64_t> matrices, Gather&& gather_rest) {
     std::vector<new_block> blocks;
+    blocks.reserve(matrices.size());
+    for (std::uint64_t m : matrices)  // commits wait while they are read
+      for (std::uint64_t lines = area.lines_in_home(m); lines != 0; lines &= lines - 1) __builtin_prefetch(file_.at(area.offset_of(m, first_of(lines))));
     gate_.close();
     gather_rest();
     ++epoch_;
@@ -202,7 +222,7 @@ class covers {
     skipped_[m] = skipped;
     state_[m].store(static_cast<std::uint8_t>(is_covered | (b.which != 0 ? second_place : 0)), std::memory_order_relaxed);
     skipped_lines_.fetch_add(saved, std::memory_order_relaxed);
-    saved_lines_ += saved;
+    account_ += static_cast<std::int64_t>(saved) - area.block_lines();
     return b;
   }
 
@@ -210,8 +230,7 @@ class covers {
     const std::size_t size = area.block_size() - (planted(mutant::archapt_block_unflushed) ? line_size : 0);
     for (const new_block& b : blocks) {
       std::byte* const to = file_.base() + area.block_offset(b.matrix, b.which);
-      media_.store(to, &b.block, area.block_size());
-      media_.flush(to, size);
+      media_.stream(to, &b.block, size);
     }
     checksum_lines_.fetch_add(blocks.size() * area.block_lines(), std::memory_order_relaxed);
   }
@@ -238,7 +257,8 @@ class covers {
   std::vector<std::uint64_t> carried_;  // of those, the ones stored to after they were summed up: the log has their old values until the next time
   residence used_;
   matrix content_;
-  std::uint64_t saved_lines_ = 0;
+  std::int64_t account_ = 0;
+  std::uint64_t kept_counted_ = 0;
   bool covers_any_ = false;  // since the last end_all
   std::atomic<std::uint64_t> skipped_lines_{0}, checksum_lines_{0}, kept_lines_{0};
 };
