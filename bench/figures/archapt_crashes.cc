@@ -16,16 +16,26 @@ constexpr std::size_t line_bytes = 64, page = 4096;
 struct capacity {
   const char* name;
   std::size_t bytes;
+  std::size_t queue_over_cache = 1;
+  bool halves = false;
+  bool is_large() const { return bytes > std::size_t{1} << 20; }
 };
-// One set; as many as a small first-level cache has; the text's last level.
-constexpr capacity capacities[] = {{"704 B", ways * line_bytes}, {"44 KiB", 64 * ways * line_bytes}, {"19.25 MB", 28672 * ways * line_bytes}};
+// One set; a small first-level cache, also with a queue that allows for an error, and with sums of halves; the text's last level.
+constexpr std::size_t small_bytes = 64 * ways * line_bytes;
+constexpr capacity capacities[] = {{"704 B", ways * line_bytes},
+                                   {"44 KiB", small_bytes},
+                                   {"44 KiB, queue twice as long", small_bytes, 2},
+                                   {"44 KiB, halves", small_bytes, 1, true},
+                                   {"19.25 MB", 28672 * ways * line_bytes}};
 
-explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanism, std::size_t cache_bytes) {
+explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanism, const capacity& c) {
+  const std::size_t cache_bytes = c.bytes;
   explore::plan p;
   p.mechanism = mechanism;
   p.workload = m.name;
   p.value_size = m.value_bytes;
-  p.cache_bytes = cache_bytes;
+  p.cache_bytes = c.queue_over_cache * cache_bytes;
+  p.halves = c.halves;
   p.keys = std::max<std::size_t>(64, 2 * cache_bytes / m.value_bytes);  // twice the cache, or more
   p.operations = std::max<std::uint64_t>(100, p.keys);
   p.seed = o.seed;
@@ -36,7 +46,7 @@ explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanis
   p.log_count = 1;
   p.log_size = std::max<std::size_t>(16384, (cache_bytes + page - 1) / page * page);  // columns leave the queue before the log is cut
   const std::size_t content = pool_size_of(t) - (std::size_t{64} << 20);              // there with 64 MiB to spare
-  p.pool_size = (content * 3 + 3 * p.log_size + (std::size_t{1} << 20)) / page * page;  // checksums take 0.74 of home
+  p.pool_size = (content * (c.halves ? 4 : 3) + 3 * p.log_size + (std::size_t{1} << 20)) / page * page;  // checksums take 0.74 of home, 1.31 with halves
   return p;
 }
 
@@ -50,12 +60,12 @@ constexpr count counts[] = {{"inconsistent", "lines skipped that the cache still
                             {"refused", "crashes that recovery refused", &explore::findings::refused}};
 
 result<explore::findings> crash(const sweep_options& o, const mix& m, const char* mechanism, const capacity& c, std::string_view policy) {
-  const explore::plan p = plan_on(o, m, mechanism, c.bytes);
+  const explore::plan p = plan_on(o, m, mechanism, c);
   explore::cache_settings s;
   s.policies = {policy};
   s.lines = c.bytes / line_bytes;
   s.ways = ways;
-  s.crashes = c.bytes > (std::size_t{1} << 20) ? o.archapt_large_crashes : o.archapt_crashes;
+  s.crashes = c.is_large() ? o.archapt_large_crashes : o.archapt_crashes;
   s.crashes_a_run = std::max<std::uint64_t>(s.crashes / 4, 1);
   s.recovery_operations = 0;
   s.cancelled = o.cancelled;
@@ -73,7 +83,7 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
   std::uint64_t crashes = 0;
   for (const char* mechanism : {system::undo_archapt, system::redo_archapt})
     for (const capacity& c : capacities) {
-      if (c.bytes > (std::size_t{1} << 20) && o.archapt_large_crashes == 0) continue;
+      if (c.is_large() && o.archapt_large_crashes == 0) continue;
       for (const std::string_view policy : explore::all_policies()) {
         panel p{fmt::format("{}, {}, {}", mechanism, c.name, policy), "workload", "in all crashes", names_of(some), {}, true};
         for (const count& n : counts) p.lines.push_back({n.name, n.label, false, std::vector<std::optional<spread>>(some.size())});
@@ -94,7 +104,7 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
   into.notes.push_back(fmt::format(
       "{} crashes: {} for each place, {} behind the largest cache; lines are of distinct crashes. Each was recovered, compared with the model and used on: nothing was lost or "
       "torn that recovery had not refused", crashes, o.archapt_crashes, o.archapt_large_crashes));
-  into.notes.push_back(fmt::format("{} ways; the queue is as long as the cache, data twice as long; whatever has left the queue is skipped, also where it does not pay. Only stores displace lines", ways));
+  into.notes.push_back(fmt::format("{} ways; the queue is as long as the cache where it is not said otherwise, data twice as long; whatever has left the queue is skipped, also where it does not pay. Only stores displace lines", ways));
   into.notes.emplace_back("a line that was skipped and stored to again since is restored by the log and its old values: it counts as inconsistent, and as detected only if checksums were needed");
   return {};
 }
