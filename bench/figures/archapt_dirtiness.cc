@@ -83,6 +83,7 @@ result<std::uint64_t> bytes_taken(const subject& s, const sweep_options& o) {
   t.dir = o.dir;
   t.label = s.coalesce ? "-coalescing" : "";
   t.parameters = s.parameters(o);
+  t.pool_size_bytes = (std::size_t{8} << 20) + o.traced_keys * (s.value_size + 128) * 4;  // twice what tpcc takes, the largest
   auto made = make_stele(t, "none");
   if (!made) return std::unexpected(made.error());
   if (auto filled = (*made)->set_up(); !filled) return std::unexpected(filled.error());

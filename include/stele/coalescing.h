@@ -139,8 +139,8 @@ struct coalescing_memory : pool_memory {
 
   template <class Argument>
   static void add_text(std::size_t& end, const Argument& argument) {
-    if constexpr (std::is_convertible_v<const Argument&, const char*>)
-      if (static_cast<const char*>(argument) == nullptr) return;
+    if constexpr (std::is_pointer_v<Argument>)
+      if (argument == nullptr) return;
     if constexpr (std::is_convertible_v<const Argument&, std::string_view>) {
       const std::size_t size = std::string_view(argument).size();
       if (size <= basic_string<coalescing_memory>::inline_capacity || size > most_together) return;

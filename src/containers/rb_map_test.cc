@@ -107,7 +107,8 @@ TYPED_TEST(rb_map_on, clear_gives_every_block_back) {
   bed<map, TypeParam> b;
   b.update([](map& m) {
     for (int i = 0; i < 100; ++i) m.insert(std::to_string(i), std::string(100, 'v'));
-    EXPECT_EQ(blocks_of(m).size(), std::is_same_v<TypeParam, coalescing_memory> ? 100u : 200u) << "texts beside their nodes, or in blocks of their own";
+    const bool beside = std::is_same_v<TypeParam, coalescing_memory>;
+    EXPECT_EQ(blocks_of(m).size(), beside ? 100u : 200u) << "texts beside their nodes, or in blocks of their own";
     m.clear();
     EXPECT_TRUE(m.empty());
     EXPECT_TRUE(blocks_of(m).empty());

@@ -76,7 +76,7 @@ TEST(Explore, structures_in_coalescing_memory) {
       p.coalesce = true;
       p.value_size = 64;
       p.threads = 2;
-      p.operations = 60;
+      p.operations = 40;
       settings s = ci_budget();
       s.bound = 128;
       expect_no_violation(p, s);
