@@ -1,4 +1,5 @@
 // What only archapt-undo and archapt-redo do: checkpoints, going back to one, and saying so.
+#include <gmock/gmock.h>
 #include <tests/conformance/pools.h>
 
 #include <tx/inspect.h>

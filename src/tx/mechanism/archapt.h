@@ -30,7 +30,7 @@ class archapt : public bulk_engine<Media> {
   ~archapt() override { this->stop(); }
 
   void set_up(const engine_tuning& tuning) override {
-    covers_.set_up(tuning.archapt);
+    covers_.set_up(tuning.archapt, !undo_);
     if (covers_.ever()) loads_.resize(this->lanes_.size());
     if (copy_.present()) begin_checkpoints(tuning.archapt.checkpoint_commits);
     bulk_engine<Media>::set_up(tuning);

@@ -25,9 +25,11 @@ class covers {
 
  public:
   covers(const storage::pool_file& file, Media& media, commit_gate& gate)
-      : area(file), file_(file), media_(media), gate_(gate), state_(area.matrices()), dirty_(format::matrices_of(area.home_size())), skipped_(area.matrices()), used_(1) {}
+      : area(file), file_(file), media_(media), gate_(gate), state_(area.matrices()), dirty_(format::matrices_of(area.home_size())), skipped_(area.matrices()), regret_(area.matrices()), used_(1) {}
 
-  void set_up(const archapt_options& options) {
+  // `keeps_old_values`: for a store to a covered line its old value goes to the log.
+  void set_up(const archapt_options& options, bool keeps_old_values) {
+    keeps_old_values_ = keeps_old_values;
     skip_ = area.present() && Media::whole_cache != media::whole_cache::best ? options.skip : skipping::never;
     const std::size_t cache = options.cache_bytes != 0 ? options.cache_bytes : media::cpu::last_level_cache_bytes();
     const std::uint64_t columns = cache / (format::matrix_side * line_size) / (planted(mutant::archapt_short_queue) ? 16 : 1);
@@ -150,12 +152,19 @@ class covers {
     }
     return cold | (skipped_[m] & ~dirty);
   }
-  // A matrix that is covered already needs as many cold lines of its own again: else each few stores to it cost a block.
-  bool worth_a_block(std::uint64_t m) const noexcept {
+  // A matrix that is covered already keeps being so until that has cost, in blocks of more lines than it saved and in old values, what it
+  // costs to flush what was skipped: then it is no better than one that is not covered, and may be much worse.
+  bool worth_a_block(std::uint64_t m) noexcept {
     const std::uint64_t dirty = dirty_[m] & format::all_of_matrix, cold = candidates(m, dirty);
     if (skip_ == skipping::always) return cold != 0;
-    return account_ >= least_account && static_cast<unsigned>(std::popcount(cold & dirty)) > area.block_lines();
+    if (count(cold) <= area.block_lines()) return false;
+    if (!covered(m)) return account_ >= least_account;
+    const unsigned saved = std::min(count(cold & dirty), area.block_lines());
+    const unsigned cost = area.block_lines() - saved + (keeps_old_values_ ? count(dirty) * words_of_old_line / format::payload_words : 0);
+    regret_[m] = static_cast<std::uint8_t>(std::min<unsigned>(regret_[m] + cost, UINT8_MAX));
+    return regret_[m] <= count(skipped_[m]);
   }
+  static unsigned count(std::uint64_t lines) noexcept { return static_cast<unsigned>(std::popcount(lines)); }
   // What skipping has saved, in lines, less what it has cost. An eighth is forgotten each time: gains of long ago pay for nothing, and
   // what did not pay is tried again.
   void keep_account() noexcept {
@@ -210,6 +219,7 @@ class covers {
   new_block sum_up_matrix(std::uint64_t m) {
     const std::uint64_t dirty = dirty_[m] & format::all_of_matrix, skipped = candidates(m, dirty), saved = static_cast<std::uint64_t>(std::popcount(skipped & dirty));
     new_block b{.matrix = m, .flushes = planted(mutant::archapt_hot_unflushed) ? 0 : dirty & ~skipped, .which = next_place(m), .block = {}};
+    if (!covered(m)) regret_[m] = 0;
     if (covered(m) ? planted(mutant::archapt_in_place) : planted(mutant::archapt_over_end)) b.which = 1 - b.which;
     area.read(m, content_);
     sum_up(content_, area.halves(), b.block);
@@ -240,9 +250,7 @@ class covers {
     end.epoch = epoch_;
     end.kind = format::parity_kind::ended;
     end.checksum = area.checksum_for(end, m, which);
-    std::byte* const to = file_.base() + area.block_offset(m, which);
-    media_.store(to, &end, line_size);
-    media_.flush(to, line_size);
+    media_.stream(file_.base() + area.block_offset(m, which), &end, line_size);
   }
 
   const storage::pool_file& file_;
@@ -253,10 +261,12 @@ class covers {
   std::vector<std::atomic<std::uint8_t>> state_;  // of each matrix: is it covered, and which of its blocks counts
   std::vector<std::uint64_t> dirty_;    // of each matrix: lines whose stores were told, a bit each, and whether it is listed
   std::vector<std::uint64_t> skipped_;  // of each matrix: lines that were skipped; none unless it is covered
+  std::vector<std::uint8_t> regret_;    // of each covered matrix, in lines: what it would have saved not to be
   std::vector<std::uint64_t> listed_;   // matrices that were stored to, or carried
   std::vector<std::uint64_t> carried_;  // of those, the ones stored to after they were summed up: the log has their old values until the next time
   residence used_;
   matrix content_;
+  bool keeps_old_values_ = false;
   std::int64_t account_ = 0;
   std::uint64_t kept_counted_ = 0;
   bool covers_any_ = false;  // since the last end_all
