@@ -52,11 +52,15 @@ void try_expired_logs(const base::mutant_entry& m, std::uint64_t seed, mutant_ou
   if (found) take(*found, o);
 }
 
+// Pools without checkpoints never run it.
+bool is_of_checkpoints(base::mutant m) { return m >= base::mutant::archapt_checkpoint_unflushed && m <= base::mutant::archapt_fallback_replayed; }
+
 mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& where, const mutant_choice& c) {
   mutant_outcome o{m, where.name, "", "", 0};
   settings s;
   s.most_violations = 1;
   for (const trial& t : trials) {
+    if (is_of_checkpoints(m.what) && t.checkpoint_commits == 0) continue;
     s.bound = t.bound;
     for (const std::string& mechanism : where.mechanisms) {
       if (t.cache_bytes != 0 && !(*detail::find_mechanism(mechanism))->has_parity) continue;

@@ -2,8 +2,8 @@
 //
 // Objects of one size lie side by side in the home of a pool file, beside which the blocks of its checksums are, and are
 // accessed at random. Flushing is what a commit does, to lines that it has just stored to, with a fence an object. Creating and
-// updating is what the truncation does: 32 matrices at a time are read, summed up and their blocks stored and flushed, with a
-// fence for all. Created are blocks of matrices that were not touched lately; updated, one block again for each matrix that an
+// updating is what the truncation does: 32 matrices at a time are read, summed up and their blocks streamed, with a fence for
+// all. Created are blocks of matrices that were not touched lately; updated, one block again for each matrix that an
 // object stored to lies in.
 #include <base/mutant.h>
 #include <bench/figures/archapt_parts.h>
@@ -107,6 +107,8 @@ class objects {
 
   clock::duration cover(std::span<const std::uint64_t> matrices) {
     const auto begin = clock::now();
+    for (const std::uint64_t m : matrices.first(std::min(batch, matrices.size())))
+      for (unsigned line = 0; line < format::matrix_lines; ++line) __builtin_prefetch(file_.at(area_.offset_of(m, line)));
     for (const std::uint64_t m : matrices) {
       area_.read(m, content_);
       detail::sum_up(content_, false, block_);
@@ -114,9 +116,7 @@ class objects {
       block_.kind = format::parity_kind::covers;
       block_.skipped = format::all_of_matrix;
       block_.checksum = area_.checksum_for(block_, m, epoch_ % format::parity_blocks);
-      std::byte* const to = file_.base() + area_.block_offset(m, epoch_ % format::parity_blocks);
-      medium_.store(to, &block_, area_.block_size());
-      medium_.flush(to, area_.block_size());
+      medium_.stream(file_.base() + area_.block_offset(m, epoch_ % format::parity_blocks), &block_, area_.block_size());
     }
     medium_.fence();
     return clock::now() - begin;
