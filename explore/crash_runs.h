@@ -23,7 +23,7 @@ result<> with_crashes(const plan& p, Body&& body, Died&& died) {
   auto running = std::make_unique<Crashes>(**made);
   result<> outcome;
   base::planted_mutant = p.mutant;
-  const int signal = trapped([&] { outcome = body(*running); });
+  const int signal = trapped([&] { outcome = body(*running); }, patience_for(p.pool_size));
   base::planted_mutant = base::mutant::none;
   if (signal == 0) return outcome;
   died(fmt::format("{} (signal {})", meaning_of(signal), signal), *running);

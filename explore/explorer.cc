@@ -174,7 +174,7 @@ result<findings> explore(const plan& p, const settings& s) {
   findings found;
   auto running = std::make_unique<explorer>(**made, s, found);
   base::planted_mutant = p.mutant;
-  const int signal = trapped([&] { running->run(); });
+  const int signal = trapped([&] { running->run(); }, patience_for(p.pool_size));
   base::planted_mutant = base::mutant::none;
   if (signal != 0) {
     found.violations.push_back({fmt::format("{} (signal {})", meaning_of(signal), signal), running->line()});

@@ -165,7 +165,7 @@ result<replayed> replay(const replay_line& l) {
   auto running = std::make_unique<replayer>(**made);
   result<> outcome;
   base::planted_mutant = l.what.mutant;
-  const int signal = trapped([&] { outcome = running->run(l, r); });
+  const int signal = trapped([&] { outcome = running->run(l, r); }, patience_for(l.what.pool_size));
   base::planted_mutant = base::mutant::none;
   if (signal != 0) {
     r.problem = fmt::format("{} (signal {})", meaning_of(signal), signal);

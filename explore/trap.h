@@ -4,13 +4,15 @@
 // So the caller may say what happened and end the run, and nothing else; a process explores again only when none was caught.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 namespace stele::explore {
 
 // 0, or the signal that ended the body: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT; SIGALRM for more than `patience` seconds
 // without a call of still_alive(). One at a time; a signal in another thread is not caught.
-int trapped(const std::function<void()>& body, unsigned patience = 5);
+int trapped(const std::function<void()>& body, unsigned patience);
+constexpr unsigned patience_for(std::size_t pool_size) noexcept { return 5 + static_cast<unsigned>(pool_size >> 22); }
 void still_alive() noexcept;
 
 const char* meaning_of(int signal) noexcept;

@@ -20,12 +20,12 @@ struct capacity {
   bool halves = false;
   bool is_large() const { return bytes > std::size_t{1} << 20; }
 };
-// One set; a small first-level cache, also with a queue that allows for an error, and with sums of halves; the text's last level.
+// A small first-level cache, also with a queue that allows for an error, and with sums of halves; one set; the text's last level.
 constexpr std::size_t small_bytes = 64 * ways * line_bytes;
-constexpr capacity capacities[] = {{"704 B", ways * line_bytes},
-                                   {"44 KiB", small_bytes},
+constexpr capacity capacities[] = {{"44 KiB", small_bytes},
                                    {"44 KiB, queue twice as long", small_bytes, 2},
                                    {"44 KiB, halves", small_bytes, 1, true},
+                                   {"704 B", ways * line_bytes},
                                    {"19.25 MB", 28672 * ways * line_bytes}};
 
 explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanism, const capacity& c) {
@@ -82,8 +82,7 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
   const auto some = mixes_that_write();
   std::uint64_t crashes = 0;
   for (const char* mechanism : {system::undo_archapt, system::redo_archapt})
-    for (const capacity& c : capacities) {
-      if (c.is_large() && o.archapt_large_crashes == 0) continue;
+    for (const capacity& c : std::span(capacities).first(std::min<std::size_t>(o.archapt_caches, std::size(capacities))))
       for (const std::string_view policy : explore::all_policies()) {
         panel p{fmt::format("{}, {}, {}", mechanism, c.name, policy), "workload", "in all crashes", names_of(some), {}, true};
         for (const count& n : counts) p.lines.push_back({n.name, n.label, false, std::vector<std::optional<spread>>(some.size())});
@@ -100,7 +99,6 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
         }
         into.panels.push_back(std::move(p));
       }
-    }
   into.notes.push_back(fmt::format(
       "{} crashes: {} for each place, {} behind the largest cache; lines are of distinct crashes. Each was recovered, compared with the model and used on: nothing was lost or "
       "torn that recovery had not refused", crashes, o.archapt_crashes, o.archapt_large_crashes));

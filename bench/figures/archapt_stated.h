@@ -1,5 +1,5 @@
 // Every number (and a few words) that Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory"
-// (2019), sections II and V, state in their text about figures 2, 3, 6 to 9, with the way to read the same from a chart
+// (2019), sections II and V, state in their text about figures 2, 3, 6 to 9 and in table IV, with the way to read the same from a chart
 // measured here.
 //
 // The numbers are the authors', of their machine and hosts; none is read off a plot. PMDK's undo logging is "undo",
@@ -52,6 +52,15 @@ inline constexpr statement archapt_statements[] = {
     {"9", "undo: flushes saved, told later and coalescing", "66 %, mean, both techniques", "%", loss, "flushed", "archapt-undo later, coalescing", "undo", ""},
     {"9", "redo: flushes saved by archapt-redo", "similar", "%", loss, "flushed", "archapt-redo", "redo", ""},
     {"9", "ycsb-e: flushes saved, told later", "less than on others", "%", loss, "flushed", "archapt-undo later", "undo", "ycsb-e"},
+
+    {"IV", "ycsb-a, lru: inconsistent", "901 objects in 100 crashes", "lines", value, "archapt-undo, 44 KiB, lru", "inconsistent", "", "ycsb-a"},
+    {"IV", "ycsb-a, plru: inconsistent", "776", "lines", value, "archapt-undo, 44 KiB, plru", "inconsistent", "", "ycsb-a"},
+    {"IV", "ycsb-a, bip: inconsistent", "88", "lines", value, "archapt-undo, 44 KiB, bip", "inconsistent", "", "ycsb-a"},
+    {"IV", "ycsb-a, random: inconsistent", "1435", "lines", value, "archapt-undo, 44 KiB, random", "inconsistent", "", "ycsb-a"},
+    {"IV", "lru: not corrected", "0", "lines", value, "archapt-undo, 44 KiB, lru", "uncorrectable", "", ""},
+    {"IV", "plru: not corrected", "0", "lines", value, "archapt-undo, 44 KiB, plru", "uncorrectable", "", ""},
+    {"IV", "bip: not corrected", "0", "lines", value, "archapt-undo, 44 KiB, bip", "uncorrectable", "", ""},
+    {"IV", "random: not corrected", "0", "lines", value, "archapt-undo, 44 KiB, random", "uncorrectable", "", ""},
 };
 
 }  // namespace stele::bench::stated

@@ -18,7 +18,7 @@ sweep_options tiny() {
   o.archapt_keys = 512;
   o.archapt_objects = 512;
   o.archapt_threads = 2;
-  o.archapt_crashes = 4, o.archapt_large_crashes = 0;
+  o.archapt_crashes = 4, o.archapt_caches = 1;
   return o;
 }
 

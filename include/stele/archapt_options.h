@@ -23,7 +23,8 @@ struct archapt_options {
   // Sums of the odd half of each row and column as well: one stale line more in each can be restored. Only when creating.
   bool halves = false;
   // A copy of home is kept in the pool, and brought up to date each so many commits while lines are skipped; commits wait meanwhile. As
-  // many commits may be gone after a crash that checksums cannot make good. 0: no checkpoints. Only when creating.
+  // many commits may be gone after a crash that checksums cannot make good. A log that is cut more seldom than that skips nothing.
+  // 0: no checkpoints. Only when creating.
   std::uint64_t checkpoint_commits = 0;
 };
 

@@ -15,7 +15,7 @@ constexpr std::size_t lines = 512, words_a_line = 8;
 struct numbers {
   field<std::uint64_t> at[lines * words_a_line];
 };
-constexpr std::uint64_t between = 10, commits = 64;
+constexpr std::uint64_t between = 10, least_commits = 64;
 
 pool_options options_of(const std::string& mechanism, std::uint64_t checkpoint_commits) {
   pool_options o;
@@ -23,6 +23,8 @@ pool_options options_of(const std::string& mechanism, std::uint64_t checkpoint_c
   o.mechanism = mechanism;
   o.media = "process";
   o.background = false;
+  o.log_size = 32768;  // three commits: cut more often than checkpoints are made
+  o.log_count = 2;
   o.archapt = {.cache_bytes = 448, .skip = skipping::always, .checkpoint_commits = checkpoint_commits};
   return o;
 }
@@ -42,15 +44,14 @@ std::uint64_t number_of(const pool<numbers>& p) {
           }).value_or(~std::uint64_t{0});
 }
 
-// Four lines that were skipped, two in each of two rows and columns, are overwritten in a file that nobody has open.
-void lose_lines(const std::string& path) {
+// Four lines that were skipped, two in each of two rows and columns, are overwritten in a file that nobody has open. False: there are none.
+bool lose_lines(const std::string& path) {
   const auto file = storage::pool_file::open_copy(path);
-  ASSERT_TRUE(holds(file));
+  if (!holds(file)) return false;
   const detail::parity_area area(*file);
   const auto first = format::control_word(file->base(), file->header().id, format::parity_epoch_offset);
-  ASSERT_TRUE(first);
   constexpr std::uint64_t square = 1u << format::line_of(1, 1) | 1u << format::line_of(1, 2) | 1u << format::line_of(3, 1) | 1u << format::line_of(3, 2);
-  for (std::uint64_t m = 0; m < area.matrices(); ++m) {
+  for (std::uint64_t m = 0; first && m < area.matrices(); ++m) {
     const auto at = area.newest(m, *first);
     if (!at || at->block.kind != format::parity_kind::covers || (at->block.skipped & square) != square) continue;
     std::fstream out(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -58,28 +59,31 @@ void lose_lines(const std::string& path) {
       out.seekp(static_cast<std::streamoff>(area.offset_of(m, static_cast<unsigned>(std::countr_zero(left)))));
       out << std::string(64, 'x');
     }
-    return;
+    return true;
   }
-  FAIL() << "no matrix has such lines";
+  return false;
 }
 
 // A pool in the state that a crash after so many commits leaves, with lines lost that no checksum restores.
-std::string crashed_pool(const scratch_directory& dir, const pool_options& options) {
-  const std::string path = dir.file("crashed");
-  auto p = open_pool<numbers>(dir.file("pool"), options);
-  for (std::uint64_t n = 1; n <= commits; ++n) EXPECT_TRUE(holds(commit_number(p, n)));
-  EXPECT_GT(p.counters().skipped_lines, 0u);
-  std::filesystem::copy_file(dir.file("pool"), path);
-  lose_lines(path);
-  return path;
-}
+struct crashed_pool {
+  crashed_pool(const scratch_directory& dir, const pool_options& options) : path(dir.file("crashed")) {
+    auto p = open_pool<numbers>(dir.file("pool"), options);
+    for (bool lost = false; !lost; lost = commits >= least_commits && lose_lines(path)) {  // not right after a checkpoint: nothing is skipped then
+      EXPECT_TRUE(holds(commit_number(p, ++commits)));
+      std::filesystem::copy_file(dir.file("pool"), path, std::filesystem::copy_options::overwrite_existing);
+      if (commits > 2 * least_commits) throw std::runtime_error("nothing was skipped that can be lost");
+    }
+  }
+  std::string path;
+  std::uint64_t commits = 0;
+};
 
 class archapt : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged) {
   scratch_directory dir;
   const pool_options options = options_of(GetParam(), between);
-  const std::string path = crashed_pool(dir, options);
+  const auto [path, commits] = crashed_pool(dir, options);
 
   const auto report = detail::check_pool(path);  // on a copy
   ASSERT_TRUE(holds(report));
@@ -112,7 +116,7 @@ TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged
 TEST_P(archapt, refuses_what_it_cannot_restore_without_a_checkpoint) {
   scratch_directory dir;
   const pool_options options = options_of(GetParam(), 0);
-  const std::string path = crashed_pool(dir, options);
+  const std::string path = crashed_pool(dir, options).path;
   const auto p = pool<numbers>::open(path, options);
   ASSERT_FALSE(p);
   EXPECT_EQ(p.error().code, errc::lost);
@@ -122,7 +126,7 @@ TEST_P(archapt, refuses_what_it_cannot_restore_without_a_checkpoint) {
 TEST_P(archapt, only_it_takes_acknowledgements) {
   scratch_directory dir;
   pool_options options = options_of(GetParam(), between);
-  const std::string path = crashed_pool(dir, options);
+  const std::string path = crashed_pool(dir, options).path;
   options.mechanism = "redo";
   auto p = open_pool<numbers>(path, options);
   EXPECT_TRUE(p.fallback());

@@ -85,7 +85,7 @@ TEST(CacheSets, refuses_what_is_no_cache) {
   EXPECT_TRUE(check_shape({"lru", 64, 4}));
   for (const cache_shape bad : {cache_shape{"lru", 0, 4},
                                 {"lru", 64, 0},
-                                {"plru", 63, 3},
+                                {"none", 64, 4},
                                 {"lru", 66, 4},
                                 {"lru", 1024, 128}}) {
     const auto checked = check_shape(bad);
