@@ -32,7 +32,7 @@ struct sweep_options {
   // Of the architecture-aware evaluation: records, rows of stock, and objects that are flushed or summed up.
   std::uint64_t archapt_keys = std::uint64_t{1} << 16, archapt_objects = 1'300'000;
   unsigned archapt_threads = 4;  // at the most
-  std::uint64_t archapt_crashes = 1000, archapt_large_crashes = 100;  // for each place of table IV; behind the largest cache
+  std::uint64_t archapt_crashes = 1000, archapt_large_crashes = 10;  // for each place of table IV; behind the largest cache
   std::size_t archapt_caches = 5;                                  // of table IV, at the most
   std::function<void(const std::string&)> progress = [](const std::string&) {};
   std::function<bool()> cancelled = [] { return false; };
