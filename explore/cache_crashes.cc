@@ -99,7 +99,7 @@ void cache_crashes::crash(cached_run& r, cache_model& cache) {
   if (&r == &run_) count(r, cache, a);
   if (std::string wrong = r.complaint(cache, a); !wrong.empty())
     report(std::move(wrong));
-  else if (&r == &run_ && !r.lost(a) && (a.replayed || a.new_recovered) && random_.below(recovery_rarity) == 0)
+  else if (settings_->in_recoveries && &r == &run_ && !r.lost(a) && (a.replayed || a.new_recovered) && random_.below(recovery_rarity) == 0)
     descend(static_cast<std::uint64_t>(r.history.find(r.judging.of(a).digest)));
   cache.undo();
 }

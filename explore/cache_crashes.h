@@ -22,6 +22,7 @@ struct cache_settings {
   std::size_t lines = 64, ways = 4;
   std::uint64_t crashes = 100'000;
   std::uint64_t crashes_a_run = 2'000;  // then another is recorded, of the next seed
+  bool in_recoveries = true;            // some of the crashes are in recoveries
   std::size_t recovery_operations = 2;  // operations after a recorded recovery
   std::size_t most_violations = 8;      // then the run ends
   std::function<bool()> cancelled;

@@ -144,25 +144,28 @@ class record_table {
 class record_model final : public model {
  public:
   explicit record_model(const key_space& keys) : value_size_(keys.given().value_size), present_{keys.size(), 0} {
-    for (std::uint64_t k = 0; k < keys.size(); ++k) words_[k] = keys.word_at_start(k);
+    for (std::uint64_t k = 0; k < keys.size(); ++k) put(k, keys.word_at_start(k));
   }
   void apply(const operation& op) override {
-    if (op.what == operation::kind::put) words_[op.a] = op.b;
-    if (op.what == operation::kind::read_modify) words_[op.a] = modified(words_[op.a], op.b);
+    if (op.what == operation::kind::put) put(op.a, op.b);
+    if (op.what == operation::kind::read_modify) put(op.a, modified(words_[op.a], op.b));
     if (op.what != operation::kind::insert) return;
-    words_[present_.next()] = op.b;
+    put(present_.next(), op.b);
     ++present_.inserted;
   }
-  std::uint64_t digest() const override {
-    std::uint64_t sum = base::mix(present_.inserted);
-    for (const auto& [key, word] : words_) sum += digest_word(key, word, value_size_);
-    return sum;
-  }
+  std::uint64_t digest() const override { return base::mix(present_.inserted) + sum_; }
 
  private:
+  void put(std::uint64_t key, std::uint64_t word) {
+    const auto [at, fresh] = words_.try_emplace(key, word);
+    if (!fresh) sum_ -= digest_word(key, at->second, value_size_);
+    sum_ += digest_word(key, at->second = word, value_size_);
+  }
+
   std::size_t value_size_;
   extent present_;
   std::unordered_map<std::uint64_t, std::uint64_t> words_;
+  std::uint64_t sum_ = 0;  // of their digests
 };
 
 template <std::size_t N>

@@ -37,7 +37,7 @@ explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanis
   p.cache_bytes = c.queue_over_cache * cache_bytes;
   p.halves = c.halves;
   p.keys = std::max<std::size_t>(64, 2 * cache_bytes / m.value_bytes);  // twice the cache, or more
-  p.operations = std::max<std::uint64_t>(100, p.keys);
+  p.operations = std::max<std::uint64_t>(200, 3 * p.keys);  // what is stored turns the cache over, but where nearly all is read
   p.seed = o.seed;
   task t;
   t.workload = p.workload;
@@ -67,7 +67,7 @@ result<explore::findings> crash(const sweep_options& o, const mix& m, const char
   s.ways = ways;
   s.crashes = c.is_large() ? o.archapt_large_crashes : o.archapt_crashes;
   s.crashes_a_run = std::max<std::uint64_t>(s.crashes / 4, 1);
-  s.recovery_operations = 0;
+  s.in_recoveries = false;
   s.cancelled = o.cancelled;
   o.progress(fmt::format("{}, {}, {} of {}", m.name, mechanism, c.name, policy));
   auto found = explore::crash_behind_cache(p, s);
@@ -87,6 +87,7 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
         panel p{fmt::format("{}, {}, {}", mechanism, c.name, policy), "workload", "in all crashes", names_of(some), {}, true};
         for (const count& n : counts) p.lines.push_back({n.name, n.label, false, std::vector<std::optional<spread>>(some.size())});
         for (std::size_t i = 0; i < some.size() && into.complete; ++i) {
+          if (c.is_large() && !std::string_view(some[i].name).starts_with("ycsb-")) continue;  // models of the others take too long to tell what each operation led to
           const auto found = crash(o, some[i], mechanism, c, policy);
           if (!found) return std::unexpected(found.error());
           into.complete = !found->cancelled;
@@ -100,9 +101,11 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
         into.panels.push_back(std::move(p));
       }
   into.notes.push_back(fmt::format(
-      "{} crashes: {} for each place, {} behind the largest cache; lines are of distinct crashes. Each was recovered, compared with the model and used on: nothing was lost or "
-      "torn that recovery had not refused", crashes, o.archapt_crashes, o.archapt_large_crashes));
-  into.notes.push_back(fmt::format("{} ways; the queue is as long as the cache where it is not said otherwise, data twice as long; whatever has left the queue is skipped, also where it does not pay. Only stores displace lines", ways));
+      "{} crashes: {} for each place{}; lines are of distinct crashes. Each was recovered, compared with the model and used on: nothing was lost or "
+      "torn that recovery had not refused", crashes, o.archapt_crashes,
+      o.archapt_caches < std::size(capacities) ? "" : fmt::format(", {} behind the largest cache", o.archapt_large_crashes)));
+  into.notes.push_back(fmt::format("{} ways; the queue is as long as the cache where it is not said otherwise, data twice as long; whatever has left the queue is skipped, also where it does not pay. The queue is told of loads, but only stores displace lines of this cache: where most is read (ycsb-b, -e) the "
+      "queue is wrong about what is there", ways));
   into.notes.emplace_back("a line that was skipped and stored to again since is restored by the log and its old values: it counts as inconsistent, and as detected only if checksums were needed");
   return {};
 }
