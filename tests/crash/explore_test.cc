@@ -16,7 +16,7 @@ namespace {
 
 settings ci_budget() {
   settings s;
-  s.bound = 2048;
+  s.bound = 1280;
   s.recovery_depth = 2;
   return s;
 }

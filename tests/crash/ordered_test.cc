@@ -31,7 +31,7 @@ TEST_P(Ordered, every_crash_state_is_a_prefix_from_the_last_sync_on) {
   const auto [mechanism, workload, threads] = GetParam();
   for (const std::uint64_t sync_every : {1, 4, 17, 1000}) {
     settings s;
-    s.bound = (*detail::find_mechanism(mechanism))->has_parity ? 192 : 512;  // where each line is skipped that can be, there are several times the crash points
+    s.bound = (*detail::find_mechanism(mechanism))->has_parity ? 128 : 256;  // where each line is skipped that can be, there are several times the crash points
     const auto found = explore_apart(ordered_plan(mechanism, workload, threads, sync_every), s);
     ASSERT_TRUE(found) << found.error().message;
     fmt::print("  {}/{}, {} threads, a sync every {}: {}\n", mechanism, workload, threads, sync_every, sentence_of(*found));
