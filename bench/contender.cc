@@ -55,7 +55,7 @@ std::uint64_t live_bytes_of(const task& t) {
 }
 
 std::string durability_of(const task& t, const std::string& file) {
-  if (t.media == "file") return "power";
+  if (t.media == "file") return storage::is_memory_file_system(t.dir) ? "process" : "power";
   if (t.media == "process" || !storage::is_direct_access(file)) return "process";
   return t.media == "eadr" ? "power, cache included" : "power";
 }

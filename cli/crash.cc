@@ -146,6 +146,9 @@ void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--warm-up", o.what.warm_up, "transactions in each mode before adaptive chooses")->capture_default_str();
   command.add_option("--cache-bytes", o.what.cache_bytes, "archapt: what the queue of lines used last takes the cache for; short, so that lines are skipped")->capture_default_str();
   command.add_flag("--halves", o.what.halves, "archapt: sums of the odd half of each row and column too");
+  command.add_flag("--shared-log", o.what.shared_log, "default: all threads commit in one log, as on a file");
+  command.add_flag("--sums", o.what.sums, "the pool has sums of home's blocks, which are judged at each opening");
+  command.add_option("--grow-every", o.what.grow_every, "operations after which the pool grows; 0: it does not");
   command.add_option("--checkpoint-commits", o.what.checkpoint_commits, "archapt: commits from one checkpoint to the next; 0: none");
   command.add_flag("--whole-cache", o.what.whole_cache, "bulk persistence of the whole cache, not of the lines that logs name");
   command.add_option("--seed", o.what.seed, "of content, operations and samples")->capture_default_str();

@@ -98,6 +98,7 @@ judge::answer judge::ask(timeline& t) {
 result<> judge::recover() {
   recoverer_.clock.store(0, std::memory_order_relaxed);
   recoverer_.stale_lines = recoverer_.lost_lines = 0;
+  if (subject_.named_by().grow_every != 0) recoverer_.file = adopted(work_);  // it may have grown
   return detail::recover_if_open(recoverer_, media_);
 }
 

@@ -17,9 +17,14 @@ struct trial {
   std::size_t value_size = 8;
   std::size_t cache_bytes = 0;  // not 0: for mechanisms with checksums over home only
   std::uint64_t checkpoint_commits = 0;
+  bool sums = false;  // with it, or without: for the mutants of sums and growth only
+  std::uint64_t grow_every = 0;
+  bool shared_log = false;  // likewise, for its mutants only
 };
 constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"sps", 1, 60, 512, 0, 256, 1792},
+    {"sps", 1, 60, 256, 0, 64, 0, 0, true, 25}, {"churn", 1, 120, 256, 0, 8, 0, 0, true, 40}, {"churn", 1, 800, 512, 0, 8, 0, 0, true, 0},
+    {"sps", 2, 120, 256, 8, 8, 0, 0, false, 0, true}, {"churn", 2, 400, 512, 30, 8, 0, 0, false, 0, true},
     {"churn", 1, 60, 128, 0},   {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
     {"churn", 2, 120, 256, 0},  {"rbtree", 2, 120, 256, 0}, {"sps", 2, 120, 256, 8},
@@ -55,12 +60,18 @@ void try_expired_logs(const base::mutant_entry& m, std::uint64_t seed, mutant_ou
 // Pools without checkpoints never run it.
 bool is_of_checkpoints(base::mutant m) { return m >= base::mutant::archapt_checkpoint_unflushed && m <= base::mutant::archapt_fallback_replayed; }
 
+// Other pools have neither.
+bool is_of_sums(base::mutant m) { return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence; }
+
+bool is_of_shared_log(base::mutant m) { return m == base::mutant::default_shared_alone || m == base::mutant::default_shared_unflushed; }
+
 mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& where, const mutant_choice& c) {
   mutant_outcome o{m, where.name, "", "", 0};
   settings s;
   s.most_violations = 1;
   for (const trial& t : trials) {
     if (is_of_checkpoints(m.what) && t.checkpoint_commits == 0) continue;
+    if (is_of_sums(m.what) != t.sums || is_of_shared_log(m.what) != t.shared_log) continue;
     s.bound = t.bound;
     for (const std::string& mechanism : where.mechanisms) {
       if (t.cache_bytes != 0 && !(*detail::find_mechanism(mechanism))->has_parity) continue;
@@ -73,6 +84,9 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.value_size = t.value_size;
       if (t.cache_bytes != 0) p.cache_bytes = t.cache_bytes, p.pool_size *= t.checkpoint_commits != 0 ? 4 : 2;
       p.checkpoint_commits = t.checkpoint_commits;
+      p.sums = t.sums;
+      p.grow_every = t.grow_every;
+      p.shared_log = t.shared_log;
       p.seed = c.seed;
       p.mutant = m.what;
       if (m.what == base::mutant::archapt_short_queue) p.cache_bytes = p.pool_size;  // then nothing may be skipped

@@ -16,6 +16,9 @@ std::string format_plan(const plan& p) {
   if (p.coalesce) text += " coalesce=1";
   if (p.halves) text += " halves=1";
   if (p.checkpoint_commits != 0) text += fmt::format(" checkpoint={}", p.checkpoint_commits);
+  if (p.shared_log) text += " shared-log=1";
+  if (p.sums) text += " sums=1";
+  if (p.grow_every != 0) text += fmt::format(" grow={}", p.grow_every);
   if (p.whole_cache) text += " whole-cache=1";
   return text;
 }
@@ -33,6 +36,9 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "coalesce") return p.coalesce = value == "1", true;
   if (name == "halves") return p.halves = value == "1", true;
   if (name == "checkpoint") return parse_number(value, p.checkpoint_commits);
+  if (name == "shared-log") return p.shared_log = value == "1", true;
+  if (name == "sums") return p.sums = value == "1", true;
+  if (name == "grow") return parse_number(value, p.grow_every);
   if (name == "whole-cache") return p.whole_cache = value == "1", true;
   if (name == "seed") return parse_number(value, p.seed);
   if (name == "pool") return parse_number(value, p.pool_size);

@@ -44,18 +44,21 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   s->workload_ = std::move(*made);
   // The log size of a log-structured pool is that of its chunks: small ones, so that there are many and cleaning has work.
   const bool chunks = (*mechanism)->home == format::home_kind::log;
-  auto header = storage::pool_file::plan((*mechanism)->shaped({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"}, tuning_of(p).archapt));
+  auto shape = (*mechanism)->shaped({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"}, tuning_of(p).archapt);
+  shape.sums = p.sums;
+  auto header = storage::pool_file::plan(shape);
   if (!header) return std::unexpected(header.error());
   s->header_ = *header;
   s->header_.id = base::mix(p.seed) | 1;  // the same pool every time
   s->header_.checksum = format::header_checksum(s->header_);
+  s->room_ = p.grow_every != 0 ? header->size * 2 : header->size;
   if (auto ready = s->prepare(); !ready) return std::unexpected(ready.error());
   return s;
 }
 
 hashed_image subject::blank() const {
   const bool logs_are_void = header_.home == format::home_kind::in_place;  // after recovery; else they are all there is
-  hashed_image image(header_.size, header_.log_offset, logs_are_void ? header_.home_offset : header_.log_offset);
+  hashed_image image(room_, header_.log_offset, logs_are_void ? header_.home_offset : header_.log_offset);
   storage::pool_file::lay_out(image.data(), header_);
   return image;
 }
@@ -78,6 +81,7 @@ result<> subject::open(hashed_image& image, const detail::media_choice& media, c
   pool_options options;
   options.mechanism = mechanism.name;
   options.background = false;
+  options.verify = verification::always;
   auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, mechanism, options);
   if (!opened) return std::unexpected(opened.error());
   auto handle = detail::pool_handle::over(std::move(*opened), workload_->root_size());
@@ -100,7 +104,9 @@ result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, tim
 
 result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
                                                   const detail::mechanism_entry& mechanism) {
-  const auto tape = media::tape_writer::to_memory(detail::tape_shape_of(header_, mechanism.logs));
+  auto shape = detail::tape_shape_of(header_, mechanism.logs);
+  shape.pool_size = room_;
+  const auto tape = media::tape_writer::to_memory(shape);
   media::image_view view(image.data(), image.size());
   if (auto opened =
           open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .tuning = tuning_of(plan_)}, mechanism);
@@ -159,6 +165,14 @@ result<> subject::perform_one(timeline& what, std::uint64_t number, unsigned lan
   return {};
 }
 
+// As far as the image has room.
+result<> subject::grow_now() {
+  detail::runtime& core = workload_->core();
+  const std::size_t size = core.state().file.header().size;
+  auto grown = detail::grow(core, size + header_.size / 4);
+  return grown || grown.error().code == errc::unsupported ? result<>{} : grown;
+}
+
 // An ordered commit acknowledges nothing. A durable one acknowledges all before it, but only if there was something to
 // commit: its transaction may have been cancelled, or have stored nothing.
 result<> subject::apply(const operation& op, std::uint64_t number, unsigned lane, bool after_crash) {
@@ -167,6 +181,8 @@ result<> subject::apply(const operation& op, std::uint64_t number, unsigned lane
   const bool ordered = !all_durable && (!after_crash || number % 2 == 0);
   workload_->commit_as(ordered ? durability::ordered : durability::durable);
   const std::uint64_t newest = detail::newest_commit(core);
+  if (plan_.grow_every != 0 && (number + 1) % plan_.grow_every == 0)
+    if (auto grown = grow_now(); !grown) return grown;
   core.mechanism().note(lane, media::mark::invoked, number);
   const auto done = workload_->apply({&op, 1});
   if (all_durable || (!ordered && detail::newest_commit(core) != newest))

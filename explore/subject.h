@@ -39,6 +39,9 @@ struct plan {
   std::size_t cache_bytes = 448;  // archapt: as long as its queue is; short, so that it skips lines
   bool halves = false;           // archapt: sums of halves too
   std::uint64_t checkpoint_commits = 0;  // archapt: from one checkpoint to the next
+  bool sums = false;             // the pool has sums of home's blocks, which are judged at each opening
+  std::uint64_t grow_every = 0;  // operations; then the pool grows by a quarter, twice at most. 0: it does not
+  bool shared_log = false;       // default: all threads commit in one log
   bool whole_cache = false;      // bulk persistence of the whole cache, where a mechanism has bulk persistence
   std::uint64_t seed = 1;
   unsigned further = 20;  // operations applied to a recovered pool
@@ -49,6 +52,7 @@ struct plan {
 // How engines work here: without threads of their own, so that a run is a function of its plan.
 inline detail::engine_tuning tuning_of(const plan& p) noexcept {
   return {.background = false,
+          .shared_log = p.shared_log,
           .bulk = p.whole_cache ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
           .adaptive = {.warm_up = p.warm_up},
           .log_structured = {.clean_from = 0, .victim_live_share = 0.7},
@@ -120,11 +124,13 @@ class subject {
   result<> perform(timeline& what, std::uint64_t first, unsigned threads);
   result<> perform_one(timeline& what, std::uint64_t number, unsigned lane);
   void compute_digests(timeline& what);
+  result<> grow_now();
 
   plan plan_;
   const detail::mechanism_entry* mechanism_ = nullptr;
   const detail::mechanism_entry* reopener_ = nullptr;
   std::unique_ptr<workloads::workload> workload_;
+  std::size_t room_ = 0;  // bytes of images: the pool's, and what it may grow by
   format::pool_header header_{};
   std::unique_ptr<hashed_image> start_;
 };

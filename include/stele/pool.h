@@ -12,6 +12,7 @@
 #include <stele/error.h>
 #include <stele/field.h>
 #include <stele/log_structured_options.h>
+#include <stele/progress.h>
 
 #include <cstdint>
 #include <functional>
@@ -53,14 +54,61 @@ struct adaptive_options {
   std::uint32_t threshold_ns = 0;   // static choice: vcbp on media with a write latency above this, blurred below; 0: dynamic
 };
 
+// Sums of home's blocks: what else changed a file than Stele, or a device that lost bits, is found when the pool is opened or checked,
+// not by a wrong answer. Kept by `default` and the other mechanisms with a volatile checkpoint as they go, by the others at each close
+// (after a crash nothing is judged then). They take 8 bytes of each 512, and nothing of a commit's fence.
+enum class checksums : std::uint8_t {
+  automatic,  // on for media file and process, off where each line costs: adr, eadr, delayed
+  on,
+  off,
+};
+
+// Whether opening judges home by its sums, where the pool has them: 3 GB/s of what is in use.
+enum class verification : std::uint8_t {
+  automatic,  // pools of up to 256 MiB; larger ones are judged by `stele pool check`
+  always,
+  never,      // also to read what is left of a damaged pool
+};
+
+// What a program does to a pool of an earlier version of its layout, in one transaction: all of it or nothing.
+class migration {
+ public:
+  migration(std::uint64_t version, void* root, std::size_t root_size) noexcept : version_(version), root_(root), root_size_(root_size) {}
+  std::uint64_t version() const noexcept { return version_; }  // of the pool
+  std::size_t root_size() const noexcept { return root_size_; }
+  template <class Old>
+  Old& root() const noexcept {
+    return *static_cast<Old*>(root_);
+  }
+  // The pool's root from now on; the former one is destroyed by whoever replaces it (stele::destroy).
+  template <class New>
+  void replace_root(New* root) noexcept {
+    root_ = root;
+    root_size_ = sizeof(New);
+  }
+  void* new_root() const noexcept { return root_; }
+
+ private:
+  std::uint64_t version_;
+  void* root_;
+  std::size_t root_size_;
+};
+
 struct pool_options {
   std::size_t create_size = 0;    // bytes; 0: the pool must exist. Otherwise it is created when the path is free
   std::string layout = "";        // name of the data's layout; must match the pool's when not empty
+  std::uint64_t layout_version = 0;  // of the layout, as this program knows it; a pool of a later one is refused
+  // Called in opening a pool of an earlier version, inside an update. Returns an error to refuse; then the pool stays as it was. A pool of
+  // an earlier version is refused when there is none.
+  std::function<result<>(migration&)> migrate = {};
   std::string mechanism = "";     // "" : default; see `stele compare --help` for all
   std::string media = "auto";     // auto, adr, eadr, process, file, delayed:NS[:GBPS], pcm:strict|rules[:LOG_SPEEDUP][:waits]
+  std::string require = "";       // "power" or "process": what acknowledged commits must survive; opening fails when the pool gives less
   concurrency policy = concurrency::stm;
   std::size_t log_size = 0;       // bytes of each thread's log; 0: by pool size. Only when creating
   std::size_t log_count = 0;      // logs, so threads that commit at once; 0: by pool size. Only when creating
+  checksums sums = checksums::automatic;          // of home's blocks. Only when creating
+  verification verify = verification::automatic;  // of home by them, at opening
   std::uintptr_t map_at = 0;      // address to map the pool at, for objects with plain pointers in it; 0: any
   std::string tape = "";          // record every access to the pool's memory on this tape file; empty: do not
   bulk_persistence bulk = bulk_persistence::automatic;
@@ -267,6 +315,21 @@ class pool {
   // latest. Acknowledged durably. Errors: io; unsupported, by mechanisms other than archapt-undo and archapt-redo. Thread-safe.
   std::optional<pool_fallback> fallback() const;
   result<> acknowledge_fallback();
+
+  // Writes a copy of the pool to `path`, which must be free: a closed pool of its own, with a new id, as this one was at one moment between
+  // the call and the return. Transactions go on meanwhile, but for the copy of what changed last. Durable on return; after a crash or an
+  // error nothing is there. Errors: exists, full, io, permission; cancelled; nested, inside a transaction; unsupported, by log_structured
+  // and archapt. Thread-safe.
+  result<> backup(const std::string& path, const progress& told = {});
+
+  // Makes the pool at least `size_bytes` long; nothing when it is. Transactions wait meanwhile. After a crash it has the old size or
+  // the new one. Errors: full, io; nested, inside a transaction; unsupported, by mechanisms without bulk persistence and by pools with a
+  // copy or checksums over home (open them with `default`; `stele pool resize`). Thread-safe.
+  result<> grow(std::size_t size_bytes);
+
+  // Judges the whole pool: heap, sums, and the root by its own check(), if it has one. Transactions wait for the first two. Errors: corrupt,
+  // naming what is wrong and where; nested, inside a transaction. Thread-safe.
+  result<> check();
 
   pool_counters counters() const noexcept;
   pool_space space() const;

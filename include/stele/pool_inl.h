@@ -11,6 +11,9 @@ std::uint64_t newest_commit(const runtime& r) noexcept;
 void tell_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> told);
 std::optional<pool_fallback> fallback_of(runtime& r);
 result<> acknowledge_fallback(runtime& r);
+result<> back_up(runtime& r, const std::string& path, const progress& told);
+result<> grow(runtime& r, std::size_t size_bytes);
+result<> check_storage(runtime& r);
 pool_counters counters_of(const runtime& r) noexcept;
 pool_space space_of(const runtime& r);
 std::string durability_of(const runtime& r);
@@ -43,6 +46,22 @@ std::optional<pool_fallback> pool<Root>::fallback() const {
 template <class Root>
 result<> pool<Root>::acknowledge_fallback() {
   return detail::acknowledge_fallback(handle_.core());
+}
+template <class Root>
+result<> pool<Root>::backup(const std::string& path, const progress& told) {
+  return detail::back_up(handle_.core(), path, told);
+}
+template <class Root>
+result<> pool<Root>::grow(std::size_t size_bytes) {
+  return detail::grow(handle_.core(), size_bytes);
+}
+template <class Root>
+result<> pool<Root>::check() {
+  if (auto sound = detail::check_storage(handle_.core()); !sound) return sound;
+  if constexpr (requires(const Root& root) { root.check(); })
+    return read([](const Root& root) { return root.check(); });
+  else
+    return {};
 }
 template <class Root>
 pool_counters pool<Root>::counters() const noexcept {

@@ -46,6 +46,16 @@ enum class mutant : std::uint16_t {
   bulk_last_home_line,    // bulk persistence leaves out the last home line
   bulk_first_log_only,    // bulk persistence flushes one log's lines, and moves the mark for all
   bulk_mark_ahead,        // the watermark is one commit ahead
+  sums_not_renewed,       // truncation and recovery leave the sums of blocks as they were
+  sums_last_block,        // the last block's sum is not renewed
+  sums_after_mark,        // sums are renewed when the watermark has moved
+  sums_not_recovered,     // recovery leaves the sums of the blocks it replays
+  sums_spill_kept,        // a spilled record overwrites blocks whose sums stay
+  grow_no_table_fence,    // a growth slot names a table that is not durable
+  grow_same_slot,         // the slot in force is written over
+  grow_no_slot_fence,     // a slot is in force before it is durable
+  default_shared_alone,     // a commit in the shared log makes its own last line durable, not those before it
+  default_shared_unflushed, // a commit in the shared log returns without its record being flushed
   xil_no_log_fence,       // a commit returns before its blocks are durable
   xil_home_first,         // home is stored before the blocks are durable
   xil_no_data_fence,      // a commit ends before home is durable, and its log may be cut
@@ -179,6 +189,16 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::bulk_last_home_line, "bulk_last_home_line", "redo-async,vcbp,default"},
     {mutant::bulk_first_log_only, "bulk_first_log_only", "redo-async,vcbp,default"},
     {mutant::bulk_mark_ahead, "bulk_mark_ahead", "redo-async,vcbp,default"},
+    {mutant::sums_not_renewed, "sums_not_renewed", "vcbp,default"},
+    {mutant::sums_last_block, "sums_last_block", "vcbp,default"},
+    {mutant::sums_after_mark, "sums_after_mark", "vcbp,default"},
+    {mutant::sums_not_recovered, "sums_not_recovered", "vcbp,default"},
+    {mutant::sums_spill_kept, "sums_spill_kept", "vcbp,default"},
+    {mutant::grow_no_table_fence, "grow_no_table_fence", "default"},
+    {mutant::grow_same_slot, "grow_same_slot", "default"},
+    {mutant::grow_no_slot_fence, "grow_no_slot_fence", "default"},
+    {mutant::default_shared_alone, "default_shared_alone", "default"},
+    {mutant::default_shared_unflushed, "default_shared_unflushed", "default"},
     {mutant::xil_no_log_fence, "xil_no_log_fence", "xil,blurred"},
     {mutant::xil_home_first, "xil_home_first", "xil,blurred"},
     {mutant::xil_no_data_fence, "xil_no_data_fence", "xil"},

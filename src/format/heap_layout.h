@@ -1,7 +1,8 @@
 // Heap metadata on media. docs/format/heap.md is the page for readers.
 //
 // The heap is an array of chunks. The chunk table has one guarded word a chunk: free (0), the superblock of a size class,
-// the head of an extent with its length, or the tail of one. A superblock begins with one state byte a block, padded to a
+// the head of an extent with its length, or the tail of one; in a pool that has grown, also the head of
+// those that hold the table itself. A superblock begins with one state byte a block, padded to a
 // line; the blocks follow. A block's or chunk's state is changed only by the transaction that reserved it, so neighbouring
 // bytes need no common lock, and a redo log may replay single bytes.
 #pragma once
@@ -13,12 +14,13 @@
 
 namespace stele::format {
 
-enum class chunk_kind : std::uint8_t { free = 0, small = 1, extent = 2, tail = 3 };
+enum class chunk_kind : std::uint8_t { free = 0, small = 1, extent = 2, tail = 3, table = 4 };
+constexpr bool heads_a_run(chunk_kind k) noexcept { return k == chunk_kind::extent || k == chunk_kind::table; }
 
 struct chunk_descriptor {
   chunk_kind kind = chunk_kind::free;
   std::uint8_t size_class = 0;     // small
-  std::uint32_t length = 0;        // extent: chunks, the head counted
+  std::uint32_t length = 0;        // extent, table: chunks, the head counted
 
   constexpr std::uint64_t pack() const noexcept {
     return static_cast<std::uint64_t>(kind) | std::uint64_t{size_class} << 8 | std::uint64_t{length} << 16;

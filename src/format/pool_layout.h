@@ -1,11 +1,12 @@
 // How a pool file is laid out. docs/format/pool.md is the page for readers; everything here is little-endian.
 //
 //   [0, 256)        header, written once at creation, checksummed
-//   [512, 1024)     control words, one a line: session, watermark, owner
+//   [256, 512)      the same again, to repair the first from
+//   [512, 1280)     control words, one a line: session, watermark, owner, growth, ...
 //   [4096, ...)     logs, each a control line and a ring of lines
 //   [parity_offset, ...)  checksums over home, if the pool has any (parity_block.h)
 //   [copy_offset, ...)    the checkpoint, a copy of home, if the pool has one
-//   [home_offset..) home: home header line, chunk table, chunks
+//   [home_offset..) home: home header line, chunk table, sums of home's blocks if the pool has them (block_sums.h), chunks
 #pragma once
 
 #include <base/checksum.h>
@@ -56,7 +57,8 @@ struct pool_header {
   std::uint32_t reserved_2;         // zero
   std::uint64_t copy_offset;        // of the checkpoint: as long as home, right before it; 0: none. Only with checksums
   std::uint64_t checkpoint_commits; // from one checkpoint to the next; 0 if and only if there is none
-  std::array<std::byte, 48> reserved;  // zero
+  std::uint64_t sums_offset;        // of the sums of home's blocks (block_sums.h), between chunk table and chunks; 0: none
+  std::array<std::byte, 40> reserved;  // zero
 
   // home_kind::log: how many chunks the file has, of log_size bytes each, from log_offset on. log_count is how many threads may append.
   std::uint32_t log_chunks() const noexcept { return static_cast<std::uint32_t>((size - log_offset) / log_size); }
@@ -73,12 +75,16 @@ inline std::uint64_t header_checksum(const pool_header& h) noexcept {
   return sum.value();
 }
 
+inline constexpr std::uint64_t header_copy_offset = 256;
+
 // Offsets of the control words.
 inline constexpr std::uint64_t session_offset = 512;    // guarded session word
 inline constexpr std::uint64_t watermark_offset = 576;  // guarded TxID: commits up to it are durable at home
 inline constexpr std::uint64_t mapping_offset = 704;    // home_kind::log: guarded number + 1 of the first chunk of the mapping that close left; 0: none
 inline constexpr std::uint64_t parity_epoch_offset = 768;  // guarded epoch: checksum blocks (parity_block.h) of earlier ones do not count
 inline constexpr std::uint64_t checkpoint_offset = 832;    // guarded TxID + 1: the checkpoint holds no later commit; 0: nothing yet
+inline constexpr std::uint64_t growth_offset = 960;        // guarded number of the growth slot in force: 0 none, 1 or 2
+inline constexpr std::uint64_t sums_state_offset = 1152;   // guarded: 0 the sums of blocks are kept, 1 they are not, and do not count
 inline constexpr std::uint64_t owner_offset = 640;      // pid of the process that has the pool open; a hint, not checked
 
 // A guarded control word of the pool that begins at `pool`; nothing when it is damaged.
@@ -86,6 +92,23 @@ inline std::optional<std::uint64_t> control_word(const std::byte* pool, std::uin
   std::uint64_t word;
   std::memcpy(&word, pool + offset, sizeof word);
   return unguard(word, id, offset);
+}
+
+// A pool that has grown: how many chunks it has, and from which of them on its chunk table and sums lie, in place of where the header
+// says. Two guarded words on a line of their own, of which there are two; growth_offset names the one in force.
+struct growth {
+  std::uint64_t chunk_count = 0;  // 0: it has not grown
+  std::uint64_t table_chunk = 0;
+};
+constexpr std::uint64_t growth_slot_offset(std::uint64_t slot) noexcept { return 1024 + 64 * (slot - 1); }  // slot 1 or 2
+// Damaged words: nothing.
+inline std::optional<growth> growth_in(const std::byte* pool, std::uint64_t id) noexcept {
+  const auto slot = control_word(pool, id, growth_offset);
+  if (!slot || *slot > 2) return std::nullopt;
+  if (*slot == 0) return growth{};
+  const auto count = control_word(pool, id, growth_slot_offset(*slot)), table = control_word(pool, id, growth_slot_offset(*slot) + 8);
+  if (!count || !table || *count == 0) return std::nullopt;
+  return growth{*count, *table};
 }
 
 // The session word says whether the pool was closed, and how its logs are to be read.
@@ -128,7 +151,8 @@ inline std::optional<fallback> fallback_in(const std::byte* pool, std::uint64_t 
 struct home_header {
   std::uint64_t root_offset;  // 0 until the root has been made
   std::uint64_t root_size;
-  std::array<std::byte, 48> reserved;
+  std::uint64_t layout_version;  // of the program's layout; 0 unless the program counts
+  std::array<std::byte, 40> reserved;
 };
 static_assert(sizeof(home_header) == 64);
 

@@ -56,7 +56,9 @@ void file_writer::persist(const block_runs& blocks) noexcept {
 void file_writer::persist_home() noexcept {
   constexpr std::uint64_t least_piece = std::uint64_t{1} << 20, most_pieces = 4096;
   const std::lock_guard one(home_mutex_);
-  const std::uint64_t home = where_.size - where_.home_offset, piece = std::max(least_piece, home / most_pieces);
+  struct stat now = {};  // it may have grown
+  if (os::examine(where_.fd, now) != 0) return failed_.store(true, std::memory_order_release);
+  const std::uint64_t home = static_cast<std::uint64_t>(now.st_size) - where_.home_offset, piece = std::max(least_piece, home / most_pieces);
   for (std::uint64_t at = 0; at < home && !failed(); at += piece) os::write_back(where_.fd, where_.home_offset + at, std::min(piece, home - at));
   if (!failed() && os::sync_data(where_.fd) != 0) failed_.store(true, std::memory_order_release);  // never retried
 }

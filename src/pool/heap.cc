@@ -70,8 +70,8 @@ result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
   const auto value = format::unguard(word, file_.header().id, descriptor_offset(chunk));
   if (!value) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} is damaged (check bits)", file_.path(), chunk));
   const auto d = chunk_descriptor::unpack(*value);
-  const bool sane = d.kind <= chunk_kind::tail && (d.kind != chunk_kind::small || (d.size_class < format::size_classes && class_size(d.size_class) <= format::largest_small(chunk_size()))) &&
-                    (d.kind != chunk_kind::extent || (d.length >= 1 && d.length <= file_.header().chunk_count - chunk));
+  const bool sane = d.kind <= chunk_kind::table && (d.kind != chunk_kind::small || (d.size_class < format::size_classes && class_size(d.size_class) <= format::largest_small(chunk_size()))) &&
+                    (!format::heads_a_run(d.kind) || (d.length >= 1 && d.length <= file_.header().chunk_count - chunk));
   if (!sane) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} makes no sense", file_.path(), chunk));
   return d;
 }
@@ -112,7 +112,7 @@ result<> heap::load(const log_space* space) {
       info.length = d->length;
       for (std::uint32_t i = 1; i < d->length; ++i) chunks_[chunk + i].kind = chunk_kind::tail;
     }
-    chunk += d->kind == chunk_kind::extent ? d->length : 1;
+    chunk += format::heads_a_run(d->kind) ? d->length : 1;
   }
   for (auto& list : unlisted_) std::reverse(list.begin(), list.end());
   return {};
@@ -384,7 +384,70 @@ void heap::return_run(std::uint32_t first, std::uint32_t count) noexcept {
 }
 
 std::unexpected<error> heap::full(std::size_t size) const {
-  return fail(errc::full, fmt::format("{}: no room for {} bytes; destroy something, or create a larger pool and copy this one", file_.path(), size));
+  return fail(errc::full, fmt::format("{}: no room for {} bytes; destroy something, or grow the pool (pool::grow, `stele pool resize`)", file_.path(), size));
+}
+
+result<> heap::for_each_used_run(const std::function<void(std::uint64_t, std::uint64_t)>& each) const {
+  const std::uint64_t count = file_.header().chunk_count;
+  std::uint64_t from = 0;
+  for (std::uint64_t chunk = 0; chunk <= count; ++chunk) {
+    if (chunk != count) {
+      const auto d = descriptor(chunk);
+      if (!d) return std::unexpected(d.error());
+      if (d->kind != chunk_kind::free) continue;
+    }
+    if (chunk != from) each(chunk_offset(from), (chunk - from) << file_.header().chunk_shift);
+    from = chunk + 1;
+  }
+  return {};
+}
+
+result<std::vector<std::uint64_t>> heap::grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const {
+  std::vector<chunk_descriptor> all(chunk_count);
+  for (std::uint64_t chunk = 0; chunk < file_.header().chunk_count;) {
+    const auto d = descriptor(chunk);
+    if (!d) return std::unexpected(d.error());
+    const std::uint64_t length = format::heads_a_run(d->kind) ? d->length : 1;
+    for (std::uint64_t i = 0; i < length && d->kind != chunk_kind::table; ++i) all[chunk + i] = i == 0 ? *d : chunk_descriptor{chunk_kind::tail, 0, 0};
+    chunk += length;
+  }
+  all[table_chunk] = {chunk_kind::table, 0, static_cast<std::uint32_t>(table_length)};
+  for (std::uint64_t i = 1; i < table_length; ++i) all[table_chunk + i] = {chunk_kind::tail, 0, 0};
+  std::vector<std::uint64_t> words;
+  const std::uint64_t at = file_.header().chunks_offset + (table_chunk << file_.header().chunk_shift);
+  for (std::uint64_t chunk = 0; chunk < chunk_count; ++chunk) words.push_back(format::guard(all[chunk].pack(), file_.header().id, at + 8 * chunk));
+  return words;
+}
+
+// Chunks that were there keep their state, but for the former table's, which are free now.
+result<> heap::take_growth() {
+  const std::lock_guard hold(mutex_);
+  const std::size_t before = chunks_.size(), count = file_.header().chunk_count;
+  std::vector<chunk_info> all(count);
+  for (std::size_t i = 0; i < before; ++i) {
+    all[i].kind.store(chunks_[i].kind.load());
+    all[i].listed.store(chunks_[i].listed.load());
+    all[i].size_class = chunks_[i].size_class;
+    all[i].length = chunks_[i].length;
+  }
+  chunks_ = std::move(all);
+  free_chunks_.resize(count, false);
+  for (std::uint64_t chunk = 0; chunk < count; ++chunk) {
+    const bool table_before = chunk < before && chunks_[chunk].kind == chunk_kind::table;
+    if (chunk < before && !table_before) continue;
+    const auto d = descriptor(chunk);
+    if (!d) return std::unexpected(d.error());
+    const std::uint32_t length = table_before ? chunks_[chunk].length : format::heads_a_run(d->kind) ? d->length : 1;
+    chunks_[chunk].length = d->length;
+    chunks_[chunk].kind.store(d->kind);
+    for (std::uint32_t i = 1; i < length; ++i) chunks_[chunk + i].kind.store(d->kind == chunk_kind::free ? chunk_kind::free : chunk_kind::tail);
+    if (d->kind == chunk_kind::free) {
+      for (std::uint32_t i = 0; i < length; ++i) free_chunks_[chunk + i] = true;
+      free_chunk_count_ += length;
+    }
+    chunk += length - 1;
+  }
+  return {};
 }
 
 result<heap::account> heap::audit(const block_visitor& used) const {
@@ -401,16 +464,20 @@ result<heap::account> heap::audit(const block_visitor& used) const {
     } else if (d->kind == chunk_kind::small) {
       ++sum.used_chunks;
       if (auto fine = audit_superblock(chunk, d->size_class, sum, used); !fine) return std::unexpected(fine.error());
-    } else if (d->kind == chunk_kind::extent) {
+    } else if (format::heads_a_run(d->kind)) {
       next = chunk + d->length;
       for (std::uint64_t i = chunk + 1; i < next; ++i) {
         const auto part = descriptor(i);
         if (!part || part->kind != chunk_kind::tail) return fail(errc::corrupt, fmt::format("{}: chunk {} should continue the extent of chunk {}", file_.path(), i, chunk));
       }
       sum.used_chunks += d->length;
-      ++sum.used_blocks;
-      sum.used_bytes += d->length * chunk_size();
-      if (used) used(chunk_offset(chunk), d->length * chunk_size());
+      if (d->kind == chunk_kind::table) {
+        sum.table_bytes += d->length * chunk_size();
+      } else {
+        ++sum.used_blocks;
+        sum.used_bytes += d->length * chunk_size();
+        if (used) used(chunk_offset(chunk), d->length * chunk_size());
+      }
     } else {
       return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins", file_.path(), chunk));
     }

@@ -74,6 +74,7 @@ class heap {
     std::uint64_t used_blocks = 0, used_bytes = 0;
     std::uint64_t free_blocks_bytes = 0;  // free blocks inside superblocks
     std::uint64_t free_chunks = 0, used_chunks = 0, longest_free_run = 0;
+    std::uint64_t table_bytes = 0;  // of a pool that has grown: what its chunk table and sums take of the chunks
   };
   using block_visitor = std::function<void(std::uint64_t offset, std::size_t size)>;
 
@@ -117,6 +118,15 @@ class heap {
   // Walks the whole heap as home has it and checks that used and free tile it. No transaction may run. Errors: corrupt,
   // naming the chunk.
   result<account> audit(const block_visitor& used = {}) const;
+
+  // The chunk table of a pool that is to have `chunk_count` chunks, from those that it has: the new table's own chunks begin at
+  // `table_chunk`, the former one's are free. Words as they are to be stored.
+  result<std::vector<std::uint64_t>> grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const;
+  // The file has grown, its table says so. No transaction runs.
+  result<> take_growth();
+
+  // Calls each(offset, bytes) for every run of chunks in use, neighbours together. Errors: corrupt.
+  result<> for_each_used_run(const std::function<void(std::uint64_t offset, std::uint64_t bytes)>& each) const;
 
   // What home says of a chunk, chunk < chunk_count; also before load(). Errors: corrupt.
   result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;

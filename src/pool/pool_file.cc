@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <media/os.h>
+#include <pool/new_file.h>
 #include <pool/pool_file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <format/block_sums.h>
 #include <format/heap_layout.h>
 #include <format/parity_block.h>
 #include <utility>
@@ -29,46 +30,8 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t smallest_pool = 32 * 1024;
-constexpr std::size_t largest_pool = std::size_t{1} << 46;
 
 std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
-
-errc code_for(int number) {
-  switch (number) {
-    case ENOENT: case ENOTDIR: return errc::not_found;
-    case EACCES: case EPERM: return errc::permission;
-    case EROFS: return errc::read_only;
-    case EEXIST: return errc::exists;
-    case ENOSPC: case EDQUOT: case EFBIG: return errc::full;
-    default: return errc::io;
-  }
-}
-
-std::unexpected<error> fail_path(const char* what, const std::string& path, int number = errno) {
-  const char* advice = number == ENOENT || number == ENOTDIR ? " (does the directory exist?)" : "";
-  return fail_errno(code_for(number), fmt::format("cannot {} {}{}", what, path, advice), number);
-}
-
-// A file descriptor that closes itself.
-struct descriptor {
-  explicit descriptor(int n) : fd(n) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-  int release() { return std::exchange(fd, -1); }
-  int fd;
-};
-
-// Real space, not a promise: a full disk is an error now, not a signal later.
-result<> allocate_space(int fd, std::size_t size, const std::string& path) {
-  const int failed = os::allocate(fd, 0, size);
-  if (failed == 0) return {};
-  if (failed == EFBIG || failed == EINVAL)
-    return fail(errc::full, fmt::format("cannot create {}: {} bytes are more than this file system takes in one file", path, size));
-  return fail_errno(code_for(failed), fmt::format("cannot reserve {} bytes for {}; free some space or create a smaller pool", size, path), failed);
-}
 
 // A failed open's reason when another handle holds the lock.
 std::unexpected<error> fail_locked(int fd, const std::string& path) {
@@ -90,55 +53,25 @@ result<pool_header> read_header(int fd, const std::string& path) {
   struct stat status = {};
   if (os::examine(fd, status) != 0) return fail_path("examine", path);
   if (!S_ISREG(status.st_mode)) return fail(errc::not_a_pool, fmt::format("{} is not an ordinary file, so it is no pool", path));
-  pool_header h{};
-  if (!os::read_all(fd, &h, sizeof h, 0)) {
+  std::array<std::byte, format::header_area> front;
+  if (!os::read_all(fd, front.data(), front.size(), 0)) {
     if (errno != 0) return fail_path("read", path);
     return fail(errc::not_a_pool, fmt::format("{} is {} bytes long, too short for a pool; if it was one, it has been truncated: restore it from a copy", path, status.st_size));
   }
-  if (auto fine = check_header(h, static_cast<std::uint64_t>(status.st_size), path); !fine) return std::unexpected(fine.error());
-  return h;
+  return header_in(front.data(), static_cast<std::uint64_t>(status.st_size), path);
 }
 
 std::size_t chunk_shift_for(std::size_t size) { return size >= (64u << 20) ? 16 : size >= (4u << 20) ? 14 : 12; }
 
 // Everything in the new file but its name: header, session word, zeroes. Logs that commits write synchronously are written once
 // now: the first write to space that is only reserved changes the file's metadata.
-result<> write_fresh(int fd, const pool_header& h, const std::string& path) {
+result<> write_fresh(new_file& file, const pool_header& h) {
   const std::size_t logs = h.home == format::home_kind::in_place ? h.log_count * h.log_size : 0;
   std::vector<std::byte> zeroes(std::clamp<std::size_t>(logs, format::header_area, std::size_t{1} << 20));
   for (std::size_t at = 0; at < logs; at += zeroes.size())
-    if (!os::write_all(fd, zeroes.data(), std::min(zeroes.size(), logs - at), h.log_offset + at)) return fail_path("write", path);
+    if (auto written = file.write(std::span(zeroes).first(std::min(zeroes.size(), logs - at)), h.log_offset + at); !written) return written;
   pool_file::lay_out(zeroes.data(), h);
-  if (!os::write_all(fd, zeroes.data(), format::header_area, 0)) return fail_path("write", path);
-  if (os::sync(fd) != 0) return fail_path("sync", path);
-  return {};
-}
-
-std::string directory_of(const std::string& path) {
-  const std::string directory = std::filesystem::path(path).parent_path().string();
-  return directory.empty() ? "." : directory;
-}
-
-// A pool in the making: a file without a name, of which nothing is left when its maker dies; on file systems that know no
-// such files, one with another name.
-struct draft : descriptor {
-  explicit draft(const std::string& path) : descriptor(os::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
-    name = fmt::format("/proc/self/fd/{}", fd);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return;
-    name = fmt::format("{}.creating.{}", path, ::getpid());
-    fd = os::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    named = fd >= 0;
-  }
-  ~draft() {
-    if (named) ::unlink(name.c_str());
-  }
-  std::string name;
-  bool named = false;
-};
-
-void sync_directory(const std::string& path) {
-  descriptor d(os::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (d.fd >= 0) (void)os::sync(d.fd);
+  return file.write(std::span(zeroes).first(format::header_area), 0);
 }
 
 bool maps_directly(int fd) {
@@ -176,13 +109,20 @@ result<pool_header> plan_log(const shape& s, pool_header h) {
   return h;
 }
 
+// Where chunk table and sums end that begin at `table`.
+std::uint64_t sums_offset_after(std::uint64_t table, std::uint64_t chunk_count) { return round_up(table + 8 * chunk_count, format::sum_block_size); }
+std::uint64_t tables_end(bool sums, std::uint64_t table, std::uint64_t chunk_count, std::uint64_t home_bytes) {
+  return sums ? sums_offset_after(table, chunk_count) + 8 * format::sums_for(home_bytes) : table + 8 * chunk_count;
+}
+
 // Where things are in home, from home_offset to `end`.
-void lay_out_home(pool_header& h, std::uint64_t end) {
+void lay_out_home(pool_header& h, std::uint64_t end, bool sums = false) {
   const std::size_t chunk = std::size_t{1} << h.chunk_shift;
   h.table_offset = h.home_offset + sizeof(format::home_header);
   h.chunk_count = (end - h.table_offset) / (chunk + 8);
-  h.chunks_offset = round_up(h.table_offset + 8 * h.chunk_count, page);
-  while (h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
+  if (sums) h.sums_offset = sums_offset_after(h.table_offset, h.chunk_count);
+  h.chunks_offset = round_up(tables_end(sums, h.table_offset, h.chunk_count, end - h.home_offset), page);
+  while (h.chunk_count != 0 && h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
 }
 
 // Room for checksums between the logs and home, for a little more than home turns out to be, and for a copy of home.
@@ -207,6 +147,13 @@ bool sane_parity(const pool_header& h) {
   const std::uint64_t each = std::uint64_t{format::parity_blocks} * h.parity_block_size;
   return (h.parity_block_size == format::plain_block_size || h.parity_block_size == format::halves_block_size) && h.parity_offset < h.home_offset && h.home_offset < h.size &&
          h.home_offset % page == 0 && sane_copy && format::matrices_of(h.size - h.home_offset) <= (end - h.parity_offset) / each;
+}
+
+// The table may be longer than the chunks that fit behind it.
+bool sane_sums(const pool_header& h) {
+  if (h.sums_offset == 0) return h.chunks_offset >= h.table_offset + 8 * h.chunk_count;
+  return h.home == format::home_kind::in_place && h.parity_block_size == 0 && h.sums_offset % format::sum_block_size == 0 && h.sums_offset >= h.table_offset + 8 * h.chunk_count &&
+         h.sums_offset < h.chunks_offset && h.chunks_offset - h.sums_offset >= 8 * format::sums_for(h.size - h.home_offset);
 }
 
 bool sane_logs(const pool_header& h) {
@@ -250,7 +197,12 @@ result<pool_header> pool_file::plan(const shape& s) {
   h.home_offset = h.log_offset + h.log_count * h.log_size;
   if (s.parity_block_size != 0) lay_out_parity(h, s);
   h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
-  lay_out_home(h, h.size);
+  const auto no_room = [&] {
+    return fail(errc::invalid_argument, fmt::format("a pool of {} bytes has no room for objects beside its logs, checksums and checkpoint; make it larger", s.size));
+  };
+  if (h.home_offset + page + (std::size_t{1} << h.chunk_shift) > h.size) return no_room();
+  lay_out_home(h, h.size, s.sums && s.parity_block_size == 0);
+  if (h.chunk_count == 0) return no_room();
   h.checksum = format::header_checksum(h);
   return h;
 }
@@ -259,9 +211,23 @@ void pool_file::lay_out(std::byte* zeroes, const pool_header& h) noexcept {
   const std::uint64_t word = format::guard(format::session{}.pack(), h.id, format::session_offset);
   std::memcpy(zeroes + format::session_offset, &word, sizeof word);
   std::memcpy(zeroes, &h, sizeof h);
+  std::memcpy(zeroes + format::header_copy_offset, &h, sizeof h);
 }
 
-result<> check_header(const pool_header& h, std::uint64_t file_size, const std::string& path) {
+namespace {
+
+pool_header header_at(const std::byte* from) {
+  pool_header h;
+  std::memcpy(&h, from, sizeof h);
+  return h;
+}
+
+bool is_whole(const pool_header& h) { return h.magic == format::pool_magic && h.version == format::pool_version && h.checksum == format::header_checksum(h); }
+
+// As it was at creation.
+result<> check_header(const pool_header& h, bool copy_is_whole, std::uint64_t file_size, const std::string& path) {
+  if (!is_whole(h) && copy_is_whole)
+    return fail(errc::corrupt, fmt::format("the header of {} is damaged, but the copy of it in the pool is whole: `stele pool check --repair {}` restores it", path, path));
   if (h.magic != format::pool_magic)
     return fail(errc::not_a_pool, fmt::format("{} is not a stele pool (its first bytes are not a pool's); nothing was changed", path));
   if (h.version != format::pool_version)
@@ -274,22 +240,62 @@ result<> check_header(const pool_header& h, std::uint64_t file_size, const std::
   const bool sane = h.header_size == sizeof h && h.id != 0 && h.size <= largest_pool && h.log_offset == format::header_area && h.log_count >= 1 &&
                     h.log_count <= 4096 && h.log_size != 0 && h.size > h.log_offset && sane_logs(h) && chunk >= page && chunk <= (1u << 20) &&
                     h.table_offset == h.home_offset + sizeof(format::home_header) && h.chunk_count >= 1 && h.chunk_count <= h.span() / chunk &&
-                    h.chunks_offset == round_up(h.table_offset + 8 * h.chunk_count, page) && h.chunks_offset + h.chunk_count * chunk <= h.span();
+                    h.chunks_offset % page == 0 && h.chunks_offset <= h.span() && sane_sums(h) && h.chunks_offset + h.chunk_count * chunk <= h.span();
   if (!sane) return fail(errc::corrupt, fmt::format("the header of {} contradicts itself; restore the pool from a copy", path));
   return {};
+}
+
+}  // namespace
+
+result<pool_header> header_in(const std::byte* front, std::uint64_t file_size, const std::string& path) {
+  const pool_header h = header_at(front);
+  if (auto fine = check_header(h, is_whole(header_at(front + format::header_copy_offset)), file_size, path); !fine) return std::unexpected(fine.error());
+  const auto g = format::growth_in(front, h.id);
+  if (!g) return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown are damaged (check bits); restore the pool from a copy", path));
+  if (g->chunk_count == 0) return h;
+  auto now = grown(h, *g, path);
+  if (now && file_size < now->size)
+    return fail(errc::corrupt, fmt::format("{} has {} of its {} bytes: it has been truncated; restore it from a copy", path, file_size, now->size));
+  return now;
+}
+
+std::uint64_t table_run(const pool_header& h, std::uint64_t chunk_count) noexcept {
+  const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift, home_bytes = h.chunks_offset + chunk_count * chunk - h.home_offset;
+  return (tables_end(h.sums_offset != 0, 0, chunk_count, home_bytes) + chunk - 1) / chunk;
+}
+
+result<pool_header> grown(pool_header h, const format::growth& g, const std::string& path) {
+  const std::uint64_t run = table_run(h, g.chunk_count);
+  const bool sane = h.home == format::home_kind::in_place && h.parity_block_size == 0 && g.chunk_count > h.chunk_count && g.chunk_count <= largest_pool >> h.chunk_shift &&
+                    run < g.chunk_count && g.table_chunk <= g.chunk_count - run;
+  if (!sane) return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown contradict its header; restore the pool from a copy", path));
+  h.chunk_count = g.chunk_count;
+  h.size = h.chunks_offset + (g.chunk_count << h.chunk_shift);
+  h.table_offset = h.chunks_offset + (g.table_chunk << h.chunk_shift);
+  if (h.sums_offset != 0) h.sums_offset = sums_offset_after(h.table_offset, h.chunk_count);
+  return h;
 }
 
 result<> pool_file::create(const std::string& path, const shape& s) {
   auto h = plan(s);
   if (!h) return std::unexpected(h.error());
-  if (::access(path.c_str(), F_OK) == 0) return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
-  const draft file(path);
-  if (file.fd < 0) return fail_path("create", path);
-  if (auto space = allocate_space(file.fd, h->size, path); !space) return space;
-  if (auto fresh = write_fresh(file.fd, *h, path); !fresh) return fresh;
-  if (os::link(file.name.c_str(), path.c_str()) != 0) return fail_path("create", path);
-  sync_directory(path);
-  return {};
+  auto file = new_file::make(path, h->size);
+  if (!file) return std::unexpected(file.error());
+  if (auto fresh = write_fresh(*file, *h); !fresh) return fresh;
+  return file->publish();
+}
+
+result<bool> pool_file::repair_header(const std::string& path) {
+  descriptor file(os::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (file.fd < 0) return fail_path("open", path);
+  std::array<std::byte, format::header_copy_offset + sizeof(pool_header)> front;
+  if (!os::read_all(file.fd, front.data(), front.size(), 0)) return fail_path("read", path);
+  if (is_whole(header_at(front.data()))) return false;
+  const pool_header copy = header_at(front.data() + format::header_copy_offset);
+  if (!is_whole(copy)) return fail(errc::corrupt, fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy", path));
+  if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
+  if (!os::write_all(file.fd, &copy, sizeof copy, 0) || os::sync_data(file.fd) != 0) return fail_path("write", path);
+  return true;
 }
 
 result<pool_header> pool_file::peek(const std::string& path) {
@@ -304,7 +310,7 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
     if (errno == ELOOP) return fail(errc::permission, fmt::format("{} is a symbolic link; name the pool file itself", path));
     if (errno == EISDIR) return fail(errc::not_a_pool, fmt::format("{} is a directory, not a pool", path));
     if (errno == EACCES || errno == EROFS)
-      return fail_errno(code_for(errno), fmt::format("cannot open {} for writing (a pool is recovered and marked when opened)", path));
+      return fail_errno(code_of_errno(errno), fmt::format("cannot open {} for writing (a pool is recovered and marked when opened)", path));
     return fail_path("open", path);
   }
   auto header = read_header(file.fd, path);
@@ -360,6 +366,7 @@ result<pool_file> pool_file::open_copy(const std::string& path) {
   pool_file opened;
   opened.header_ = *header;
   opened.region_ = {static_cast<std::byte*>(copy), header->size, header->home_offset, -1, path};
+  opened.reserved_ = header->size;
   opened.mapped_ = true;
   if (auto reserved = opened.reserve_home(); !reserved) return std::unexpected(reserved.error());
   return opened;
@@ -367,9 +374,11 @@ result<pool_file> pool_file::open_copy(const std::string& path) {
 
 result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
   pool_file opened;
-  if (size < sizeof(pool_header)) return fail(errc::not_a_pool, "the image is too short for a pool");
-  std::memcpy(&opened.header_, image, sizeof(pool_header));
-  if (auto fine = check_header(opened.header_, size, "image"); !fine) return std::unexpected(fine.error());
+  if (size < format::header_area) return fail(errc::not_a_pool, "the image is too short for a pool");
+  const auto header = header_in(image, size, "image");
+  if (!header) return std::unexpected(header.error());
+  opened.header_ = *header;
+  opened.reserved_ = size;
   opened.region_ = {image, opened.header_.size, opened.header_.home_offset, -1, "image"};
   if (auto reserved = opened.reserve_home(); !reserved) return std::unexpected(reserved.error());
   return opened;
@@ -396,12 +405,33 @@ result<> pool_file::reserve_home(std::uintptr_t address) {
   return {};
 }
 
+// Addresses for a pool that may grow: they cost nothing until something is behind them.
+static constexpr std::size_t room_to_grow(std::size_t size) { return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30, std::max<std::size_t>(std::size_t{1} << 40, size * 2)); }
+
+result<> pool_file::extend(std::uint64_t size) {
+  if (size > reserved_) return fail(errc::unsupported, fmt::format("{} cannot grow to {} bytes while it is open: the addresses after it are taken; close it and use `stele pool resize`", region_.path, size));
+  if (region_.fd < 0 || size <= region_.size) return {};
+  if (auto space = allocate_space(region_.fd, size, region_.path); !space) return space;
+  const std::size_t from = region_.size / page * page;
+  if (os::map(region_.base + from, size - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, region_.fd, from) == MAP_FAILED) return fail_path("map", region_.path);
+  return {};
+}
+
+void pool_file::take_growth(const format::growth& g) noexcept {
+  header_ = *grown(header_at(region_.base), g, region_.path);
+  region_.size = header_.size;
+}
+
 result<> pool_file::map(map_kind kind, std::uintptr_t address) {
   const bool in_place = header_.home == format::home_kind::in_place;
-  const auto whole = map_memory(in_place ? address : 0, region_.size, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd);
+  std::size_t room = in_place && kind != map_kind::elsewhere && address == 0 ? room_to_grow(region_.size) : region_.size;
+  auto whole = map_memory(in_place ? address : 0, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (!whole && room != region_.size) whole = map_memory(0, room = region_.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!whole) return std::unexpected(whole.error());
   region_.base = *whole;
+  reserved_ = room;
   mapped_ = true;
+  if (os::map(*whole, region_.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, region_.fd) == MAP_FAILED) return fail_path("map", region_.path);
   direct_access_ = maps_directly(region_.fd);
   if (auto reserved = reserve_home(address); !reserved) return reserved;
   const std::size_t home = header_.home_offset;
@@ -426,6 +456,7 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
     region_ = std::exchange(other.region_, {});
     home_delta_ = std::exchange(other.home_delta_, 0);
     home_addresses_ = std::exchange(other.home_addresses_, nullptr);
+    reserved_ = other.reserved_;
     mapped_ = std::exchange(other.mapped_, false);
     direct_access_ = other.direct_access_;
     owner_ = std::exchange(other.owner_, 0);
@@ -440,7 +471,7 @@ void pool_file::release() noexcept {
   unlock();
   if (mapped_) {
     if (home_delta_ != 0) ::munmap(region_.base + header_.home_offset + home_delta_, region_.size - header_.home_offset);
-    ::munmap(region_.base, region_.size);
+    ::munmap(region_.base, reserved_);
   }
   mapped_ = false;
   if (home_addresses_ != nullptr) ::munmap(std::exchange(home_addresses_, nullptr), header_.home_size);

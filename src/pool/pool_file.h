@@ -15,6 +15,8 @@
 
 namespace stele::storage {
 
+inline constexpr std::size_t largest_pool = std::size_t{1} << 46;
+
 struct shape {
   std::size_t size = 0;
   std::size_t log_size = 0;   // 0: by size
@@ -23,6 +25,7 @@ struct shape {
   format::home_kind home = format::home_kind::in_place;
   std::uint32_t parity_block_size = 0;  // of checksums over home; 0: the pool has none
   std::uint64_t checkpoint_commits = 0;  // from one checkpoint of home to the next; 0: the pool has no room for one. Only with checksums
+  bool sums = false;                     // of home's blocks (block_sums.h). Not with checksums over home, not for home_kind::log
 };
 
 enum class map_kind : std::uint8_t {
@@ -52,8 +55,17 @@ class pool_file {
   // Over memory that holds a pool image; nothing is locked, and the memory stays the caller's.
   static result<pool_file> adopt(std::byte* image, std::size_t size);
 
-  // The header of a pool that may be in use elsewhere; reads, locks nothing.
+  // The header of a pool that may be in use elsewhere, as growth has left it; reads, locks nothing.
   static result<format::pool_header> peek(const std::string& path);
+
+  // Puts the copy of the header in place of a damaged one. True: that was needed. Errors: corrupt, when the copy is no better; in_use; io.
+  static result<bool> repair_header(const std::string& path);
+
+  // Room for a pool of `size` bytes, on the device and in memory; what header() says stays. Addresses stay. No transaction may run. Errors:
+  // full, io; unsupported when the addresses after the pool are taken.
+  result<> extend(std::uint64_t size);
+  // From here on header() speaks of the grown pool. extend() has made room.
+  void take_growth(const format::growth& g) noexcept;
 
   pool_file(pool_file&& other) noexcept;
   pool_file& operator=(pool_file&& other) noexcept;
@@ -67,6 +79,8 @@ class pool_file {
   std::byte* at(std::uint64_t offset) const noexcept {
     return region_.base + offset + (offset >= header_.home_offset ? home_delta_ : 0);
   }
+  // From base() on: those that the pool is mapped at, and may grow into.
+  std::size_t addresses() const noexcept { return reserved_; }
   std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
   const media::region& region() const noexcept { return region_; }
   const std::string& path() const noexcept { return region_.path; }
@@ -89,6 +103,7 @@ class pool_file {
   media::region region_;
   std::ptrdiff_t home_delta_ = 0;
   std::byte* home_addresses_ = nullptr;
+  std::size_t reserved_ = 0;  // addresses from base on that are the pool's to grow into
   bool mapped_ = false;
   bool direct_access_ = false;
   std::uint64_t owner_ = 0, former_owner_ = 0;  // pids: the owner word while the file is held, and before
@@ -98,7 +113,13 @@ class pool_file {
 bool is_memory_file_system(const std::string& path);
 bool is_direct_access(const std::string& path);
 
-// Checks a header against the size of what holds it. Errors: not_a_pool, version, corrupt.
-result<> check_header(const format::pool_header& h, std::uint64_t file_size, const std::string& path);
+// The header in force, checked against the size of what holds the pool, of which `front` are the first header_area bytes. Errors:
+// not_a_pool, version, corrupt.
+result<format::pool_header> header_in(const std::byte* front, std::uint64_t file_size, const std::string& path);
+
+// What a pool is that has grown as told. Errors: corrupt, when it cannot have.
+result<format::pool_header> grown(format::pool_header h, const format::growth& g, const std::string& path);
+// The chunks that the table and sums of a grown pool take.
+std::uint64_t table_run(const format::pool_header& h, std::uint64_t chunk_count) noexcept;
 
 }  // namespace stele::storage

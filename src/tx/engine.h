@@ -6,6 +6,7 @@
 
 #include <format/log_block.h>
 #include <format/pool_layout.h>
+#include <media/lost_pages.h>
 #include <media/media.h>
 #include <pool/heap.h>
 #include <pool/log_space.h>
@@ -39,6 +40,9 @@ struct engine_totals {
 // How an engine does its work, where there is a choice.
 struct engine_tuning {
   bool background = true;  // it may use a thread of its own
+  // Commits of all threads go to one ring after the other, and one thread writes for those that wait; where the medium is one that
+  // pays for each place written, not for each byte (a file). Of `default` alone.
+  bool shared_log = false;
   bulk_persistence bulk = bulk_persistence::automatic;
   adaptive_options adaptive = {};
   log_structured_options log_structured = {};
@@ -85,7 +89,11 @@ struct pool_state {
   // Waits for the commits that have announced themselves, except a log's own.
   void await_announced(unsigned except) const noexcept;
 
-  explicit pool_state(storage::pool_file f) : file(std::move(f)), heap(file), committing(file.header().log_count), pending(file.header().log_count) {}
+  media::lost_pages guard;  // of the mapping: a page that is gone poisons the pool
+
+  explicit pool_state(storage::pool_file f) : file(std::move(f)), heap(file), committing(file.header().log_count), pending(file.header().log_count) {
+    if (file.region().fd >= 0) guard = media::lost_pages(file.base(), file.addresses(), poisoned);
+  }
 
   // Every commit up to this TxID has stored its values home.
   std::uint64_t completed() const noexcept {
@@ -136,6 +144,11 @@ class engine {
   virtual result<> sync() = 0;
   // Home durable, logs empty, pool marked closed.
   virtual result<> close() = 0;
+
+  // Home is durable and no record counts any more when it returns, if no transaction runs. Errors: io; unsupported.
+  virtual result<> checkpoint() = 0;
+  // Makes the pool one of so many chunks, on media; the file has room, no transaction runs, checkpoint() has returned. Errors: corrupt, io.
+  virtual result<> grow(const format::growth& to) = 0;
 
   // What recovery wrote down when it went back to a checkpoint is forgotten. Errors: unsupported, by mechanisms that make none.
   virtual result<> acknowledge_fallback() = 0;

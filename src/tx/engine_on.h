@@ -396,6 +396,7 @@ class torn_bit_engine : public engine_on<Media> {
     using base::planted;
     if (!planted<Media>(mutant::recover_unflushed))
       for (std::uint64_t line : lines.all()) this->control_.flush(this->state_.file.at(line), line_size);
+    if (!planted<Media>(mutant::sums_not_recovered)) this->renew_sums(lines.all());
     if (!planted<Media>(mutant::recover_no_home_fence)) this->control_.fence();  // R3: home is durable before the logs are cut
     this->state_.clock.store(newest);
     this->write_word(format::watermark_offset, newest);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <media/process.h>
+#include <pool/block_sums.h>
 #include <tx/inspect.h>
 #include <tx/open.h>
 #include <unistd.h>
@@ -98,7 +99,7 @@ result<> check_root(const pool_state& state, check_report& report) {
 result<pool_info> info_of(const std::string& path) {
   auto header = storage::pool_file::peek(path);
   if (!header) return std::unexpected(header.error());
-  pool_info info{.header = *header, .logs_of = {}, .in_use_by = {}, .fallback = {}};
+  pool_info info{.header = *header, .logs_of = {}, .in_use_by = {}, .durability = durability_by_place(path), .fallback = {}};
   const reading file(path);
   info.in_use_by = holder_of(file.fd);
   std::array<std::byte, format::header_area> front;
@@ -114,30 +115,77 @@ result<pool_info> info_of(const std::string& path) {
   return info;
 }
 
-result<check_report> check_pool(const std::string& path) {
-  auto info = info_of(path);
-  if (!info) return std::unexpected(info.error());
-  if (info->in_use_by) return fail(errc::in_use, fmt::format("{} is open in process {}; close it there before checking it", path, *info->in_use_by));
+namespace {
+
+// A private copy of a pool that nobody has open, recovered.
+result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, const pool_info& info, std::vector<log_report>* logs) {
+  if (info.in_use_by) return fail(errc::in_use, fmt::format("{} is open in process {}; close it there before checking it", path, *info.in_use_by));
   auto file = storage::pool_file::open_copy(path);
   if (!file) return std::unexpected(file.error());
+  auto state = std::make_unique<pool_state>(std::move(*file));
+  const auto session = format::control_word(state->file.base(), state->file.header().id, format::session_offset);
+  if (!session) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
+  if (logs != nullptr) {
+    auto read = read_logs(*state, static_cast<log_kind>(format::session::unpack(*session).log_kind));
+    if (!read) return std::unexpected(read.error());
+    *logs = std::move(*read);
+  }
+  if (auto recovered = recover_if_open(*state, {.what = media_choice::kind::process}); !recovered) return std::unexpected(recovered.error());
+  if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
+  return state;
+}
+
+result<> judge_sums(const pool_state& state, check_report& report, const progress& told) {
+  const storage::block_sums sums(state.file);
+  const auto kept = sums.kept();
+  if (!kept) return std::unexpected(kept.error());
+  report.sums = *kept;
+  if (!*kept) return {};
+  auto counted = state.heap.for_each_used_run([&](std::uint64_t, std::uint64_t bytes) { report.judged_bytes += bytes; });
+  return counted ? sums.verify(state.heap, told) : counted;
+}
+
+}  // namespace
+
+result<check_report> check_pool(const std::string& path, const progress& told) {
+  auto info = info_of(path);
+  if (!info) return std::unexpected(info.error());
   check_report report{.info = *info, .logs = {}, .lost = {}, .heap = {}};
-  pool_state state(std::move(*file));
-  std::uint64_t word;
-  std::memcpy(&word, state.file.base() + format::session_offset, 8);
-  const auto session = format::session::unpack(word);
-  auto logs = read_logs(state, static_cast<log_kind>(session.log_kind));
-  if (!logs) return std::unexpected(logs.error());
-  report.logs = std::move(*logs);
-  if (auto recovered = recover_if_open(state, {.what = media_choice::kind::process}); !recovered) return std::unexpected(recovered.error());
-  report.recovered = session.open;
-  report.lost = state.lost;
-  report.newest_commit = state.clock.load();
-  if (auto root = check_root(state, report); !root) return std::unexpected(root.error());
-  if (auto loaded = state.heap.load(state.space.get()); !loaded) return std::unexpected(loaded.error());
-  auto heap = state.heap.audit();
+  auto state = recovered_copy(path, *info, &report.logs);
+  if (!state) return std::unexpected(state.error());
+  report.recovered = info->left_open;
+  report.lost = (*state)->lost;
+  report.newest_commit = (*state)->clock.load();
+  if (auto root = check_root(**state, report); !root) return std::unexpected(root.error());
+  auto heap = (*state)->heap.audit();
   if (!heap) return std::unexpected(heap.error());
   report.heap = *heap;
+  if (auto sound = judge_sums(**state, report, told); !sound) return std::unexpected(sound.error());
   return report;
+}
+
+result<std::vector<std::string>> repair_pool(const std::string& path) {
+  std::vector<std::string> done;
+  const auto restored = storage::pool_file::repair_header(path);
+  if (!restored) return std::unexpected(restored.error());
+  if (*restored) done.push_back("the header was damaged; it is what its copy says again");
+  const auto report = check_pool(path);
+  if (!report) return std::unexpected(report.error());
+  if (!report->info.left_open) return done;
+  auto opened = open_path(path, {});
+  if (!opened) return std::unexpected(opened.error());
+  if (auto closed = (*opened)->close(); !closed) return std::unexpected(closed.error());
+  done.push_back(fmt::format("it had not been closed; it is recovered, with every commit up to {}, and closed", report->newest_commit));
+  return done;
+}
+
+result<> for_each_used_block(const std::string& path, const std::function<void(const used_block&)>& each) {
+  const auto info = info_of(path);
+  if (!info) return std::unexpected(info.error());
+  const auto state = recovered_copy(path, *info, nullptr);
+  if (!state) return std::unexpected(state.error());
+  const auto audited = (*state)->heap.audit([&](std::uint64_t offset, std::size_t size) { each({offset, size}); });
+  return audited ? result<>{} : std::unexpected(audited.error());
 }
 
 }  // namespace stele::detail

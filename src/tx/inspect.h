@@ -1,4 +1,4 @@
-// Looking at a pool file without changing it: what `stele pool info` and `stele pool check` report.
+// Looking at a pool file: what `stele pool info`, `check` and `dump` report, and the repairs that are provably safe.
 //
 // check() works on a private copy-on-write mapping: it recovers that copy if the pool was not closed, and walks it. The
 // file is only read; a pool that is open elsewhere is refused, since a picture of it in motion proves nothing.
@@ -6,7 +6,7 @@
 
 #include <format/pool_layout.h>
 #include <pool/heap.h>
-#include <stele/error.h>
+#include <stele/pool.h>
 
 #include <cstdint>
 #include <optional>
@@ -20,6 +20,7 @@ struct pool_info {
   bool left_open = false;               // by a process that ended, or by one that has it open now
   std::string logs_of;                  // whose log format its logs have
   std::optional<std::uint64_t> in_use_by;  // pid
+  std::string durability;                  // that a program gets which asks for no medium
   format::fallback fallback;               // to a checkpoint, not acknowledged yet
 };
 
@@ -39,9 +40,23 @@ struct check_report {
   std::uint64_t newest_commit = 0;
   std::uint64_t root_offset = 0, root_size = 0;
   storage::heap::account heap;
+  bool sums = false;      // the pool has sums of home's blocks, and they were judged
+  std::uint64_t judged_bytes = 0;  // by them
 };
 
-// Errors: in_use; corrupt, with what is wrong and where; those of opening.
-result<check_report> check_pool(const std::string& path);
+// Errors: in_use; corrupt, with what is wrong and where; those of opening; cancelled.
+result<check_report> check_pool(const std::string& path, const progress& told = {});
+
+// What a repair did, as sentences; empty: nothing was to be done. A header is restored from its copy; a pool that was not closed is
+// recovered and closed; what is not known to be right is left alone. Errors: as check_pool, after which nothing more is repaired.
+result<std::vector<std::string>> repair_pool(const std::string& path);
+
+// A used block of the heap, for dump.
+struct used_block {
+  std::uint64_t offset;
+  std::size_t size;
+};
+// Calls each(block) on the pool as recovery leaves it, on a copy in memory. Errors: as check_pool.
+result<> for_each_used_block(const std::string& path, const std::function<void(const used_block&)>& each);
 
 }  // namespace stele::detail

@@ -1,8 +1,11 @@
 // What engines of every kind have on a given medium: the medium's common part, control words, the session's begin and end.
 #pragma once
 
+#include <base/mutant.h>
 #include <fmt/format.h>
+#include <pool/block_sums.h>
 #include <tx/engine.h>
+#include <tx/log/line_set.h>
 
 namespace stele::detail {
 
@@ -28,6 +31,7 @@ class media_engine : public engine {
     if (!mark) return std::unexpected(mark.error());
     state_.clock.store(std::max(state_.clock.load(), *mark));
     if (auto taken = take_over(static_cast<log_kind>(logs_were)); !taken) return taken;
+    if (auto begun = begin_sums(); !begun) return begun;
     write_word(format::session_offset, format::session{.open = true, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());
     control_.fence();  // the session is marked open before its first commit
     return check_medium();
@@ -37,10 +41,35 @@ class media_engine : public engine {
 
   // Home is durable already (mechanisms that write home late do that first).
   result<> close() override {
+    if (auto ended = end_sums(); !ended) return ended;
     write_word(format::watermark_offset, state_.clock.load());
     control_.fence();  // TxIDs go on from here; before the session is marked closed
     write_word(format::session_offset, format::session{.open = false, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());
     control_.fence();
+    return check_medium();
+  }
+
+  result<> checkpoint() override {
+    return base::fail(errc::unsupported, "the mechanism in use cannot empty its logs while the pool is open; open it with the mechanism 'default'");
+  }
+
+  // docs/protocol/grow.md, steps 1 to 4.
+  result<> grow(const format::growth& to) override {
+    using base::mutant;
+    using base::planted;
+    const auto old = state_.file.header();
+    const auto h = storage::grown(old, to, state_.file.path());
+    if (!h) return std::unexpected(h.error());
+    if (auto written = write_tables(old, *h, to.table_chunk); !written) return written;  // 1
+    if (!planted<Media>(mutant::grow_no_table_fence)) control_.fence();                  // 2: the table is durable before a slot names it
+    const auto in_force = read_word(format::growth_offset);
+    if (!in_force) return std::unexpected(in_force.error());
+    const std::uint64_t slot = planted<Media>(mutant::grow_same_slot) || *in_force != 1 ? 1 : 2;
+    write_word(format::growth_slot_offset(slot), to.chunk_count);
+    write_word(format::growth_slot_offset(slot) + 8, to.table_chunk);
+    if (!planted<Media>(mutant::grow_no_slot_fence)) control_.fence();  // 3: the slot is durable before it is in force
+    write_word(format::growth_offset, slot);
+    control_.fence();  // 4: grown
     return check_medium();
   }
 
@@ -58,6 +87,53 @@ class media_engine : public engine {
   // Makes the logs, empty but of this kind, ready for this mechanism's records.
   virtual result<> take_over(log_kind) { return {}; }
   virtual bool any_failed() noexcept = 0;  // of the media that the mechanism has besides control_
+
+  // Whether the sums of home's blocks (docs/protocol/sums.md) go with what this mechanism makes durable.
+  virtual bool keeps_sums() const noexcept { return false; }
+
+  // S1, S2: those of a session that did not keep them are made anew, or they do not count in this one.
+  result<> begin_sums() {
+    const auto kept = sums_.kept();
+    if (!kept) return std::unexpected(kept.error());
+    if (!sums_.present() || *kept == keeps_sums()) return {};
+    if (!keeps_sums()) return write_word(format::sums_state_offset, 1), result<>{};
+    return make_sums();
+  }
+  // S5: home is durable, nobody changes it any more.
+  result<> end_sums() { return sums_.present() && !keeps_sums() ? make_sums() : result<>{}; }
+  result<> make_sums() {
+    if (auto made = sums_.renew_all(control_, state_.heap); !made) return made;
+    control_.fence();  // they are durable before they count
+    write_word(format::sums_state_offset, 0);
+    return {};
+  }
+  // S3, S4: of the blocks that these lines are in; durable with the control medium's next fence.
+  void renew_sums(std::span<const std::uint64_t> lines) {
+    if (!sums_.present() || base::planted<Media>(base::mutant::sums_not_renewed)) return;
+    summed_.clear();
+    for (std::uint64_t line : lines) summed_.add(sums_.block_of(line));
+    if (base::planted<Media>(base::mutant::sums_last_block)) summed_.drop_last();
+    for (std::uint64_t block : summed_.all()) sums_.renew(control_, block);
+  }
+
+  // The table and sums of a grown pool, whole: what is there may be left of an attempt that was cut off.
+  result<> write_tables(const format::pool_header& old, const format::pool_header& h, std::uint64_t table_chunk) {
+    const auto words = state_.heap.grown_table(h.chunk_count, table_chunk, storage::table_run(old, h.chunk_count));
+    if (!words) return std::unexpected(words.error());
+    std::byte* const base = state_.file.base();
+    put(base + h.table_offset, words->data(), 8 * words->size());
+    if (h.sums_offset == 0) return {};
+    std::vector<std::uint64_t> sums(format::sums_for(h.size - h.home_offset));
+    std::memcpy(sums.data(), base + old.sums_offset, 8 * format::sums_for(old.size - old.home_offset));
+    for (std::uint64_t block = sums_.block_of(h.table_offset); block + format::sum_block_size <= h.sums_offset; block += format::sum_block_size)
+      sums[(block - h.home_offset) / format::sum_block_size] = sums_.sum_now(block);
+    put(base + h.sums_offset, sums.data(), 8 * sums.size());
+    return {};
+  }
+  void put(std::byte* to, const void* from, std::size_t size) {
+    control_.store(to, from, size);
+    control_.flush(to, size);
+  }
 
   result<> check_medium() {
     if (!control_.failed() && !any_failed()) return {};
@@ -88,7 +164,11 @@ class media_engine : public engine {
   pool_state& state_;
   const log_kind kind_;
   std::unique_ptr<typename Media::shared> shared_;
-  Media control_;  // for what no lane's owner does: control words, truncation, recovery
+  Media control_;  // for what no lane's owner does: control words, truncation, recovery, growth
+  storage::block_sums sums_{state_.file};
+
+ private:
+  line_set summed_;  // renew_sums': kept for its memory
 };
 
 }  // namespace stele::detail

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <format/ordered_log.h>
 #include <media/tape.h>
+#include <pool/block_sums.h>
 #include <stele/pool.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/open.h>
@@ -19,10 +20,33 @@ using kind = media_choice::kind;
 namespace {
 
 // What an acknowledged commit survives: the instructions of a medium are worth what lies behind the mapping.
-std::string durability_of(const media_choice& m, const storage::pool_file& file) {
-  if (m.what == kind::file) return "power";
+std::string durability_of(const media_choice& m, const mechanism_entry& mechanism, const storage::pool_file& file) {
+  if (mechanism.name == "none") return "none";
+  if (m.what == kind::file) return storage::is_memory_file_system(file.path()) ? "process" : "power";
   if (!file.direct_access() || m.what == kind::process) return "process";
   return m.what == kind::eadr ? "power, cache included" : "power";
+}
+
+// 0: nothing survives, 1: a process's end, 2: power loss.
+unsigned strength_of(std::string_view durability) { return durability.starts_with("power") ? 2 : durability == "process" ? 1 : 0; }
+
+// Errors: unsupported, when the pool gives less than is asked for.
+result<> check_required(const pool_options& options, const std::string& durability, const std::string& path) {
+  if (options.require.empty() || strength_of(durability) >= strength_of(options.require)) return {};
+  return fail(errc::unsupported, fmt::format("{} would give its commits the durability '{}', and '{}' is asked for: put it on a disk with media 'file', or on persistent memory that is mapped "
+                                             "directly (DAX), and use a mechanism other than 'none'; nothing was changed", path, durability, options.require));
+}
+result<> check_required_word(const std::string& word) {
+  if (word.empty() || word == "power" || word == "process") return {};
+  return fail(errc::invalid_argument, fmt::format("no pool can be asked for the durability '{}'; ask for 'power' or 'process'", word));
+}
+
+// Sums cost a commit nothing where it does not pay for lines.
+result<bool> wants_sums(const pool_options& options, const media_choice& media, const mechanism_entry& mechanism) {
+  const bool possible = mechanism.home == format::home_kind::in_place && !mechanism.has_parity;
+  if (options.sums == checksums::on && !possible)
+    return fail(errc::invalid_argument, fmt::format("pools for the mechanism '{}' have no sums of blocks; leave them at automatic", mechanism.name));
+  return possible && (options.sums == checksums::on || (options.sums == checksums::automatic && (media.what == kind::file || media.what == kind::process)));
 }
 
 // auto: cache-line write-back where that reaches persistent memory, else the file's own sync; in memory (tmpfs) nothing
@@ -46,6 +70,16 @@ result<format::session> read_session(const storage::pool_file& file) {
   if (!value || (*value & 0xFFFF) != (format::session{}.pack() & 0xFFFF))
     return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", file.path()));
   return format::session::unpack(*value);
+}
+
+// What home holds after recovery is what its sums say.
+result<> verify_sums(const pool_state& state, verification how) {
+  constexpr std::uint64_t quickly_read = std::uint64_t{256} << 20;
+  const storage::block_sums sums(state.file);
+  if (how == verification::never || (how == verification::automatic && state.file.header().size > quickly_read)) return {};
+  const auto kept = sums.kept();
+  if (!kept) return std::unexpected(kept.error());
+  return *kept ? sums.verify(state.heap) : result<>{};
 }
 
 }  // namespace
@@ -77,10 +111,11 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, cons
                                                     mechanism.home == format::home_kind::log ? "'default'" : "'log_structured'"));
   if (auto recovered = recover_if_open(*state, media); !recovered) return std::unexpected(recovered.error());
   if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
+  if (auto sound = verify_sums(*state, options.verify); !sound) return std::unexpected(sound.error());
   const auto session = read_session(state->file);
   std::unique_ptr<engine> e = mechanism.make(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
-  std::string durability = mechanism.name == "none" ? "none" : durability_of(media, state->file);
+  std::string durability = durability_of(media, mechanism, state->file);
   return std::make_unique<runtime>(std::move(state), std::move(e), options, mechanism.name, std::move(durability));
 }
 
@@ -89,22 +124,36 @@ pool_handle::pool_handle(pool_handle&&) noexcept = default;
 pool_handle& pool_handle::operator=(pool_handle&&) noexcept = default;
 pool_handle::~pool_handle() = default;
 
-result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options, std::size_t root_size) {
+std::string durability_by_place(const std::string& path) { return storage::is_memory_file_system(path) ? "process" : "power"; }
+
+result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_options& options) {
   auto mechanism = find_mechanism(options.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
-  if (auto valid = choose_media(options, path); !valid) return std::unexpected(valid.error());  // before anything is made
+  const auto valid = choose_media(options, path);  // before anything is made
+  if (!valid) return std::unexpected(valid.error());
+  if (auto known = check_required_word(options.require); !known) return std::unexpected(known.error());
+  bool fresh = false;
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
-    auto made = storage::pool_file::create(path, (*mechanism)->shaped({options.create_size, options.log_size, options.log_count, options.layout}, options.archapt));
+    auto shape = (*mechanism)->shaped({options.create_size, options.log_size, options.log_count, options.layout}, options.archapt);
+    const auto sums = wants_sums(options, *valid, **mechanism);
+    if (!sums) return std::unexpected(sums.error());
+    shape.sums = *sums;
+    auto made = storage::pool_file::create(path, shape);
     if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
+    fresh = made.has_value();
   }
   auto media = choose_media(options, path);
   if (!media) return std::unexpected(media.error());
-  media->tuning = {options.background, options.bulk, options.adaptive, options.log_structured, options.archapt, media->delay.latency_ns};
+  media->tuning = {.background = options.background, .shared_log = media->what == kind::file, .bulk = options.bulk, .adaptive = options.adaptive, .log_structured = options.log_structured, .archapt = options.archapt, .media_latency_ns = media->delay.latency_ns};
   if (auto possible = check_bulk(options.bulk, *media); !possible) return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
   auto file = storage::pool_file::open(path, map, options.map_at);
   if (!file) return std::unexpected(file.error());
   if (options.mechanism.empty() && file->header().home == format::home_kind::log) mechanism = find_mechanism("log_structured");
+  if (auto enough = check_required(options, durability_of(*media, **mechanism, *file), path); !enough) {
+    if (fresh) ::unlink(path.c_str());
+    return std::unexpected(enough.error());
+  }
   const auto& name = file->header().layout;
   const std::string layout(name.begin(), std::find(name.begin(), name.end(), '\0'));
   if (!options.layout.empty() && layout != options.layout)
@@ -120,8 +169,13 @@ result<pool_handle> pool_handle::open(const std::string& path, const pool_option
     media->tape = tape.get();
   }
   auto opened = open_on(std::move(state), *media, **mechanism, options);
+  if (opened) (*opened)->keep(std::move(tape));
+  return opened;
+}
+
+result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options, std::size_t root_size) {
+  auto opened = open_path(path, options);
   if (!opened) return std::unexpected(opened.error());
-  (*opened)->keep(std::move(tape));
   return over(std::move(*opened), root_size);
 }
 
@@ -133,21 +187,48 @@ result<pool_handle> pool_handle::over(std::unique_ptr<runtime> r, std::size_t ro
   return handle;
 }
 
+namespace {
+
+std::unexpected<error> fail_version(const std::string& path, std::uint64_t held, std::uint64_t known) {
+  if (held > known)
+    return fail(errc::layout, fmt::format("{} holds version {} of its layout, this program knows versions up to {}: open it with a newer one", path, held, known));
+  return fail(errc::layout, fmt::format("{} holds version {} of its layout, this program's is {}, and it has no migration (pool_options::migrate): open it with the program that made it", path, held, known));
+}
+
+}  // namespace
+
+// Brings a pool of an earlier layout version to the program's. Inside the transaction that looks for the root.
+result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_version, std::size_t size) {
+  const std::string& path = state_->file.path();
+  if (held_version > options_.layout_version || !options_.migrate) return fail_version(path, held_version, options_.layout_version);
+  migration m(held_version, base() + load(header), load(header + 1));
+  if (auto done = options_.migrate(m); !done) return std::unexpected(std::move(done.error()));
+  const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(m.new_root()) - base());
+  if (m.root_size() != size || offset < state_->file.header().chunks_offset || offset > this->size() - size)
+    return fail(errc::layout, fmt::format("the migration of {} leaves a root of {} bytes, this program's is {}: give the migration the new root (migration::replace_root)", path, m.root_size(), size));
+  store(header, offset);
+  store(header + 1, std::uint64_t{size});
+  store(header + 2, options_.layout_version);
+  return m.new_root();
+}
+
 // The root object; made, zeroed, by the first open.
 result<void*> runtime::root(std::size_t size) {
   const std::string& path = state_->file.path();
   auto* const header = reinterpret_cast<std::uint64_t*>(base() + state_->file.header().home_offset);
   return run_transaction(*this, true, durability::durable, [&]() -> result<void*> {
-    const std::uint64_t offset = load(header), held = load(header + 1);
+    const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);
     if (offset != 0) {
+      if (offset < state_->file.header().chunks_offset || offset % 8 != 0 || held > this->size() || offset > this->size() - held) return fail(errc::corrupt, fmt::format("{}: the root offset {} is outside the heap", path, offset));
+      if (version != options_.layout_version) return migrate_root(header, version, size);
       if (held != size) return fail(errc::layout, fmt::format("the root of {} is {} bytes, this program's is {}: another layout; open it with the program that made it", path, held, size));
-      if (offset < state_->file.header().chunks_offset || offset % 8 != 0 || offset > this->size() - held) return fail(errc::corrupt, fmt::format("{}: the root offset {} is outside the heap", path, offset));
       return base() + offset;
     }
     auto* const root = static_cast<std::byte*>(allocate(size, line_size));
     fill_zero(root, size);
     store(header, static_cast<std::uint64_t>(root - base()));
     store(header + 1, std::uint64_t{size});
+    if (options_.layout_version != 0) store(header + 2, options_.layout_version);
     return root;
   });
 }

@@ -146,6 +146,10 @@ result<transaction*> runtime::take_log(visitor& v) {
   std::unique_lock hold(registry_);
   for (;;) {
     if (closed_) return fail(errc::invalid_argument, fmt::format("{} has been closed", state_->file.path()));
+    if (paused_) {
+      log_left_.wait_for(hold, std::chrono::milliseconds(1));
+      continue;
+    }
     for (place& p : places_)
       if (p.owner.load(std::memory_order_relaxed) == nullptr) return settle(v, p);
     for (place& p : places_) {
@@ -223,6 +227,41 @@ void runtime::retire_idle(const visitor& v) noexcept {
     }
     p.owner.store(owner, std::memory_order_release);
   }
+}
+
+// Every log is taken from its owner, as take_log does; whoever begins then waits there.
+runtime::pause::pause(runtime& r) : runtime_(r) {
+  std::vector<visitor*> owners;
+  {
+    const std::lock_guard hold(r.registry_);
+    r.paused_ = true;
+    for (place& p : r.places_)
+      if (visitor* const owner = p.owner.exchange(nullptr, std::memory_order_relaxed)) owners.push_back(owner);
+  }
+  base::heavy_fence();
+  // A visitor outlives its thread's stay only: one that is gone is not waited for.
+  for (visitor* const owner : owners)
+    for (;;) {
+      {
+        const std::lock_guard hold(r.visitors_mutex_);
+        const auto known = std::ranges::find(r.visitors_, owner, &std::unique_ptr<visitor>::get);
+        if (known == r.visitors_.end() || !owner->inside.load(std::memory_order_acquire)) break;
+      }
+      ::sched_yield();
+    }
+  r.engine_->settle();
+  const std::lock_guard hold(r.registry_);
+  for (place& p : r.places_) {
+    if (!p.tx) continue;
+    if (p.tx->has_pending() && !r.state_->poisoned.load()) p.tx->retire();
+    r.state_->heap.give_back(p.tx->cache);
+  }
+}
+
+runtime::pause::~pause() {
+  const std::lock_guard hold(runtime_.registry_);
+  runtime_.paused_ = false;
+  runtime_.log_left_.notify_all();
 }
 
 void runtime::recall_idle(const visitor& v) noexcept {

@@ -9,6 +9,7 @@
 #include <media/tape.h>
 #include <stele/pool.h>
 #include <tx/engine.h>
+#include <tx/page_marks.h>
 #include <tx/transaction.h>
 
 #include <condition_variable>
@@ -39,6 +40,7 @@ class runtime {
   ~runtime();
 
   pool_state& state() noexcept { return *state_; }
+  const pool_state& state() const noexcept { return *state_; }
   engine& mechanism() noexcept { return *engine_; }
   const std::string& mechanism_name() const noexcept { return mechanism_name_; }
   concurrency policy() const noexcept { return options_.policy; }
@@ -76,6 +78,24 @@ class runtime {
   }
   // Settles, and gives back the locks of threads that are between transactions; theirs who run go when their next one begins.
   void retire_idle(const visitor& v) noexcept;
+  // While it lives no transaction runs or begins, and home has every commit. A running transaction is waited for; not in one.
+  class pause {
+   public:
+    explicit pause(runtime& r);
+    ~pause();
+    pause(const pause&) = delete;
+    pause& operator=(const pause&) = delete;
+
+   private:
+    runtime& runtime_;
+  };
+
+  // Long work on the whole pool, one at a time: backup, growth, check.
+  std::mutex& upkeep() noexcept { return upkeep_; }
+  // Pages of home that commits have stored to, for a backup that runs; null: none does.
+  void mark_pages(page_marks* marks) noexcept { marks_.store(marks, std::memory_order_seq_cst); }
+  page_marks* marks() const noexcept { return marks_.load(std::memory_order_acquire); }
+
   // Takes the free blocks that threads between transactions keep at hand; those threads take a log anew.
   void recall_idle(const visitor& v) noexcept;
   // Serialises transactions that keep losing.
@@ -99,6 +119,7 @@ class runtime {
     std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
   };
 
+  result<void*> migrate_root(std::uint64_t* header, std::uint64_t held_version, std::size_t size);
   void tell_durable(std::uint64_t through, const result<>& how);
   void lock_writer_now(visitor& v);
   void see_ordered_now(const visitor& v, bool writes);
@@ -138,6 +159,9 @@ class runtime {
   std::atomic<bool> writer_locked_{false};
   std::atomic<bool> gate_closed_{false};
   std::mutex unlucky_;
+  std::mutex upkeep_;
+  bool paused_ = false;  // under registry_
+  std::atomic<page_marks*> marks_{nullptr};
   bool closed_ = false;
   std::mutex awaiting_mutex_;
   std::multimap<std::uint64_t, std::function<void(result<>)>> awaiting_;  // by TxID

@@ -23,6 +23,7 @@
 
 namespace stele::detail {
 
+class page_marks;
 class runtime;
 struct visitor;
 
@@ -138,12 +139,15 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_word_anywhere(std::uint64_t offset, std::uint64_t bits);
   void store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
+  static void mark_pages(page_marks& marks, const write_set& stored) noexcept;
+  void mark_kept_pages() noexcept;
   attempt commit_nothing() noexcept;
   attempt commit_outside() noexcept;
   void roll_back_outside() noexcept;
   attempt commit_in_place() noexcept;
   attempt roll_back_for(error why);
   attempt fail_unkept() const;
+  attempt fail_lost();
   void store_in_place(std::uint64_t offset, const void* bytes, std::size_t size);
   void undo_in_place() noexcept;
   void clear() noexcept;

@@ -281,6 +281,8 @@ inline void transaction::clear() noexcept {
 }
 
 inline attempt transaction::commit() {
+  if (runtime_.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]]  // what it has read may be zeroes in place of a lost page
+    return fail_lost();
   if (stores_ == stores_go::home && this_access.kept != kept_.data()) return commit_in_place();
   if (writes_.empty()) return outside_.locked ? commit_outside() : commit_nothing();
   return runtime_.mechanism().run_commit(*this);
@@ -294,6 +296,8 @@ attempt transaction::commit_by(Engine& e) {
   if (!draw_txid(txid)) [[unlikely]]
     return attempt::retry;
   const bool kept = e.commit(*this, txid);
+  if (page_marks* const marks = runtime_.marks()) [[unlikely]]
+    mark_pages(*marks, writes_);
   if (has_pending()) [[unlikely]]
     pending_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no older version
   heap().commit(cache, changes_);

@@ -138,8 +138,8 @@ class ring {
   }
   // The same by ordinary stores: any thread may make it durable, by flush and fence.
   template <class Fill>
-  void append_stored(format::record_kind kind, std::uint64_t txid, Fill&& fill) {
-    line_writer<Media, line_goes::through_it> out(media_, bytes(), lines_, tail_.load(std::memory_order_relaxed), file_.header().id, kind, format::record_kind::none);
+  void append_stored(format::record_kind kind, std::uint64_t txid, Fill&& fill, format::record_kind spilled_kind = format::record_kind::none) {
+    line_writer<Media, line_goes::through_it> out(media_, bytes(), lines_, tail_.load(std::memory_order_relaxed), file_.header().id, kind, spilled_kind);
     out.word(txid);
     fill(out);
     next_ = out.finish();

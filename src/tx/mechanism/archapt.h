@@ -46,7 +46,7 @@ class archapt : public bulk_engine<Media> {
     this->drop_reserved(l);
     const std::uint64_t lines = 2 * this->lines_needed(t, l.log.lines() / 4) + 1;
     if (lines <= l.log.lines()) return this->make_room(l, lines);
-    if (auto made = this->make_spill(l, t); !made) return made;
+    if (auto made = this->make_spill(l, t, l.media); !made) return made;
     return this->make_room(l, l.log.lines() / 2);
   }
 

@@ -137,7 +137,7 @@ class blurred_engine : public bulk_engine<Media> {
     this->drop_reserved(l);
     std::uint64_t lines = words_stored(t) / format::blocks_per_line + 2;
     if (lines >= l.log.lines()) {
-      if (auto made = this->make_spill(l, t); !made) return made;
+      if (auto made = this->make_spill(l, t, l.media); !made) return made;
       lines = 2;
     }
     return this->make_room(l, lines + 1);

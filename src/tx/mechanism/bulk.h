@@ -34,7 +34,15 @@ class bulk_engine : public torn_bit_engine<Media> {
     return engine_on<Media>::close();
   }
 
+  result<> checkpoint() override {
+    while (truncate() < this->state_.clock.load())
+      if (this->state_.poisoned.load()) break;
+    return this->check_medium();
+  }
+
  protected:
+  bool keeps_sums() const noexcept override { return !home_is_durable(); }
+
   // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush. What is to be flushed is in
   // the lanes' notes: no need to read the logs.
   virtual bool in_background() const noexcept { return false; }
@@ -53,12 +61,14 @@ class bulk_engine : public torn_bit_engine<Media> {
     return {};
   }
   // The same, and chunks for a record that outgrows the ring.
-  result<> make_spill(lane& l, transaction& t) {
+  result<> make_spill(lane& l, transaction& t, Media& media) {
     if (auto reserved = this->prepare_spill(l, t, payload_words(t.lines())); !reserved) return reserved;
     const std::uint64_t newest = this->state_.clock.load();
     while (truncate() < newest)  // until no record that would be replayed still names these chunks
       if (this->state_.poisoned.load()) return this->check_medium();
-    return {};
+    if (!this->sums_.present() || base::planted<Media>(base::mutant::sums_spill_kept)) return {};
+    this->sums_.forget(media, l.reserved_spill, l.reserved_bytes);
+    return this->settled(media) ? result<>{} : this->check_medium();  // nothing is said of these blocks before the record goes there
   }
 
   // Room and chunks for a record of lines.
@@ -71,7 +81,7 @@ class bulk_engine : public torn_bit_engine<Media> {
     this->drop_reserved(l);
     const std::uint64_t lines = this->lines_needed(t, l.log.lines() / 2);
     if (lines > l.log.lines()) [[unlikely]]
-      if (auto made = make_spill(l, t); !made) return made;
+      if (auto made = make_spill(l, t, l.media); !made) return made;
     return make_room(l, std::min(lines, l.log.lines()));
   }
 
@@ -107,10 +117,13 @@ class bulk_engine : public torn_bit_engine<Media> {
     lines_.clear();
     heads_.clear();
     for (lane& l : this->lanes_) heads_.push_back(gather(l, through));  // T2
+    if (!planted<Media>(mutant::sums_after_mark)) this->renew_sums(lines_.all());
     persist_home();                                                     // T3
     if (!planted<Media>(mutant::bulk_no_data_fence)) this->control_.fence();  // home is durable before the watermark moves
+    if (this->state_.poisoned.load()) return through;  // what should be durable may be gone
     this->write_word(format::watermark_offset, through + planted<Media>(mutant::bulk_mark_ahead));  // T4
     if (!planted<Media>(mutant::bulk_no_mark_fence)) this->control_.fence();  // the watermark is durable before any head moves
+    if (planted<Media>(mutant::sums_after_mark)) this->renew_sums(lines_.all());
     cut(heads_);                                                              // T5, T6
     (void)this->check_medium();
     return through;
@@ -173,7 +186,7 @@ class bulk_engine : public torn_bit_engine<Media> {
         break;
       }
       if (record_.txid > through) break;
-      if (flushes_lines_of(l)) add_lines(record_);
+      if (wants_lines_of(l)) add_lines(record_);
       position = next;
     }
     if (!base::planted<Media>(base::mutant::xil_holes_left)) this->flush_holes(l, position);
@@ -181,19 +194,19 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
   // Whether it matters which lines of home a log's records name.
-  bool flushes_lines_of(const lane& l) const {
-    return !whole_ && !home_is_durable() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
+  bool wants_lines_of(const lane& l) const {
+    return (!whole_ || this->sums_.present()) && !home_is_durable() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
   }
 
   // The same from the notes.
   std::uint64_t gather_notes(lane& l, std::uint64_t through) {
     std::uint64_t position = l.log.head();
-    const bool flushes = flushes_lines_of(l);
+    const bool wanted = wants_lines_of(l);
     for (home_notes::note n; l.notes.peek(n) && n.txid <= through;) {
-      if (n.lines == 0 && flushes) add_logged(l, position);
+      if (n.lines == 0 && wanted) add_logged(l, position);
       position = n.next;
       l.notes.take(n, [&](std::uint64_t line) {
-        if (flushes) lines_.add(line);
+        if (wanted) lines_.add(line);
       });
     }
     return position;

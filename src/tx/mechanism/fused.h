@@ -8,8 +8,12 @@
 // Ordered commits: records are stored, not streamed, so that any thread can make them durable; their values stay in the
 // owner's overlay (transaction::pending) and their locks held until somebody settles: flush the records, fence, store home.
 // Each record names the ordered commit before it, and recovery drops what follows a missing one.
+//
+// On a file, where a place written costs as much as a page, all threads append to one ring after the other and commit in groups (one log
+// for all): a commit's record, then everything that is before it in the ring, is made durable by whoever writes.
 #pragma once
 
+#include <tx/log/group_commit.h>
 #include <tx/mechanism/bulk.h>
 #include <tx/transaction_inl.h>
 
@@ -25,12 +29,25 @@ class fused final : public bulk_engine<Media> {
   }
   ~fused() override { this->stop(); }
 
+  void set_up(const engine_tuning& tuning) override {
+    if constexpr (may_share) shares_ = tuning.shared_log;
+    for (unsigned i = 0; shares_ && i < this->lanes_.size(); ++i) sharers_.emplace_back(*this->shared_, i);
+    bulk_engine<Media>::set_up(tuning);
+  }
+  result<> start(std::uint8_t logs_were) override {
+    auto started = bulk_engine<Media>::start(logs_were);
+    for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i].start(this->lanes_[i].log.tail());
+    return started;
+  }
+
   // In one piece, like the rest of the way of a commit: a call stores its registers, and stores are dear here (docs/decisions/7-tried.md).
   [[gnu::flatten]] attempt run_commit(transaction& t) override { return t.commit_by(*this); }
 
   result<> prepare(transaction& t) override {
     if (!t.ordered() && this->state_.unsettled.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
       settle();
+    if constexpr (may_share)
+      if (shares_) return prepare_shared(this->lanes_[t.log()], t);
     return this->prepare_lines(this->lanes_[t.log()], t);
   }
 
@@ -38,6 +55,8 @@ class fused final : public bulk_engine<Media> {
     lane& l = this->lanes_[t.log()];
     if (t.in_order()) [[unlikely]]
       return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
+    if constexpr (may_share)
+      if (shares_) return commit_shared(t, txid);
     return this->commit_lines(l, t, txid, [&] { this->note(l, t, txid); });  // no truncation asks for it while txid is announced
   }
 
@@ -55,6 +74,7 @@ class fused final : public bulk_engine<Media> {
   engine_totals totals() const noexcept override {
     engine_totals t = bulk_engine<Media>::totals();
     t.media += settler_.count;
+    for (const Media& m : sharers_) t.media += m.count;
     return t;
   }
 
@@ -75,15 +95,16 @@ class fused final : public bulk_engine<Media> {
     if (this->state_.unsettled.load(std::memory_order_acquire) == 0) return allow_disorder();
     std::vector<std::unique_lock<std::mutex>> holds;  // all groups, so that what is settled is a prefix of the order
     for (group& g : groups_) holds.emplace_back(g.mutex);
-    for (std::size_t i = 0; i < groups_.size(); ++i) flush_records(this->lanes_[i], groups_[i]);  // G1
-    if (!planted<Media>(mutant::default_no_settle_fence)) settler_.fence();                     // G2: records before home
+    flush_records();                                                             // G1
+    if (!planted<Media>(mutant::default_no_settle_fence)) settler_.fence();  // G2: records before home
     if (settler_.failed()) return this->state_.poisoned.store(true);
+    for (std::size_t i = 0; shares_ && i < streams_.size(); ++i) streams_[i].hardened(flushed_[i]);
     for (std::size_t i = 0; i < groups_.size(); ++i)
       if (groups_[i].owner != nullptr) store_home(i);  // G3
     allow_disorder();
   }
 
-  // Ordered commits of one log that are not settled: records [from, to) of its ring.
+  // Ordered commits of one log that are not settled: records [from, to) of its ring, unless it is shared.
   struct alignas(64) group {
     std::mutex mutex;
     std::uint64_t from = 0, to = 0;
@@ -97,10 +118,10 @@ class fused final : public bulk_engine<Media> {
   bool keeps_notes() const noexcept override { return true; }
   void work_once() override {
     if (this->state_.unsettled.load(std::memory_order_relaxed) != 0) {
-      if (!this->short_of_room()) std::this_thread::sleep_for(gathering_time);
+      if (!short_of_log()) std::this_thread::sleep_for(gathering_time);
       settle();
     }
-    if (this->short_of_room()) this->truncate();
+    if (short_of_log()) this->truncate();
   }
   static constexpr auto gathering_time = std::chrono::microseconds(100);  // an ordered commit is durable about so long after
 
@@ -114,12 +135,14 @@ class fused final : public bulk_engine<Media> {
   // O1 to O3 of the page: no fence.
   [[gnu::noinline]] bool commit_ordered(lane& l, transaction& t, std::uint64_t txid) {
     group& g = groups_[t.log()];
-    std::unique_lock hold(g.mutex);
     const std::uint64_t after = base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.ordered_before();
-    l.log.append_stored(format::record_kind::redo_after, txid, [&](auto& out) {  // O1
-      out.word(after);
-      this->write_runs(t, out, this->new_value);
-    });
+    if (shares_ && !append_shared(t, format::record_kind::redo_after, txid, after)) return t.joined(), false;
+    std::unique_lock hold(g.mutex);
+    if (!shares_)
+      l.log.append_stored(format::record_kind::redo_after, txid, [&](auto& out) {  // O1
+        out.word(after);
+        this->write_runs(t, out, this->new_value);
+      });
     if (base::planted<Media>(base::mutant::default_ordered_home_first)) this->store_home_volatile(l, t);
     if (g.owner == nullptr) {
       g.from = l.log.tail();
@@ -127,9 +150,11 @@ class fused final : public bulk_engine<Media> {
       this->state_.pending[t.log()].value.store(txid - 1, std::memory_order_seq_cst);
       this->state_.unsettled.fetch_add(1, std::memory_order_seq_cst);
     }
-    l.log.publish();
-    this->note(l, t, txid);
-    g.to = l.log.tail();
+    if (!shares_) {
+      l.log.publish();
+      this->note(l, t, txid);
+      g.to = l.log.tail();
+    }
     const bool first = ++g.commits == 1, full = g.commits >= many;
     t.defer(txid);  // O2: values and locks stay with the group
     hold.unlock();
@@ -150,8 +175,10 @@ class fused final : public bulk_engine<Media> {
   [[gnu::noinline]] bool commit_after_ordered(lane& l, transaction& t, std::uint64_t txid) {
     using base::mutant;
     using base::planted;
+    const std::uint64_t after = planted<Media>(mutant::default_no_chain) ? 0 : t.ordered_before();
+    if (shares_) return commit_shared_after(t, txid, after);
     auto fill = [&](auto& out) {
-      out.word(planted<Media>(mutant::default_no_chain) ? 0 : t.ordered_before());
+      out.word(after);
       this->write_runs(t, out, this->new_value);
     };
     if (l.reserved_bytes != 0)
@@ -169,10 +196,16 @@ class fused final : public bulk_engine<Media> {
     return !this->state_.poisoned.load();
   }
 
-  void flush_records(lane& l, group& g) {
-    if (g.owner == nullptr) return;
-    const std::uint64_t end = g.to - base::planted<Media>(base::mutant::default_last_record);
-    for (std::uint64_t line = g.from; line < end; ++line) settler_.flush(l.log.bytes() + line % l.log.lines() * line_size, line_size);
+  void flush_records() {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const group& g = groups_[i];
+      const group_commit::range r = shares_ ? streams_[i].waiting() : g.owner != nullptr ? group_commit::range{g.from, g.to} : group_commit::range{0, 0};
+      if (shares_) flushed_[i] = r.to;
+      if (r.from < r.to) flush_lines(settler_, this->lanes_[i], {r.from, r.to - base::planted<Media>(base::mutant::default_last_record)});
+    }
+  }
+  static void flush_lines(Media& media, const lane& l, group_commit::range r) {
+    for (std::uint64_t line = r.from; line < r.to; ++line) media.flush(l.log.bytes() + line % l.log.lines() * line_size, line_size);
   }
 
   void store_home(std::size_t log) {
@@ -185,6 +218,107 @@ class fused final : public bulk_engine<Media> {
     this->state_.pending[log].value.store(pool_state::no_commit, std::memory_order_seq_cst);
     this->state_.unsettled.fetch_sub(1, std::memory_order_release);
   }
+
+  // One log for all: docs/protocol/default.md, steps L1 to L4.
+  static constexpr bool may_share = Media::whole_cache != media::whole_cache::impossible;
+
+  // Room in the rings is looked for when the record is appended; here only chunks for one that no ring can hold.
+  result<> prepare_shared(lane& own, transaction& t) {
+    this->drop_reserved(own);
+    if (this->lines_needed(t, own.log.lines() / 2) <= own.log.lines()) return {};
+    return this->make_spill(own, t, sharers_[t.log()]);
+  }
+
+  bool commit_shared(transaction& t, std::uint64_t txid) {
+    const auto at = append_shared(t, format::record_kind::redo, txid, 0);  // L1
+    if (!at || !harden(t, *at)) return false;                             // L2, L3: the log is durable before home changes
+    store_home_shared(t);                                                 // L4
+    return true;
+  }
+  bool commit_shared_after(transaction& t, std::uint64_t txid, std::uint64_t after) {
+    const auto at = append_shared(t, format::record_kind::redo_after, txid, after);
+    const bool durable = at && harden(t, *at);
+    t.joined();
+    if (!durable) return false;
+    if (!base::planted<Media>(base::mutant::default_no_wait)) settle();
+    store_home_shared(t);
+    return !this->state_.poisoned.load();
+  }
+  void store_home_shared(transaction& t) {
+    t.begin_home();
+    for (const written_line& line : t.lines()) engine_on<Media>::store_home(sharers_[t.log()], this->state_.file, line);
+  }
+
+  struct shared_place {
+    unsigned lane;
+    std::uint64_t end;
+  };
+  // Stored, not streamed: whoever writes the ring makes it durable. Nothing: the pool is poisoned.
+  std::optional<shared_place> append_shared(transaction& t, format::record_kind kind, std::uint64_t txid, std::uint64_t front) {
+    lane& own = this->lanes_[t.log()];
+    const std::uint64_t lines = own.reserved_bytes != 0 ? lines_for_words(5) : this->lines_needed(t, own.log.lines() / 2);
+    std::unique_lock one(appending_);
+    lane* l = lane_with_room(lines);
+    for (; l == nullptr; l = lane_with_room(lines)) {
+      one.unlock();
+      this->truncate();
+      if (this->state_.poisoned.load()) return std::nullopt;
+      one.lock();
+    }
+    if (own.reserved_bytes != 0) {
+      append_payload(own, *l, t, kind, txid, front);
+    } else {
+      l->log.append_stored(kind, txid, [&](auto& out) {
+        if (format::has_front_word(kind)) out.word(front);
+        this->write_runs(t, out, this->new_value);
+      });
+    }
+    this->note(*l, t, txid);
+    l->log.publish();
+    streams_[l->number].appended(l->log.tail());
+    return shared_place{l->number, l->log.tail()};
+  }
+  void append_payload(lane& own, lane& l, transaction& t, format::record_kind kind, std::uint64_t txid, std::uint64_t front) {
+    std::swap(own.reserved_spill, l.reserved_spill), std::swap(own.reserved_bytes, l.reserved_bytes);
+    const spilled_payload at = this->stream_spill(l, t, this->new_value);
+    auto fill = [&](auto& out) {
+      if (format::has_front_word(kind)) out.word(front);
+      out.word(at.offset), out.word(at.words), out.word(at.checksum);
+    };
+    l.log.append_stored(format::record_kind::spilled, txid, fill, kind);
+  }
+  // The ring in use, or the next one that has room. Under appending_.
+  lane* lane_with_room(std::uint64_t lines) {
+    for (std::size_t i = 0; i < this->lanes_.size(); ++i) {
+      const std::size_t n = (current_ + i) % this->lanes_.size();
+      if (this->lanes_[n].log.room() < lines) continue;
+      if (i != 0 && short_of_log()) this->wake();
+      return &this->lanes_[current_ = n];
+    }
+    return nullptr;
+  }
+  bool harden(transaction& t, const shared_place& at) {
+    Media& mine = sharers_[t.log()];
+    return streams_[at.lane].harden(at.end, [&](group_commit::range r) {
+      if (base::planted<Media>(base::mutant::default_shared_alone)) r.from = std::max(r.from, at.end - 1);
+      if (!base::planted<Media>(base::mutant::default_shared_unflushed)) flush_lines(mine, this->lanes_[at.lane], r);
+      return this->settled(mine);
+    });
+  }
+  // Half of the log is in use.
+  bool short_of_log() const {
+    if (!shares_) return this->short_of_room();
+    std::uint64_t room = 0;
+    for (const lane& l : this->lanes_) room += l.log.room();
+    return room < this->lanes_.size() * this->lanes_.front().log.lines() / 2;
+  }
+
+  bool shares_ = false;
+  std::mutex appending_;  // of the rings and the lanes' media
+  std::size_t current_ = 0;
+  std::deque<group_commit> streams_{this->lanes_.size()};  // a ring each
+  std::deque<Media> sharers_;                              // one for each log's owner: what its commits fence and store home with
+  std::vector<std::uint64_t> flushed_ = std::vector<std::uint64_t>(this->lanes_.size());  // under settling_
 
   std::mutex settling_;
   Media settler_;  // under settling_

@@ -1,0 +1,78 @@
+// The sums of home's blocks (format/block_sums.h), of a pool that has them: making, renewing, judging.
+//
+// Invariant while a mechanism keeps them (docs/protocol/sums.md): on media the sum of a block is that of its content, unless a
+// record above the watermark names a line of it. Thread safety: one thread at a time renews; the others may store home meanwhile.
+#pragma once
+
+#include <format/block_sums.h>
+#include <pool/heap.h>
+#include <pool/pool_file.h>
+#include <stele/progress.h>
+
+namespace stele::storage {
+
+class block_sums {
+ public:
+  explicit block_sums(const pool_file& file) noexcept : file_(file) {}
+
+  bool present() const noexcept { return file_.header().sums_offset != 0; }
+  // Whether they count: no session changed home without keeping them. Errors: corrupt.
+  result<bool> kept() const;
+
+  std::uint64_t block_of(std::uint64_t offset) const noexcept { return offset - (offset - file_.header().home_offset) % format::sum_block_size; }
+  // The sums' own blocks have none.
+  bool covers(std::uint64_t block) const noexcept {
+    const auto& h = file_.header();
+    return block + format::sum_block_size <= h.sums_offset || block >= h.sums_offset + 8 * format::sums_for(h.size - h.home_offset);
+  }
+  std::uint64_t sum_now(std::uint64_t block) const noexcept { return format::sum_of_block(file_.at(block), file_.header().id, block); }
+  std::byte* slot(std::uint64_t block) const noexcept {
+    const auto& h = file_.header();
+    return file_.at(h.sums_offset + 8 * ((block - h.home_offset) / format::sum_block_size));
+  }
+
+  // The sum of a block as it is now, through a medium: durable at its next fence.
+  template <class Media>
+  void renew(Media& m, std::uint64_t block) const {
+    if (covers(block)) put(m, block, sum_now(block));
+  }
+  // Nothing is said of the blocks of a range from the medium's next fence on.
+  template <class Media>
+  void forget(Media& m, std::uint64_t offset, std::uint64_t bytes) const {
+    for (std::uint64_t block = block_of(offset); block < offset + bytes; block += format::sum_block_size) put(m, block, 0);
+  }
+  // Those of everything in use.
+  template <class Media>
+  result<> renew_all(Media& m, const heap& heap) const {
+    return for_each_block(heap, [&](std::uint64_t block) { renew(m, block); });
+  }
+
+  // Judges every block in use. Errors: corrupt, naming the damaged range and how many blocks there are besides; cancelled.
+  result<> verify(const heap& heap, const progress& told = {}) const;
+
+  // Calls each(block) on every block of home header, chunk table and chunks in use. Errors: corrupt, of the chunk table.
+  template <class Each>
+  result<> for_each_block(const heap& heap, Each&& each) const {
+    const auto& h = file_.header();
+    const auto range = [&](std::uint64_t from, std::uint64_t bytes) {
+      for (std::uint64_t block = block_of(from); block < from + bytes; block += format::sum_block_size) each(block);
+    };
+    range(h.home_offset, sizeof(format::home_header));
+    if (h.table_offset < h.chunks_offset) range(h.table_offset, 8 * h.chunk_count);  // else it lies in chunks
+    return heap.for_each_used_run(range);
+  }
+
+ private:
+  template <class Media>
+  void put(Media& m, std::uint64_t block, std::uint64_t sum) const {
+    std::uint64_t old;
+    std::memcpy(&old, slot(block), 8);
+    if (old == sum) return;
+    m.store(slot(block), &sum, 8);
+    m.flush(slot(block), 8);
+  }
+
+  const pool_file& file_;
+};
+
+}  // namespace stele::storage

@@ -1,0 +1,90 @@
+// Files that are made whole before they have a name.
+#include <base/check.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <media/os.h>
+#include <pool/new_file.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+namespace stele::storage {
+
+using base::fail;
+using base::fail_errno;
+namespace os = media::os;
+
+errc code_of_errno(int number) noexcept {
+  switch (number) {
+    case ENOENT: case ENOTDIR: return errc::not_found;
+    case EACCES: case EPERM: return errc::permission;
+    case EROFS: return errc::read_only;
+    case EEXIST: return errc::exists;
+    case ENOSPC: case EDQUOT: case EFBIG: return errc::full;
+    default: return errc::io;
+  }
+}
+
+std::unexpected<error> fail_path(const char* what, const std::string& path, int number) {
+  const char* advice = number == ENOENT || number == ENOTDIR ? " (does the directory exist?)" : "";
+  return fail_errno(code_of_errno(number), fmt::format("cannot {} {}{}", what, path, advice), number);
+}
+
+result<> allocate_space(int fd, std::size_t size, const std::string& path) {
+  const int failed = os::allocate(fd, 0, size);
+  if (failed == 0) return {};
+  if (failed == EFBIG || failed == EINVAL)
+    return fail(errc::full, fmt::format("cannot create {}: {} bytes are more than this file system takes in one file", path, size));
+  return fail_errno(code_of_errno(failed), fmt::format("cannot reserve {} bytes for {}; free some space or create a smaller pool", size, path), failed);
+}
+
+descriptor::~descriptor() {
+  if (fd >= 0) ::close(fd);
+}
+int descriptor::release() noexcept { return std::exchange(fd, -1); }
+
+namespace {
+
+std::string directory_of(const std::string& path) {
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  return directory.empty() ? "." : directory;
+}
+
+}  // namespace
+
+// On file systems that know no files without names, one with another name.
+new_file::new_file(const std::string& path) : path_(path), file_(os::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
+  name_ = fmt::format("/proc/self/fd/{}", file_.fd);
+  if (file_.fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return;
+  name_ = fmt::format("{}.creating.{}", path, ::getpid());
+  file_.fd = os::open(name_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  named_ = file_.fd >= 0;
+}
+
+new_file::~new_file() {
+  if (named_ && file_.fd >= 0) ::unlink(name_.c_str());
+}
+
+result<new_file> new_file::make(const std::string& path, std::size_t size) {
+  if (::access(path.c_str(), F_OK) == 0) return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
+  new_file made(path);
+  if (made.file_.fd < 0) return fail_path("create", path);
+  if (auto space = allocate_space(made.file_.fd, size, path); !space) return std::unexpected(space.error());
+  return made;
+}
+
+result<> new_file::write(std::span<const std::byte> bytes, std::uint64_t offset) {
+  if (!os::write_all(file_.fd, bytes.data(), bytes.size(), offset)) return fail_path("write", path_);
+  return {};
+}
+
+result<> new_file::publish() {
+  if (os::sync(file_.fd) != 0) return fail_path("sync", path_);
+  if (os::link(name_.c_str(), path_.c_str()) != 0) return fail_path("create", path_);
+  const descriptor directory(os::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.fd >= 0 && os::sync(directory.fd) != 0 && errno != EINVAL) return fail_path("sync the directory of", path_);
+  return {};
+}
+
+}  // namespace stele::storage

@@ -1,0 +1,50 @@
+// new_file: a file in the making. It has no name until it is whole, so what is cut off leaves nothing behind; a descriptor that closes
+// itself; and the errors of files in words.
+#pragma once
+
+#include <stele/error.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace stele::storage {
+
+// The error of a system call that failed on a path, by errno.
+std::unexpected<error> fail_path(const char* what, const std::string& path, int number = errno);
+errc code_of_errno(int number) noexcept;
+
+// Real space from 0 to `size`, not a promise: a full disk is an error now, not a signal later. Errors: full, io.
+result<> allocate_space(int fd, std::size_t size, const std::string& path);
+
+struct descriptor {
+  explicit descriptor(int n) noexcept : fd(n) {}
+  descriptor(descriptor&& other) noexcept : fd(other.release()) {}
+  descriptor& operator=(descriptor&&) = delete;
+  ~descriptor();
+  int release() noexcept;
+  int fd;
+};
+
+class new_file {
+ public:
+  // Of `size` bytes of real space, all zero. Errors: exists, not_found, permission, full, io.
+  static result<new_file> make(const std::string& path, std::size_t size);
+  new_file(new_file&&) noexcept = default;
+  ~new_file();
+
+  result<> write(std::span<const std::byte> bytes, std::uint64_t offset);
+  // Durable and under its name when it returns; before that nothing is there. Errors: exists, io.
+  result<> publish();
+
+ private:
+  explicit new_file(const std::string& path);
+
+  std::string path_, name_;  // name_: by which it is linked, or that it has until then
+  descriptor file_;
+  bool named_ = false;
+};
+
+}  // namespace stele::storage
