@@ -23,6 +23,7 @@
 #include <stele/hash_map.h>
 #include <stele/rb_map.h>
 #include <stele/string.h>
+#include <stele/vector.h>
 
 namespace stele {
 
@@ -183,6 +184,8 @@ using spaced_in = typename detail::spaced_element<T, Memory>::type;
 using coalescing_string = basic_string<coalescing_memory>;
 template <class T>
 using coalescing_array = basic_array<T, coalescing_memory>;
+template <class T>
+using coalescing_vector = basic_vector<T, coalescing_memory>;
 template <class K, class V>
 using coalescing_hash_map = basic_hash_map<K, V, coalescing_memory>;
 template <class K, class V>

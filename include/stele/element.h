@@ -104,6 +104,8 @@ struct element {
   }
   // `at` is memory of unknown content.
   static void create(stored* at, const T& v) { assign(*at, v); }
+  // Moves what `from` holds to memory of unknown content, and leaves such memory. Allocates nothing.
+  static void relocate(stored* to, stored& from) { assign(*to, get(from)); }
 
   static bool equal(const stored& s, const T& v) { return get(s) == v; }
   static auto compare(const T& v, const stored& s) { return v <=> get(s); }

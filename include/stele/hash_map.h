@@ -12,6 +12,7 @@
 // entries until the next change of the map. Those that may allocate throw failure(errc::full). Costs are expected ones.
 #pragma once
 
+#include <stele/doubling.h>
 #include <stele/element.h>
 
 #include <algorithm>
@@ -50,7 +51,7 @@ class basic_hash_map {
   // O(buckets): sums the bucket words.
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] bool empty() const { return begin() == end(); }  // O(buckets) when empty
-  [[nodiscard]] std::size_t bucket_count() const { return shape{shape_.load()}.buckets(); }
+  [[nodiscard]] std::size_t bucket_count() const { return shape{shape_.load()}.slots(); }
 
   // O(1).
   iterator find(key_view key) { return search(key); }
@@ -93,19 +94,7 @@ class basic_hash_map {
   static constexpr std::size_t long_chain = 6;  // from here on an insert looks whether the buckets are too few
   static constexpr std::size_t group = 64;      // buckets that such a look samples
 
-  // How many buckets there are: log2 of those in the first segment, and of all. Later segments double what is before them.
-  struct shape {
-    std::uint64_t word;
-    bool none() const { return word == 0; }
-    std::size_t first() const { return std::size_t{1} << (word & 255); }
-    std::size_t buckets() const { return none() ? 0 : std::size_t{1} << (word >> 8); }
-    std::size_t used_segments() const { return none() ? 0 : (word >> 8) - (word & 255) + 1; }
-    std::size_t segment_of(std::size_t bucket) const {
-      return static_cast<std::size_t>(std::bit_width(bucket >> (word & 255)));
-    }
-    std::size_t start_of(std::size_t segment) const { return segment == 0 ? 0 : first() << (segment - 1); }
-    std::size_t size_of(std::size_t segment) const { return segment == 0 ? first() : start_of(segment); }
-  };
+  using shape = detail::doubling;  // of the buckets
   struct chain {
     node* first = nullptr;
     std::size_t length = 0;

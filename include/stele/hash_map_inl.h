@@ -62,13 +62,13 @@ class basic_hash_map<K, V, Memory>::basic_iterator {
   std::size_t bucket_of(const node* n) {
     if (bucket_ != unknown) return bucket_;
     const shape s{map_->shape_.load()};
-    bucket_ = keys::hash_stored(n->item.first) & (s.buckets() - 1);
+    bucket_ = keys::hash_stored(n->item.first) & (s.slots() - 1);
     while (!is_split(s, bucket_, map_->head_of(s, bucket_)->load())) bucket_ = parent_of(bucket_);
     return bucket_;
   }
   void next_chain(std::size_t from) {
     const shape s{map_->shape_.load()};
-    for (bucket_ = from; bucket_ < s.buckets() && node_ == nullptr; ++bucket_) {
+    for (bucket_ = from; bucket_ < s.slots() && node_ == nullptr; ++bucket_) {
       node_ = map_->head_of(s, bucket_)->load().first;
     }
     --bucket_;
@@ -86,7 +86,7 @@ template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::chain_for_lookup(std::uint64_t hash) const -> chain {
   const shape s{shape_.load()};
   if (s.none()) return {};
-  for (std::size_t bucket = hash & (s.buckets() - 1);; bucket = parent_of(bucket)) {
+  for (std::size_t bucket = hash & (s.slots() - 1);; bucket = parent_of(bucket)) {
     const chain c = head_of(s, bucket)->load();
     if (is_split(s, bucket, c)) return c;
   }
@@ -104,7 +104,7 @@ template <class K, class V, class Memory>
 template <class F>
 void basic_hash_map<K, V, Memory>::for_each_chain(F&& f) const {
   const shape s{shape_.load()};
-  for (std::size_t bucket = 0; bucket < s.buckets(); ++bucket) f(s, bucket, head_of(s, bucket)->load());
+  for (std::size_t bucket = 0; bucket < s.slots(); ++bucket) f(s, bucket, head_of(s, bucket)->load());
 }
 
 template <class K, class V, class Memory>
@@ -129,7 +129,7 @@ auto basic_hash_map<K, V, Memory>::find_place(key_view key) -> place {
   const shape s{shape_.load()};
   place p;
   if (s.none()) return p;
-  const std::size_t bucket = keys::hash_of(key) & (s.buckets() - 1);
+  const std::size_t bucket = keys::hash_of(key) & (s.slots() - 1);
   p.bucket = head_of(s, bucket);
   p.nodes = p.bucket->load();
   if (!is_split(s, bucket, p.nodes)) p.nodes = split_bucket(s, bucket)->load();
@@ -230,16 +230,15 @@ void basic_hash_map<K, V, Memory>::clear() {
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::make_first_segment(std::size_t count) {
   segment_[0] = Memory::template make_array<head>(count);
-  const auto log2 = static_cast<std::uint64_t>(std::countr_zero(count));
-  shape_ = log2 | log2 << 8;
+  shape_ = shape::of_first(count).word;
 }
 
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::grow() {
   const shape s{shape_.load()};
   if (s.used_segments() == segments) return;
-  segment_[s.used_segments()] = Memory::template make_array<head>(s.buckets());
-  shape_ = s.word + 256;
+  segment_[s.used_segments()] = Memory::template make_array<head>(s.slots());
+  shape_ = s.grown().word;
 }
 
 template <class K, class V, class Memory>
@@ -275,7 +274,7 @@ auto basic_hash_map<K, V, Memory>::split_bucket(shape s, std::size_t bucket) -> 
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::relieve(std::size_t bucket) {
   const shape s{shape_.load()};
-  for (std::size_t bit = std::max(s.first(), std::bit_ceil(bucket + 1)); bit < s.buckets(); bit *= 2) {
+  for (std::size_t bit = std::max(s.first(), std::bit_ceil(bucket + 1)); bit < s.slots(); bit *= 2) {
     if (head_of(s, bucket | bit)->load().split) continue;
     split_bucket(s, bucket | bit);
     return;
@@ -291,7 +290,7 @@ void basic_hash_map<K, V, Memory>::relieve(std::size_t bucket) {
 // Whether the buckets around hold two items each on the mean. A single long chain is a matter of its hash and counts little.
 template <class K, class V, class Memory>
 bool basic_hash_map<K, V, Memory>::crowded(shape s, std::size_t bucket) const {
-  const std::size_t size = std::min(group, s.buckets());
+  const std::size_t size = std::min(group, s.slots());
   const std::size_t start = bucket / size * size;
   std::size_t items = 0;
   for (std::size_t i = start; i < start + size; ++i) items += std::min(head_of(s, i)->load().length, long_chain);
