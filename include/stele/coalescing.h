@@ -21,6 +21,7 @@
 #include <stele/array.h>
 #include <stele/bptree.h>
 #include <stele/hash_map.h>
+#include <stele/queue.h>
 #include <stele/rb_map.h>
 #include <stele/string.h>
 #include <stele/vector.h>
@@ -186,6 +187,8 @@ template <class T>
 using coalescing_array = basic_array<T, coalescing_memory>;
 template <class T>
 using coalescing_vector = basic_vector<T, coalescing_memory>;
+template <class T>
+using coalescing_queue = basic_queue<T, coalescing_memory>;
 template <class K, class V>
 using coalescing_hash_map = basic_hash_map<K, V, coalescing_memory>;
 template <class K, class V>

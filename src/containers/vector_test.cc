@@ -20,16 +20,6 @@ using words = basic_vector<std::uint64_t, Memory>;
 template <class Memory>
 using texts = basic_vector<basic_string<Memory>, Memory>;
 
-// What a stored element holds, as ordinary code has it.
-template <class Stored>
-auto value_in(const Stored& s) {
-  if constexpr (requires { s.load(); }) {
-    return s.load();
-  } else {
-    return s.str();
-  }
-}
-
 // Random operations on a vector and a std::vector of the same values.
 template <class Vector>
 class vector_play {
