@@ -20,9 +20,8 @@
 
 #include <stele/array.h>
 #include <stele/bptree.h>
-#include <stele/hash_map.h>
 #include <stele/queue.h>
-#include <stele/rb_map.h>
+#include <stele/set.h>
 #include <stele/string.h>
 #include <stele/vector.h>
 
@@ -192,7 +191,11 @@ using coalescing_queue = basic_queue<T, coalescing_memory>;
 template <class K, class V>
 using coalescing_hash_map = basic_hash_map<K, V, coalescing_memory>;
 template <class K, class V>
-using coalescing_rb_map = basic_rb_map<K, V, coalescing_memory>;
+using coalescing_map = basic_map<K, V, coalescing_memory>;
+template <class K>
+using coalescing_set = basic_set<coalescing_map<K, detail::nothing>>;
+template <class K>
+using coalescing_hash_set = basic_set<coalescing_hash_map<K, detail::nothing>>;
 template <class K, class V>
 using coalescing_bptree = basic_bptree<K, V, coalescing_memory>;
 

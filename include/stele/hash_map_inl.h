@@ -28,16 +28,19 @@ class basic_hash_map<K, V, Memory>::entry {
   place place_;
 };
 
-// Goes over the items bucket by bucket.
+// Goes over the items bucket by bucket. No node: the end.
 template <class K, class V, class Memory>
 template <class Item>
 class basic_hash_map<K, V, Memory>::basic_iterator {
  public:
   using value_type = Item;
   using difference_type = std::ptrdiff_t;
+  using reference = Item&;
+  using pointer = Item*;
   using iterator_category = std::forward_iterator_tag;
 
   basic_iterator() = default;
+  operator basic_iterator<const Item>() const { return {*map_, node_}; }
   Item& operator*() const { return node_->item; }
   Item* operator->() const { return &node_->item; }
   basic_iterator& operator++() {
@@ -52,20 +55,14 @@ class basic_hash_map<K, V, Memory>::basic_iterator {
     return before;
   }
   friend bool operator==(const basic_iterator& a, const basic_iterator& b) { return a.node_ == b.node_; }
-  friend bool operator==(const basic_iterator& a, std::default_sentinel_t) { return a.node_ == nullptr; }
 
  private:
   friend basic_hash_map;
+  template <class>
+  friend class basic_iterator;
   basic_iterator(const basic_hash_map& map, node* n) : map_(&map), node_(n) {}
 
-  // The bucket whose chain holds the node now.
-  std::size_t bucket_of(const node* n) {
-    if (bucket_ != unknown) return bucket_;
-    const shape s{map_->shape_.load()};
-    bucket_ = keys::hash_stored(n->item.first) & (s.slots() - 1);
-    while (!is_split(s, bucket_, map_->head_of(s, bucket_)->load())) bucket_ = parent_of(bucket_);
-    return bucket_;
-  }
+  std::size_t bucket_of(const node* n) { return bucket_ == unknown ? bucket_ = map_->bucket_of(n) : bucket_; }
   void next_chain(std::size_t from) {
     const shape s{map_->shape_.load()};
     for (bucket_ = from; bucket_ < s.slots() && node_ == nullptr; ++bucket_) {
@@ -98,6 +95,21 @@ auto basic_hash_map<K, V, Memory>::find_node(key_view key) const -> node* {
     if (keys::equal(n->item.first, key)) return n;
   }
   return nullptr;
+}
+
+template <class K, class V, class Memory>
+auto basic_hash_map<K, V, Memory>::node_at(key_view key) const -> node* {
+  node* const n = find_node(key);
+  return n != nullptr ? n : (detail::no_such_key(), n);
+}
+
+// The bucket whose chain holds the node now.
+template <class K, class V, class Memory>
+std::size_t basic_hash_map<K, V, Memory>::bucket_of(const node* n) const {
+  const shape s{shape_.load()};
+  std::size_t bucket = keys::hash_stored(n->item.first) & (s.slots() - 1);
+  while (!is_split(s, bucket, head_of(s, bucket)->load())) bucket = parent_of(bucket);
+  return bucket;
 }
 
 template <class K, class V, class Memory>
@@ -208,6 +220,19 @@ std::size_t basic_hash_map<K, V, Memory>::erase(key_view key) {
   if (!e.exists()) return 0;
   e.erase();
   return 1;
+}
+
+// Splits no bucket, as that would take items out of the iteration's way.
+template <class K, class V, class Memory>
+auto basic_hash_map<K, V, Memory>::erase(const_iterator at) -> iterator {
+  iterator next(*this, at.node_);
+  ++next;
+  place p;
+  p.bucket = head_of({shape_.load()}, bucket_of(at.node_));
+  p.nodes = p.bucket->load();
+  for (p.found = p.nodes.first; p.found != at.node_; p.found = p.found->next) p.before = p.found;
+  erase_at(p);
+  return next;
 }
 
 template <class K, class V, class Memory>

@@ -8,7 +8,7 @@
 #include <stele/bptree.h>
 #include <stele/coalescing.h>
 #include <stele/hash_map.h>
-#include <stele/rb_map.h>
+#include <stele/map.h>
 #include <stele/string.h>
 #include <tests/conformance/pools.h>
 #include <tx/mechanism/none.h>
@@ -59,7 +59,7 @@ struct containers {
   array<string> names;
   string text;
   hash_map<std::uint64_t, string> hashed;
-  rb_map<string, std::uint64_t> ordered;
+  map<string, std::uint64_t> ordered;
   bptree<std::uint64_t, std::uint64_t> tree;
 };
 
