@@ -1,15 +1,17 @@
-// document: values whose kind is known at run time, nested as deep as one likes: texts and numbers, lists and dicts of such values.
+// document: values whose kind is known at run time, nested as deep as one likes: texts and numbers, lists and dicts of such
+// values.
 //
-// document_value is one of eight kinds (value_kind) in 16 bytes; texts and bytes of up to 14 bytes lie inside, longer ones in a
-// block. document_list is a vector of values. document_dict maps integers and texts to values and keeps its items in the order in
-// which their keys were inserted; an item that is assigned to keeps its place. Values form a tree: a list or dict belongs to the value
-// that it was made in, never moves, and ends with it. Zeroed memory is none, an empty list, an empty dict.
-// A pool whose root is a document_dict and whose layout is document_layout is what the Python package opens.
+// document_value is one of eight kinds (value_kind) in 16 bytes; texts and bytes of up to 14 bytes lie inside, longer ones
+// in a block. document_list is a vector of values. document_dict maps integers and texts to values and keeps its items in
+// the order in which their keys were inserted; an item that is assigned to keeps its place. Values form a tree: a list or
+// dict belongs to the value that it was made in, never moves, and ends with it. Zeroed memory is none, an empty list, an
+// empty dict. A pool whose root is a document_dict and whose layout is document_layout is what the Python package opens.
 //
-// All members belong inside a transaction of the pool that holds the value, changing ones inside an update, and are rolled back
-// with it. Those that allocate throw failure(errc::full). A reference to a value stays valid until it is erased, and in a list until
-// it is moved by an insertion or erasure before it; to a list or dict, as long as that is. Transactions that insert into or
-// erase from one dict, or grow or shrink one list, conflict with each other; those that assign to different values do not.
+// All members belong inside a transaction of the pool that holds the value, changing ones inside an update, and are rolled
+// back with it. Those that allocate throw failure(errc::full). A reference to a value stays valid until it is erased, and in
+// a list until it is moved by an insertion or erasure before it; to a list or dict, as long as that is. Transactions that
+// insert into or erase from one dict, or grow or shrink one list, conflict with each other; those that assign to different
+// values do not.
 #pragma once
 
 #include <stele/hash_map.h>
@@ -40,7 +42,8 @@ class scalar {
   template <std::integral T>
     requires(!std::same_as<T, bool> && (std::is_signed_v<T> || sizeof(T) < 8))
   scalar(T v) : kind_(value_kind::integer), word_(static_cast<std::uint64_t>(std::int64_t{v})) {}
-  scalar(std::floating_point auto v) : kind_(value_kind::real), word_(std::bit_cast<std::uint64_t>(static_cast<double>(v))) {}
+  scalar(std::floating_point auto v)
+      : kind_(value_kind::real), word_(std::bit_cast<std::uint64_t>(static_cast<double>(v))) {}
   scalar(std::string_view v) : kind_(value_kind::text), chars_(v) {}
   scalar(const char* v) : scalar(std::string_view(v)) {}
   scalar(const std::string& v) : scalar(std::string_view(v)) {}
@@ -155,10 +158,14 @@ class basic_value {
   static constexpr std::uint64_t in_block = 15;  // in place of the length of characters
 
   static value_kind kind_in(std::uint64_t head) { return static_cast<value_kind>(head & 15); }
-  static bool is_chars(std::uint64_t head) { return kind_in(head) == value_kind::text || kind_in(head) == value_kind::bytes; }
+  static bool is_chars(std::uint64_t head) {
+    return kind_in(head) == value_kind::text || kind_in(head) == value_kind::bytes;
+  }
   static bool has_block(std::uint64_t head) { return is_chars(head) && (head >> 4 & 15) == in_block; }
   static std::size_t size_in(std::uint64_t head) { return has_block(head) ? head >> 8 : head >> 4 & 15; }
-  static std::uint64_t block_head(const scalar& s) { return static_cast<std::uint64_t>(s.kind()) | in_block << 4 | s.chars().size() << 8; }
+  static std::uint64_t block_head(const scalar& s) {
+    return static_cast<std::uint64_t>(s.kind()) | in_block << 4 | s.chars().size() << 8;
+  }
 
   void create(const scalar& s);
   void create_inline(const scalar& s);
@@ -173,8 +180,8 @@ class basic_value {
   Container& make_container(value_kind kind);
   result<> check_itself() const;
 
-  // Bits 0 to 3 the kind; of characters bits 4 to 7 the length, and they follow byte 0; or 15, the size in bits 8 to 63 and the
-  // block in the second word. Of other scalars the second word is the value, of containers the object.
+  // Bits 0 to 3 the kind; of characters bits 4 to 7 the length, and they follow byte 0; or 15, the size in bits 8 to 63 and
+  // the block in the second word. Of other scalars the second word is the value, of containers the object.
   typename Memory::template field<std::uint64_t> head_;
   union {
     typename Memory::template field<std::uint64_t> word_;
@@ -206,7 +213,7 @@ class basic_list {
   value_type& insert(std::size_t i, const scalar& s);
   void erase(std::size_t i) { erase(i, i + 1); }
   void erase(std::size_t from, std::size_t to);  // [from, to), O(values erased and behind)
-  void clear() { items_.clear(); }                // O(n)
+  void clear() { items_.clear(); }               // O(n)
   // Calls f(value&) in order. O(n).
   template <class F>
   void for_each(F&& f) const {
@@ -272,10 +279,11 @@ class basic_dict {
   void unlink(const item& i);
   result<> check_itself() const;
 
+  // What lookups read lies apart from what every insertion changes, so that these do not keep those waiting.
   typename Memory::template field<std::uint64_t> id_;
+  map map_;
   typename Memory::template field<std::uint64_t> size_;
   typename Memory::template field<void*> first_, last_;  // items
-  map map_;
 };
 
 using document_value = basic_value<pool_memory>;

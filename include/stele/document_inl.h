@@ -7,7 +7,8 @@
 namespace stele {
 
 inline const char* describe(value_kind kind) noexcept {
-  static constexpr const char* names[] = {"none", "a boolean", "an integer", "a real number", "a text", "bytes", "a list", "a dict"};
+  static constexpr const char* names[] = {"none",   "a boolean", "an integer", "a real number",
+                                          "a text", "bytes",     "a list",     "a dict"};
   return kind <= value_kind::dict ? names[static_cast<unsigned>(kind)] : "of an unknown kind";
 }
 
@@ -28,9 +29,7 @@ struct detail::document_walk {
 
   explicit document_walk(const basic_list<Memory>& l) : list(&l) {}
   explicit document_walk(const basic_dict<Memory>& d) : dict(&d) {}
-  explicit document_walk(const value& v) {
-    v.kind() == value_kind::list ? void(list = &v.list()) : void(dict = &v.dict());
-  }
+  explicit document_walk(const value& v) { v.kind() == value_kind::list ? void(list = &v.list()) : void(dict = &v.dict()); }
 
   template <class F>
   void for_each_value(F&& f) const {
@@ -112,7 +111,9 @@ struct element<basic_value<Memory>, Memory> {
   static void relocate(stored* to, stored& from) { from.relocate(to); }
 
   static bool equal(const stored& s, const scalar& v) { return s.equal(v); }
-  static std::uint64_t hash_of(const scalar& s) { return s.is_chars() ? detail::hash_bytes(s.chars().data(), s.chars().size()) : detail::hash_word(s.word()); }
+  static std::uint64_t hash_of(const scalar& s) {
+    return s.is_chars() ? detail::hash_bytes(s.chars().data(), s.chars().size()) : detail::hash_word(s.word());
+  }
   static std::uint64_t hash_stored(const stored& s) { return hash_of(s.load()); }
   // Of a value in a container: what is in its containers, the walk visits.
   template <class Visit>
@@ -127,7 +128,8 @@ template <class Memory>
 std::uint64_t basic_value<Memory>::expected(value_kind wanted) const {
   const std::uint64_t head = head_.load();
   if (kind_in(head) == wanted) return head;
-  throw failure({errc::invalid_argument, std::string("a document's value is ") + describe(kind_in(head)) + ", not " + describe(wanted) + "; ask kind() first"});
+  throw failure({errc::invalid_argument, std::string("a document's value is ") + describe(kind_in(head)) + ", not " +
+                                             describe(wanted) + "; ask kind() first"});
 }
 
 template <class Memory>
@@ -234,12 +236,14 @@ template <class Memory>
 result<> basic_value<Memory>::check_itself() const {
   const std::uint64_t head = head_.load();
   if (kind_in(head) > value_kind::dict) return detail::broken("document: a value of an unknown kind");
-  if (has_block(head) && (size_in(head) <= inline_capacity || link_.load() == nullptr)) return detail::broken("document: a text's size and block disagree");
+  if (has_block(head) && (size_in(head) <= inline_capacity || link_.load() == nullptr))
+    return detail::broken("document: a text's size and block disagree");
   if (!is_chars(head) && head > 15) return detail::broken("document: a value with bits beyond its kind");
   if (kind_in(head) < value_kind::list) return {};
   const detail::document_walk<Memory> in(*this);
   if (in.block() == nullptr) return detail::broken("document: a list or dict is missing");
-  if ((in.list != nullptr ? in.list->id() : in.dict->id()) == 0) return detail::broken("document: a list or dict without a name");
+  if ((in.list != nullptr ? in.list->id() : in.dict->id()) == 0)
+    return detail::broken("document: a list or dict without a name");
   return {};
 }
 
@@ -364,7 +368,8 @@ std::optional<scalar_copy> basic_dict<Memory>::last_key() const {
 template <class Memory>
 template <class F>
 void basic_dict<Memory>::for_each(F&& f) const {
-  for (auto* i = static_cast<item*>(first_.load()); i != nullptr; i = static_cast<item*>(i->second.after.load())) f(i->first, i->second.value);
+  for (auto* i = static_cast<item*>(first_.load()); i != nullptr; i = static_cast<item*>(i->second.after.load()))
+    f(i->first, i->second.value);
 }
 
 template <class Memory>
@@ -379,12 +384,15 @@ result<> basic_dict<Memory>::check_itself() const {
   result<> outcome = map_.check();
   std::size_t count = 0;
   const item* before = nullptr;
-  for (const auto* i = static_cast<const item*>(first_.load()); outcome && i != nullptr; before = i, i = static_cast<const item*>(i->second.after.load())) {
+  for (const auto* i = static_cast<const item*>(first_.load()); outcome && i != nullptr;
+       before = i, i = static_cast<const item*>(i->second.after.load())) {
     if (++count > size()) return detail::broken("document: a dict has more items in order than it counts");
-    if (i->second.before.load() != before) return detail::broken("document: an item of a dict is not behind the one that it follows");
+    if (i->second.before.load() != before)
+      return detail::broken("document: an item of a dict is not behind the one that it follows");
     outcome = i->first.check_itself();
     if (outcome) outcome = i->second.value.check_itself();
-    if (outcome && find(i->first.load()) != &i->second.value) outcome = detail::broken("document: an item in a dict's order is not the one of its key");
+    if (outcome && find(i->first.load()) != &i->second.value)
+      outcome = detail::broken("document: an item in a dict's order is not the one of its key");
   }
   if (outcome && (last_.load() != before || count != size() || map_.size() != count))
     outcome = detail::broken("document: a dict's items, their order and their number disagree");
@@ -396,6 +404,7 @@ result<> basic_dict<Memory>::check() const {
   return detail::document_walk<Memory>(*this).check();
 }
 
-static_assert(sizeof(document_value) == 16 && sizeof(document_list) == 40 && sizeof(document_dict) == 296, "docs/format/document.md");
+static_assert(sizeof(document_value) == 16 && sizeof(document_list) == 40 && sizeof(document_dict) == 296,
+              "docs/format/document.md");
 
 }  // namespace stele

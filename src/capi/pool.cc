@@ -15,10 +15,13 @@ result<> open_pool(const char* path, const stele_options* options, std::size_t r
   return {};
 }
 
-stele_space space_of(const pool_space& s) { return {s.size_bytes, s.log_bytes, s.used_bytes, s.free_bytes, s.largest_free}; }
+stele_space space_of(const pool_space& s) {
+  return {s.size_bytes, s.log_bytes, s.used_bytes, s.free_bytes, s.largest_free};
+}
 
 stele_counters counters_of(const pool_counters& c) {
-  return {c.commits, c.aborts, c.reads, c.fences, c.flushed_lines, c.streamed_bytes, c.stored_bytes, c.truncations, c.log_spills};
+  return {c.commits,        c.aborts,       c.reads,       c.fences,    c.flushed_lines,
+          c.streamed_bytes, c.stored_bytes, c.truncations, c.log_spills};
 }
 
 }  // namespace

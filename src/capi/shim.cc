@@ -35,7 +35,9 @@ int classify() noexcept {
   }
 }
 
-std::string text_or_nothing(const char* text) { return text != nullptr ? text : ""; }
+std::string text_or_nothing(const char* text) {
+  return text != nullptr ? text : "";
+}
 
 }  // namespace
 
@@ -48,7 +50,9 @@ int tell(int code, const char* message) noexcept {
   }
   return code;
 }
-int tell(const error& e) noexcept { return tell(code_of(e.code), e.message.c_str()); }
+int tell(const error& e) noexcept {
+  return tell(code_of(e.code), e.message.c_str());
+}
 
 int tell_exception() noexcept {
   const int code = classify();
@@ -57,7 +61,9 @@ int tell_exception() noexcept {
   return running->state = code;
 }
 
-void refuse(std::string message) { throw failure({errc::invalid_argument, std::move(message)}); }
+void refuse(std::string message) {
+  throw failure({errc::invalid_argument, std::move(message)});
+}
 
 durability durability_of(int d) {
   if (d == STELE_DURABLE) return durability::durable;
@@ -69,10 +75,12 @@ pool_options options_of(const stele_options* options) {
   stele_options o = STELE_OPTIONS_INIT;
   if (options != nullptr) {
     if (options->size < offsetof(stele_options, layout) || options->size > sizeof o)
-      refuse("stele_options.size is " + std::to_string(options->size) + "; begin with STELE_OPTIONS_INIT, and use a library not older than the header");
+      refuse("stele_options.size is " + std::to_string(options->size) +
+             "; begin with STELE_OPTIONS_INIT, and use a library not older than the header");
     std::memcpy(&o, options, options->size);
   }
-  if (o.policy < STELE_STM || o.policy > STELE_EXTERNAL) refuse("the policy " + std::to_string(o.policy) + " is none of STELE_STM, STELE_SINGLE_WRITER, STELE_EXTERNAL");
+  if (o.policy < STELE_STM || o.policy > STELE_EXTERNAL)
+    refuse("the policy " + std::to_string(o.policy) + " is none of STELE_STM, STELE_SINGLE_WRITER, STELE_EXTERNAL");
   pool_options to;
   to.create_size = o.create_size;
   to.layout = text_or_nothing(o.layout);
@@ -89,7 +97,9 @@ pool_options options_of(const stele_options* options) {
 
 extern "C" {
 
-const char* stele_version(void) { return STELE_VERSION; }
+const char* stele_version(void) {
+  return STELE_VERSION;
+}
 
 const char* stele_code_name(int code) {
   if (code == STELE_OK) return "ok";
@@ -99,6 +109,8 @@ const char* stele_code_name(int code) {
   return stele::name_of(static_cast<stele::errc>(-1 - code));
 }
 
-const char* stele_error_message(void) { return stele::capi::last.text; }
+const char* stele_error_message(void) {
+  return stele::capi::last.text;
+}
 
 }  // extern "C"

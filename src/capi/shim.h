@@ -15,7 +15,7 @@
 // The transaction of a body in C.
 struct stele_tx {
   stele::detail::runtime* pool;
-  int state = STELE_OK;          // of the attempt
+  int state = STELE_OK;         // of the attempt
   std::exception_ptr thrown{};  // with it
 };
 
@@ -24,7 +24,9 @@ namespace stele::capi {
 // The transaction whose body runs in this thread; null: none.
 extern constinit thread_local stele_tx* running;
 
-constexpr int code_of(errc code) noexcept { return -1 - static_cast<int>(code); }
+constexpr int code_of(errc code) noexcept {
+  return -1 - static_cast<int>(code);
+}
 
 // Keeps the sentence for stele_error_message and returns the code.
 int tell(int code, const char* message) noexcept;
@@ -41,7 +43,9 @@ T* required(T* pointer, const char* name) {
 durability durability_of(int d);
 pool_options options_of(const stele_options* options);
 
-inline int outcome(const result<>& r) noexcept { return r ? STELE_OK : tell(r.error()); }
+inline int outcome(const result<>& r) noexcept {
+  return r ? STELE_OK : tell(r.error());
+}
 
 // f() -> result<>, as part of the running transaction if there is one: then its error ends the attempt.
 template <class F>

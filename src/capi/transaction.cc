@@ -11,13 +11,15 @@ std::size_t checked(const void* place, std::size_t size, const char* what) {
   const detail::access& a = detail::this_access;
   const std::uintptr_t in_pool = reinterpret_cast<std::uintptr_t>(place) - a.home;
   if (in_pool < a.size && a.size - in_pool >= size) return size;
-  capi::refuse(std::string("the place to ") + what + " is not in the pool of the running transaction; plain memory is loaded and stored as ever");
+  capi::refuse(std::string("the place to ") + what +
+               " is not in the pool of the running transaction; plain memory is loaded and stored as ever");
 }
 
 template <class T>
 T& word_at(const T* place, const char* what) {
   checked(place, sizeof(T), what);
-  if (reinterpret_cast<std::uintptr_t>(place) % alignof(T) != 0) capi::refuse(std::string("the word to ") + what + " is not at a multiple of 8");
+  if (reinterpret_cast<std::uintptr_t>(place) % alignof(T) != 0)
+    capi::refuse(std::string("the word to ") + what + " is not at a multiple of 8");
   return const_cast<T&>(*place);
 }
 

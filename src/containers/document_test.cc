@@ -1,5 +1,5 @@
-// document's values, lists and dicts against plain ones of C++ by random operations, on ordinary memory and on pools, and what they do
-// at their edges.
+// document's values, lists and dicts against plain ones of C++ by random operations, on ordinary memory and on pools, and
+// what they do at their edges.
 #include <stele/document.h>
 
 #include <base/rng.h>
@@ -35,7 +35,8 @@ plain plain_of(const basic_list<Memory>& l) {
 template <class Memory>
 plain plain_of(const basic_dict<Memory>& d) {
   plain_dict to;
-  d.for_each([&](const basic_value<Memory>& k, const basic_value<Memory>& v) { to.items.emplace_back(k.load(), plain_of(v)); });
+  d.for_each(
+      [&](const basic_value<Memory>& k, const basic_value<Memory>& v) { to.items.emplace_back(k.load(), plain_of(v)); });
   return {to};
 }
 template <class Memory>
@@ -46,9 +47,15 @@ plain plain_of(const basic_value<Memory>& v) {
 }
 
 bool operator==(const plain& a, const plain& b);
-bool operator==(const plain_list& a, const plain_list& b) { return a.items == b.items; }
-bool operator==(const plain_dict& a, const plain_dict& b) { return a.items == b.items; }
-bool operator==(const plain& a, const plain& b) { return a.held == b.held; }
+bool operator==(const plain_list& a, const plain_list& b) {
+  return a.items == b.items;
+}
+bool operator==(const plain_dict& a, const plain_dict& b) {
+  return a.items == b.items;
+}
+bool operator==(const plain& a, const plain& b) {
+  return a.held == b.held;
+}
 
 // Random operations on a tree of values and on its model, the same place in both.
 template <class Memory>
@@ -115,7 +122,8 @@ class play {
   scalar_copy any() {
     std::string chars(random_.below(4) == 0 ? random_.below(300) : random_.below(20), '\0');
     for (char& c : chars) c = static_cast<char>(random_.below(256));
-    const scalar all[] = {{}, true, false, static_cast<std::int64_t>(random_.below(1000)) - 500, INT64_MIN, 1.5, scalar(chars), scalar::bytes(chars)};
+    const scalar all[] = {{},        true, false,         static_cast<std::int64_t>(random_.below(1000)) - 500,
+                          INT64_MIN, 1.5,  scalar(chars), scalar::bytes(chars)};
     return scalar_copy(all[random_.below(std::size(all))]);
   }
 
@@ -138,13 +146,14 @@ TYPED_TEST(document_on, behaves_as_plain_values) {
       b.update([&](dict& d) {
         for (int n = 0; n < 3; ++n) p.step(d, model);
       });
-      if (i % 20 == 0 || i > 580) b.read([&](const dict& d) {
-        const result<> sound = d.check();
-        ASSERT_TRUE(sound) << sound.error().message;
-        ASSERT_TRUE(plain_of(d) == plain{model});
-        ASSERT_EQ(d.size(), model.items.size());
-        blocks_of(d);
-      });
+      if (i % 20 == 0 || i > 580)
+        b.read([&](const dict& d) {
+          const result<> sound = d.check();
+          ASSERT_TRUE(sound) << sound.error().message;
+          ASSERT_TRUE(plain_of(d) == plain{model});
+          ASSERT_EQ(d.size(), model.items.size());
+          blocks_of(d);
+        });
       ASSERT_FALSE(this->HasFailure());
     }
   }
