@@ -146,8 +146,8 @@ class kv_hash {
         if (l[s] >> format::kv_reference_bits != tag_of(hash) || l[s] == 0) continue;
         const record r(referred(l[s]));
         r.prefetch();
-        const auto lengths = r.lengths();
-        if (r.has_key(lengths, key)) return {r.block(), lengths, b, s};
+        format::kv_record_head lengths;
+        if (r.is_of(key, lengths)) return {r.block(), lengths, b, s};
       }
       b = next_of(l);
       if (b == nullptr) return {};

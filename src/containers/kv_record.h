@@ -6,6 +6,7 @@
 #include <format/kv_layout.h>
 #include <stele/element.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -38,14 +39,22 @@ class kv_record {
     load_key(0, into.data(), h.key_bytes);
   }
   void load_value(const head& h, std::string& into) const {
+    // Up to the next 16 bytes, which the block has: what ends on them is loaded without looking at single words.
+    into.resize((h.value_at() + h.value_bytes + 15) / 16 * 16 - h.value_at());
+    if (!into.empty()) Memory::load_bytes(into.data(), block_ + h.value_at(), into.size());
     into.resize(h.value_bytes);
-    if (h.value_bytes != 0) Memory::load_bytes(into.data(), block_ + h.value_at(), h.value_bytes);
   }
 
-  bool has_key(const head& h, std::string_view key) const {
-    if (h.key_bytes != key.size()) return false;
-    if (key.size() == 8) return word_at(8).load() == word_of(key.data(), 8);
-    return common(h, key, 0) == key.size();
+  // Whether it is the key's; its lengths are in `h` if so.
+  bool is_of(std::string_view key, head& h) const {
+    if (key.size() != 8) {
+      h = lengths();
+      return h.key_bytes == key.size() && common(h, key, 0) == key.size();
+    }
+    std::uint64_t begin[2];  // in one access
+    Memory::load_bytes(begin, block_, sizeof begin);
+    h = head::unpack(begin[0]);
+    return h.key_bytes == 8 && begin[1] == word_of(key.data(), 8);
   }
   // How many bytes the two keys have in common from `from` on; before it they are equal.
   std::size_t common(const head& h, std::string_view key, std::size_t from) const {

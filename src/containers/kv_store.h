@@ -119,6 +119,7 @@ class kv_store {
     return {};
   }
 
+  static_assert(sizeof(kv_hash<Memory>) == 328 && sizeof(kv_radix<Memory>) == 8);  // docs/format/kv.md
   typename Memory::template field<std::uint64_t> version_;
   kv_hash<Memory> hash_;
   kv_radix<Memory> radix_;
