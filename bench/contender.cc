@@ -51,6 +51,7 @@ std::uint64_t live_bytes_of(const task& t) {
   if (t.workload.starts_with("ycsb-")) return p.keys * (p.value_size + 8);
   if (t.workload == "tpcc") return workloads::tpcc::live_bytes(workloads::tpcc::shape(p));
   if (t.workload == "linkbench") return p.keys / 2 * (p.value_size + 12) + p.keys / 8 * p.value_size;
+  if (t.workload == "store") return p.keys / 8 * 7 * (p.value_size + 8);
   return p.keys / 2 * (p.value_size + (t.workload == "kv" ? 16 : 8));
 }
 
