@@ -1,7 +1,7 @@
-// Direct, synchronous block writes for logs, fdatasync for home, and group commit among threads.
+// Direct, synchronous block writes for logs, write-back and fdatasync for home.
 #include <fcntl.h>
 #include <media/file.h>
-#include <sys/uio.h>
+#include <media/os.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace stele::media {
 
 file_writer::file_writer(const region& where) : where_(where) {
-  direct_ = ::open(where.path.c_str(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC | O_NOFOLLOW);
-  if (direct_ < 0) direct_ = ::open(where.path.c_str(), O_RDWR | O_DSYNC | O_CLOEXEC | O_NOFOLLOW);
+  direct_ = os::open(where.path.c_str(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC | O_NOFOLLOW);
+  if (direct_ < 0) direct_ = os::open(where.path.c_str(), O_RDWR | O_DSYNC | O_CLOEXEC | O_NOFOLLOW);
   if (direct_ < 0) failed_.store(true);
 }
 
@@ -18,48 +18,47 @@ file_writer::~file_writer() {
   if (direct_ >= 0) ::close(direct_);
 }
 
-// Neighbouring blocks go out together.
-bool file_writer::write_blocks(std::vector<std::uint32_t>& blocks) {
-  std::ranges::sort(blocks);
-  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-  for (std::size_t i = 0; i < blocks.size();) {
-    std::size_t end = i + 1;
-    while (end < blocks.size() && blocks[end] == blocks[end - 1] + 1) ++end;
-    const std::size_t from = blocks[i] * block_size, size = (end - i) * block_size;
-    for (std::size_t done = 0; done < size;) {
-      const ssize_t n = ::pwrite(direct_, where_.base + from + done, size - done, static_cast<off_t>(from + done));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      done += static_cast<std::size_t>(n);
-    }
-    i = end;
-  }
-  return true;
+bool file_writer::write(std::span<const block_runs::run> runs) noexcept {
+  return std::ranges::all_of(runs, [this](const block_runs::run& r) {
+    const std::uint64_t from = r.first * block_size;
+    return os::write_all(direct_, where_.base + from, std::min(r.end * block_size, where_.home_offset) - from, from);
+  });
 }
 
-void file_writer::persist(std::vector<std::uint32_t>& blocks, bool home) {
+// Does another thread write one of these blocks now? Holds mutex_.
+bool file_writer::in_the_way(const writing& mine) const noexcept {
+  for (const writing* w = writing_; w != nullptr; w = w->next)
+    for (const auto& theirs : w->runs)
+      for (const auto& r : mine.runs)
+        if (r.first < theirs.end && theirs.first < r.end) return true;
+  return false;
+}
+
+void file_writer::persist(const block_runs& blocks) noexcept {
+  writing mine{blocks.all()};
   std::unique_lock hold(mutex_);
-  queue_.insert(queue_.end(), blocks.begin(), blocks.end());
-  queue_home_ = queue_home_ || home;
-  const std::uint64_t mine = asked_ + 1;  // the round that will carry these
-  while (finished_ < mine && !failed()) {
-    if (writing_) {
-      done_.wait(hold);
-      continue;
-    }
-    writing_ = true;
-    const std::uint64_t round = ++asked_;
-    std::vector<std::uint32_t> batch = std::move(queue_);
-    queue_.clear();
-    const bool with_home = std::exchange(queue_home_, false);
-    hold.unlock();
-    const bool written = write_blocks(batch) && (!with_home || ::fdatasync(where_.fd) == 0);
-    hold.lock();
-    if (!written) failed_.store(true, std::memory_order_release);  // what reached the device is unknown; never retried
-    finished_ = round;
-    writing_ = false;
-    done_.notify_all();
-  }
+  while (!failed() && in_the_way(mine)) done_.wait(hold);
+  if (failed()) return;
+  mine.next = writing_;
+  writing_ = &mine;
+  hold.unlock();
+  const bool written = write(mine.runs);
+  hold.lock();
+  if (!written) failed_.store(true, std::memory_order_release);  // what reached the device is unknown; never retried
+  writing** at = &writing_;
+  while (*at != &mine) at = &(*at)->next;
+  *at = mine.next;
+  hold.unlock();
+  done_.notify_all();
+}
+
+// In pieces, so that the device's queue stays short for commits meanwhile; then the sync, which has little left to write.
+void file_writer::persist_home() noexcept {
+  constexpr std::uint64_t least_piece = std::uint64_t{1} << 20, most_pieces = 4096;
+  const std::lock_guard one(home_mutex_);
+  const std::uint64_t home = where_.size - where_.home_offset, piece = std::max(least_piece, home / most_pieces);
+  for (std::uint64_t at = 0; at < home && !failed(); at += piece) os::write_back(where_.fd, where_.home_offset + at, std::min(piece, home - at));
+  if (!failed() && os::sync_data(where_.fd) != 0) failed_.store(true, std::memory_order_release);  // never retried
 }
 
 }  // namespace stele::media

@@ -3,6 +3,7 @@
 #include <base/rng.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <media/os.h>
 #include <pool/pool_file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -15,12 +16,14 @@
 #include <format/heap_layout.h>
 #include <format/parity_block.h>
 #include <utility>
+#include <vector>
 
 namespace stele::storage {
 
 using base::fail;
 using base::fail_errno;
 using format::pool_header;
+namespace os = media::os;
 
 namespace {
 
@@ -60,7 +63,7 @@ struct descriptor {
 
 // Real space, not a promise: a full disk is an error now, not a signal later.
 result<> allocate_space(int fd, std::size_t size, const std::string& path) {
-  int failed = ::posix_fallocate(fd, 0, static_cast<off_t>(size));
+  const int failed = os::allocate(fd, 0, size);
   if (failed == 0) return {};
   if (failed == EFBIG || failed == EINVAL)
     return fail(errc::full, fmt::format("cannot create {}: {} bytes are more than this file system takes in one file", path, size));
@@ -70,7 +73,7 @@ result<> allocate_space(int fd, std::size_t size, const std::string& path) {
 // A failed open's reason when another handle holds the lock.
 std::unexpected<error> fail_locked(int fd, const std::string& path) {
   std::uint64_t pid = 0;
-  if (::pread(fd, &pid, sizeof pid, format::owner_offset) != sizeof pid) pid = 0;
+  if (!os::read_all(fd, &pid, sizeof pid, format::owner_offset)) pid = 0;
   return fail(errc::in_use, fmt::format("{} is open in process {}; close it there first (one process at a time has a pool open)", path, pid));
 }
 
@@ -78,32 +81,36 @@ result<> lock(int fd, const std::string& path) {
   struct flock whole = {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
-  if (::fcntl(fd, F_OFD_SETLK, &whole) == 0) return {};
+  if (os::lock(fd, F_OFD_SETLK, whole) == 0) return {};
   if (errno == EAGAIN || errno == EACCES) return fail_locked(fd, path);
   return fail_path("lock", path);
 }
 
 result<pool_header> read_header(int fd, const std::string& path) {
   struct stat status = {};
-  if (::fstat(fd, &status) != 0) return fail_path("examine", path);
+  if (os::examine(fd, status) != 0) return fail_path("examine", path);
   if (!S_ISREG(status.st_mode)) return fail(errc::not_a_pool, fmt::format("{} is not an ordinary file, so it is no pool", path));
   pool_header h{};
-  const ssize_t got = ::pread(fd, &h, sizeof h, 0);
-  if (got < 0) return fail_path("read", path);
-  if (got != sizeof h)
+  if (!os::read_all(fd, &h, sizeof h, 0)) {
+    if (errno != 0) return fail_path("read", path);
     return fail(errc::not_a_pool, fmt::format("{} is {} bytes long, too short for a pool; if it was one, it has been truncated: restore it from a copy", path, status.st_size));
+  }
   if (auto fine = check_header(h, static_cast<std::uint64_t>(status.st_size), path); !fine) return std::unexpected(fine.error());
   return h;
 }
 
 std::size_t chunk_shift_for(std::size_t size) { return size >= (64u << 20) ? 16 : size >= (4u << 20) ? 14 : 12; }
 
-// Everything in the new file but its name: header, session word, zeroes.
+// Everything in the new file but its name: header, session word, zeroes. Logs that commits write synchronously are written once
+// now: the first write to space that is only reserved changes the file's metadata.
 result<> write_fresh(int fd, const pool_header& h, const std::string& path) {
-  std::array<std::byte, format::header_area> area{};
-  pool_file::lay_out(area.data(), h);
-  if (::pwrite(fd, area.data(), area.size(), 0) != static_cast<ssize_t>(area.size())) return fail_path("write", path);
-  if (::fsync(fd) != 0) return fail_path("sync", path);
+  const std::size_t logs = h.home == format::home_kind::in_place ? h.log_count * h.log_size : 0;
+  std::vector<std::byte> zeroes(std::clamp<std::size_t>(logs, format::header_area, std::size_t{1} << 20));
+  for (std::size_t at = 0; at < logs; at += zeroes.size())
+    if (!os::write_all(fd, zeroes.data(), std::min(zeroes.size(), logs - at), h.log_offset + at)) return fail_path("write", path);
+  pool_file::lay_out(zeroes.data(), h);
+  if (!os::write_all(fd, zeroes.data(), format::header_area, 0)) return fail_path("write", path);
+  if (os::sync(fd) != 0) return fail_path("sync", path);
   return {};
 }
 
@@ -115,11 +122,11 @@ std::string directory_of(const std::string& path) {
 // A pool in the making: a file without a name, of which nothing is left when its maker dies; on file systems that know no
 // such files, one with another name.
 struct draft : descriptor {
-  explicit draft(const std::string& path) : descriptor(::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
+  explicit draft(const std::string& path) : descriptor(os::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
     name = fmt::format("/proc/self/fd/{}", fd);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return;
     name = fmt::format("{}.creating.{}", path, ::getpid());
-    fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = os::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     named = fd >= 0;
   }
   ~draft() {
@@ -130,8 +137,8 @@ struct draft : descriptor {
 };
 
 void sync_directory(const std::string& path) {
-  descriptor d(::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (d.fd >= 0) ::fsync(d.fd);
+  descriptor d(os::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (d.fd >= 0) (void)os::sync(d.fd);
 }
 
 bool maps_directly(int fd) {
@@ -150,7 +157,7 @@ bool is_memory_file_system(const std::string& path) {
 }
 
 bool is_direct_access(const std::string& path) {
-  descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return file.fd >= 0 && maps_directly(file.fd);
 }
 
@@ -280,19 +287,19 @@ result<> pool_file::create(const std::string& path, const shape& s) {
   if (file.fd < 0) return fail_path("create", path);
   if (auto space = allocate_space(file.fd, h->size, path); !space) return space;
   if (auto fresh = write_fresh(file.fd, *h, path); !fresh) return fresh;
-  if (::linkat(AT_FDCWD, file.name.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) return fail_path("create", path);
+  if (os::link(file.name.c_str(), path.c_str()) != 0) return fail_path("create", path);
   sync_directory(path);
   return {};
 }
 
 result<pool_header> pool_file::peek(const std::string& path) {
-  descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) return fail_path("open", path);
   return read_header(file.fd, path);
 }
 
 result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::uintptr_t address) {
-  descriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  descriptor file(os::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) {
     if (errno == ELOOP) return fail(errc::permission, fmt::format("{} is a symbolic link; name the pool file itself", path));
     if (errno == EISDIR) return fail(errc::not_a_pool, fmt::format("{} is a directory, not a pool", path));
@@ -303,6 +310,8 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   auto header = read_header(file.fd, path);
   if (!header) return std::unexpected(header.error());
   if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
+  header = read_header(file.fd, path);  // as its last user left it
+  if (!header) return std::unexpected(header.error());
   if (auto space = allocate_space(file.fd, header->size, path); !space) return std::unexpected(space.error());
   pool_file opened;
   opened.header_ = *header;
@@ -316,7 +325,7 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
 result<> pool_file::sign_in() {
   const auto pid = static_cast<std::uint64_t>(::getpid());
   std::memcpy(&former_owner_, region_.base + format::owner_offset, sizeof former_owner_);
-  if (::pwrite(region_.fd, &pid, sizeof pid, format::owner_offset) != sizeof pid) return fail_path("write", region_.path);
+  if (!os::write_all(region_.fd, &pid, sizeof pid, format::owner_offset)) return fail_path("write", region_.path);
   std::memcpy(region_.base + format::owner_offset, &pid, sizeof pid);
   owner_ = pid;
   return {};
@@ -331,22 +340,22 @@ void pool_file::touch(std::uint64_t offset, std::size_t bytes) const noexcept {
 void pool_file::unlock() noexcept {
   if (region_.fd < 0) return;
   if (owner_ == static_cast<std::uint64_t>(::getpid())) {  // a child of fork shares the lock, but it is not its to give up
-    (void)!::pwrite(region_.fd, &former_owner_, sizeof former_owner_, format::owner_offset);
+    (void)os::write_all(region_.fd, &former_owner_, sizeof former_owner_, format::owner_offset);
     struct flock whole = {};
     whole.l_type = F_UNLCK;
     whole.l_whence = SEEK_SET;
-    ::fcntl(region_.fd, F_OFD_SETLK, &whole);  // the mapping would keep it
+    (void)os::lock(region_.fd, F_OFD_SETLK, whole);  // the mapping would keep it
   }
   ::close(region_.fd);
   region_.fd = -1;
 }
 
 result<pool_file> pool_file::open_copy(const std::string& path) {
-  descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) return fail_path("open", path);
   auto header = read_header(file.fd, path);
   if (!header) return std::unexpected(header.error());
-  void* const copy = ::mmap(nullptr, header->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd, 0);
+  void* const copy = os::map(nullptr, header->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd);
   if (copy == MAP_FAILED) return fail_path("map", path);
   pool_file opened;
   opened.header_ = *header;
@@ -368,7 +377,7 @@ result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
 
 // Maps memory at `address`, or anywhere when that is 0; what lies there already is never replaced.
 result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t size, int protection, int flags, int fd) const {
-  void* const memory = ::mmap(reinterpret_cast<void*>(address), size, protection, flags | (address != 0 ? MAP_FIXED_NOREPLACE : 0), fd, 0);
+  void* const memory = os::map(reinterpret_cast<void*>(address), size, protection, flags | (address != 0 ? MAP_FIXED_NOREPLACE : 0), fd);
   if (address != 0 && reinterpret_cast<std::uintptr_t>(memory) != address) {
     if (memory != MAP_FAILED) ::munmap(memory, size);  // a kernel before 4.17 takes the address for a hint
     return fail(errc::unsupported, fmt::format("{} holds plain pointers, so it has to be mapped at {:#x} ({} bytes), where this process has something "
@@ -397,15 +406,11 @@ result<> pool_file::map(map_kind kind, std::uintptr_t address) {
   if (auto reserved = reserve_home(address); !reserved) return reserved;
   const std::size_t home = header_.home_offset;
   if (kind == map_kind::log_apart) {
-    if (::mmap(*whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return fail_path("map", region_.path);
-    for (std::size_t at = 0; at < home;) {
-      const ssize_t got = ::pread(region_.fd, region_.base + at, home - at, static_cast<off_t>(at));
-      if (got <= 0) return fail_path("read", region_.path);
-      at += static_cast<std::size_t>(got);
-    }
+    if (os::map(*whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == MAP_FAILED) return fail_path("map", region_.path);
+    if (!os::read_all(region_.fd, region_.base, home, 0)) return fail_path("read", region_.path);
   } else if (kind == map_kind::elsewhere && header_.home == format::home_kind::in_place) {
-    void* const home_at = ::mmap(nullptr, region_.size - home, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd, static_cast<off_t>(home));
-    if (home_at == MAP_FAILED || ::mmap(region_.base + home, region_.size - home, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    void* const home_at = os::map(nullptr, region_.size - home, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd, home);
+    if (home_at == MAP_FAILED || os::map(region_.base + home, region_.size - home, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == MAP_FAILED)
       return fail_path("map", region_.path);
     home_delta_ = static_cast<std::byte*>(home_at) - (region_.base + home);
   }

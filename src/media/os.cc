@@ -1,0 +1,108 @@
+// System calls, each shown to the watcher first.
+#include <fcntl.h>
+#include <media/os.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace stele::media::os {
+
+namespace {
+
+std::atomic<watcher*> watching{nullptr};
+
+// `make()` unless the watcher has it fail; `failed` is what a failure returns.
+template <class Make, class R>
+R watched(const request& r, R failed, Make&& make) noexcept {
+  watcher* const w = watching.load(std::memory_order_acquire);
+  if (w == nullptr) [[likely]]
+    return make();
+  if (const int number = w->before(r); number != 0) {
+    errno = number;
+    return failed;
+  }
+  const R outcome = make();
+  if (outcome != failed) w->after(r);
+  return outcome;
+}
+
+}  // namespace
+
+void watch(watcher* w) noexcept { watching.store(w, std::memory_order_release); }
+
+int open(const char* path, int flags, mode_t mode) noexcept {
+  return watched({.what = call::open}, -1, [&] { return ::open(path, flags, mode); });
+}
+
+int examine(int fd, struct stat& status) noexcept {
+  return watched({.what = call::examine, .fd = fd}, -1, [&] { return ::fstat(fd, &status); });
+}
+
+int lock(int fd, int command, struct flock& what) noexcept {
+  return watched({.what = call::lock, .fd = fd}, -1, [&] { return ::fcntl(fd, command, &what); });
+}
+
+int allocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
+  const int outcome = watched({.what = call::allocate, .fd = fd, .offset = offset, .size = size}, -1,
+                              [&] { return ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size)); });
+  return outcome == -1 ? errno : outcome;
+}
+
+ssize_t read(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept {
+  return watched({.what = call::read, .fd = fd, .offset = offset, .size = size}, ssize_t{-1},
+                 [&] { return ::pread(fd, to, size, static_cast<off_t>(offset)); });
+}
+
+ssize_t write(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept {
+  return watched({.what = call::write, .fd = fd, .offset = offset, .bytes = static_cast<const std::byte*>(from), .size = size}, ssize_t{-1},
+                 [&] { return ::pwrite(fd, from, size, static_cast<off_t>(offset)); });
+}
+
+void write_back(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
+  constexpr unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  (void)watched({.what = call::write_back, .fd = fd, .offset = offset, .size = size}, -1,
+                [&] { return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size), all); });
+}
+
+int sync_data(int fd) noexcept {
+  return watched({.what = call::sync, .fd = fd}, -1, [&] { return ::fdatasync(fd); });
+}
+
+int sync(int fd) noexcept {
+  return watched({.what = call::sync, .fd = fd}, -1, [&] { return ::fsync(fd); });
+}
+
+void* map(void* at, std::size_t size, int protection, int flags, int fd, std::uint64_t offset) noexcept {
+  return watched({.what = call::map, .fd = fd, .offset = offset, .size = size}, MAP_FAILED,
+                 [&] { return ::mmap(at, size, protection, flags, fd, static_cast<off_t>(offset)); });
+}
+
+int link(const char* from, const char* to) noexcept {
+  return watched({.what = call::link}, -1, [&] { return ::linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW); });
+}
+
+bool read_all(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept {
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t n = read(fd, static_cast<std::byte*>(to) + done, size - done, offset + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = 0;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+bool write_all(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept {
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t n = write(fd, static_cast<const std::byte*>(from) + done, size - done, offset + done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = 0;
+    if (n <= 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+}  // namespace stele::media::os

@@ -1,0 +1,55 @@
+// os: the system calls that pool files are made of, in one place, so that a test can watch each and have any of them fail.
+//
+// Every call of the library that opens, sizes, maps, locks, reads, writes or syncs a pool file goes through here. Without a
+// watcher a call costs one load more than the call itself. Errors are those of the call: -1 (or what it returns) and errno.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+struct flock;
+
+namespace stele::media::os {
+
+enum class call : std::uint8_t { open, examine, lock, allocate, read, write, write_back, sync, map, link };
+
+struct request {
+  call what;
+  int fd = -1;
+  std::uint64_t offset = 0;         // read, write, write_back, map
+  const std::byte* bytes = nullptr; // write: what is written
+  std::size_t size = 0;
+};
+
+// Sees each call before it is made, and after it when it was made and has succeeded. From any thread.
+class watcher {
+ public:
+  virtual ~watcher() = default;
+  // The errno to fail with instead of making the call; 0: make it.
+  virtual int before(const request&) noexcept { return 0; }
+  virtual void after(const request&) noexcept {}
+};
+// Null: nobody. Not while calls are made in other threads.
+void watch(watcher* w) noexcept;
+
+int open(const char* path, int flags, mode_t mode = 0) noexcept;
+int examine(int fd, struct stat& status) noexcept;
+int lock(int fd, int command, struct flock& what) noexcept;
+int allocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept;  // real space; 0, or an errno
+ssize_t read(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept;
+ssize_t write(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept;
+// Has dirty pages of a range written and waits for that; promises nothing (the next sync tells of errors).
+void write_back(int fd, std::uint64_t offset, std::uint64_t size) noexcept;
+int sync_data(int fd) noexcept;  // fdatasync
+int sync(int fd) noexcept;       // fsync
+void* map(void* at, std::size_t size, int protection, int flags, int fd, std::uint64_t offset = 0) noexcept;
+int link(const char* from, const char* to) noexcept;  // the file that a /proc name stands for
+
+// Whole ranges, in as many calls as it takes; interrupted ones go on. False: errno says why, 0 that the file ended.
+bool read_all(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept;
+bool write_all(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept;
+
+}  // namespace stele::media::os
