@@ -84,7 +84,8 @@ class every_rival : public testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(every_rival);
 
 TEST_P(every_rival, leaves_sound_structures) {
-  for (const std::string workload : {"sps", "hash", "rbtree"}) {
+  unsigned ran = 0;
+  for (const std::string workload : {"sps", "hash", "rbtree", "store"}) {
     for (const unsigned threads : {1u, 2u}) {
       if (workload == "sps" && threads != 1) continue;  // without isolation its swaps may interleave
       comparison c = small(workload);
@@ -93,10 +94,13 @@ TEST_P(every_rival, leaves_sound_structures) {
       c.what.threads = threads;
       c.what.parameters.read_share = 0.2;
       const auto r = compare(c);
+      if (!r && r.error().code == errc::unsupported) continue;  // a rival that is a key-value store has no arrays
       ASSERT_TRUE(r) << workload << ": " << r.error().message;
       EXPECT_GT(r->rows.front().tx_per_s.min, 0);
+      ++ran;
     }
   }
+  EXPECT_GE(ran, 2u);
 }
 
 INSTANTIATE_TEST_SUITE_P(all, every_rival, testing::ValuesIn(rival_names()),

@@ -13,6 +13,18 @@ namespace stele::bench {
 contender_result make_libpmemobj(const task& t);
 contender_result make_libpmemobj_actions(const task& t);
 #endif
+#ifdef STELE_HAVE_LEVELDB
+contender_result make_leveldb(const task& t);
+#endif
+#ifdef STELE_HAVE_ROCKSDB
+contender_result make_rocksdb(const task& t);
+#endif
+#ifdef STELE_HAVE_LMDB
+contender_result make_lmdb(const task& t);
+#endif
+#ifdef STELE_HAVE_TOKYOCABINET
+contender_result make_tokyocabinet(const task& t);
+#endif
 
 namespace {
 
@@ -26,6 +38,18 @@ std::vector<rival> rivals() {
 #ifdef STELE_HAVE_LIBPMEMOBJ
       {"libpmemobj", make_libpmemobj},
       {"libpmemobj-actions", make_libpmemobj_actions},
+#endif
+#ifdef STELE_HAVE_LEVELDB
+      {"leveldb", make_leveldb},
+#endif
+#ifdef STELE_HAVE_ROCKSDB
+      {"rocksdb", make_rocksdb},
+#endif
+#ifdef STELE_HAVE_LMDB
+      {"lmdb", make_lmdb},
+#endif
+#ifdef STELE_HAVE_TOKYOCABINET
+      {"tokyocabinet", make_tokyocabinet},
 #endif
   };
 }
@@ -51,6 +75,7 @@ std::uint64_t live_bytes_of(const task& t) {
   if (t.workload.starts_with("ycsb-")) return p.keys * (p.value_size + 8);
   if (t.workload == "tpcc") return workloads::tpcc::live_bytes(workloads::tpcc::shape(p));
   if (t.workload == "linkbench") return p.keys / 2 * (p.value_size + 12) + p.keys / 8 * p.value_size;
+  if (t.workload == "store") return p.keys / 8 * 7 * (p.value_size + 8);
   return p.keys / 2 * (p.value_size + (t.workload == "kv" ? 16 : 8));
 }
 

@@ -108,7 +108,8 @@ std::size_t pool_size_of(const task& t) {
     const std::uint64_t live = live_bytes_of(t);
     return live * 5 / 4 + live / workloads::tpcc::shape(p).warehouses + spare;
   }
-  const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + 96;
+  const std::size_t rounded = t.workload == "store" ? p.value_size / 8 : 0;  // of its blocks, whose size is the value's
+  const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + rounded + 96;
   return p.keys * element * 5 / 4 + spare;
 }
 

@@ -95,7 +95,7 @@ void add_task_options(CLI::App& command, options& o) {
   command.add_option("--workload", t.workload, fmt::format("{}", fmt::join(workloads::workload_names(), ", ")))
       ->capture_default_str()
       ->check(check_workload);
-  command.add_option("--value-size", t.parameters.value_size, "bytes of a value: a power of two from 8 to 4096")
+  command.add_option("--value-size", t.parameters.value_size, "bytes of a value: a power of two from 8 to 4096; of store any number from 1 to 1048576")
       ->capture_default_str();
   command.add_option("--ops-per-tx", t.ops_per_tx, "operations in each transaction")
       ->capture_default_str()

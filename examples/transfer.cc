@@ -1,6 +1,6 @@
 // Moving money between accounts: an ordered map, strings, several threads, roll-back by a returned error.
 #include <stele/pool.h>
-#include <stele/rb_map.h>
+#include <stele/map.h>
 #include <stele/string.h>
 
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 struct bank {
   using pool_resident = void;  // it holds a container
-  stele::rb_map<stele::string, std::int64_t> accounts;
+  stele::map<stele::string, std::int64_t> accounts;
 };
 
 stele::result<> transfer(stele::pool<bank>& pool, const char* from, const char* to, std::int64_t amount) {

@@ -1,5 +1,5 @@
 // rbtree: keys toggled in a red-black tree.
-#include <stele/rb_map.h>
+#include <stele/map.h>
 #include <workloads/kinds.h>
 #include <workloads/native.h>
 #include <workloads/toggle.h>
@@ -11,7 +11,7 @@ namespace {
 struct maps {
   static constexpr std::string_view name = "rbtree";
   template <class V, class Memory>
-  using map = basic_rb_map<std::uint64_t, V, Memory>;
+  using map = basic_map<std::uint64_t, V, Memory>;
 
   template <class Map>
   static void prepare(Map&, std::uint64_t) {}

@@ -11,16 +11,24 @@ namespace {
 
 constexpr std::array kinds = {&sps_kind,      &hash_kind,     &rbtree_kind,   &bptree_kind,   &kv_kind,
                               &sdg_kind,      &ssca2_kind,    &ycsb_kinds[0], &ycsb_kinds[1], &ycsb_kinds[2],
-                              &ycsb_kinds[3], &ycsb_kinds[4], &ycsb_kinds[5], &tpcc_kind,     &linkbench_kind};
+                              &ycsb_kinds[3], &ycsb_kinds[4], &ycsb_kinds[5], &tpcc_kind,     &linkbench_kind,
+                              &store_kind};
 
 std::unexpected<error> invalid(std::string message) {
   return std::unexpected(error{errc::invalid_argument, std::move(message)});
 }
 
-result<> check_parameters(const parameters& p, std::size_t largest_value) {
-  if (!std::has_single_bit(p.value_size) || p.value_size < 8 || p.value_size > largest_value) {
-    return invalid("value size " + std::to_string(p.value_size) + ": give a power of two from 8 to " + std::to_string(largest_value));
+result<> check_value_size(const kind& k, std::size_t size, std::size_t largest_value) {
+  const std::string said = "value size " + std::to_string(size) + ": give ";
+  if (k.largest_value != 0) {
+    if (size >= 1 && size <= k.largest_value) return {};
+    return invalid(said + "one from 1 to " + std::to_string(k.largest_value));
   }
+  if (std::has_single_bit(size) && size >= 8 && size <= largest_value) return {};
+  return invalid(said + "a power of two from 8 to " + std::to_string(largest_value));
+}
+
+result<> check_parameters(const parameters& p) {
   if (p.keys == 0 || p.keys >= std::size_t{1} << 32) {
     return invalid(std::to_string(p.keys) + " keys: give a number from 1 to 2^32 - 1");
   }
@@ -34,7 +42,8 @@ result<> check_parameters(const parameters& p, std::size_t largest_value) {
 result<const kind*> find_kind(std::string_view name, const parameters& p, std::size_t largest_value = 4096) {
   for (const kind* k : kinds) {
     if (k->name != name) continue;
-    if (auto sound = check_parameters(p, largest_value); !sound) return std::unexpected(std::move(sound.error()));
+    if (auto sound = check_value_size(*k, p.value_size, largest_value); !sound) return std::unexpected(std::move(sound.error()));
+    if (auto sound = check_parameters(p); !sound) return std::unexpected(std::move(sound.error()));
     return k;
   }
   std::string names;

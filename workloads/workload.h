@@ -20,7 +20,7 @@ namespace stele::workloads {
 enum class key_choice : std::uint8_t { uniform, zipf };
 
 struct parameters {
-  std::size_t value_size = 8;               // bytes; a power of two from 8 to 4096
+  std::size_t value_size = 8;               // bytes; a power of two from 8 to 4096, of store any from 1 to 2^20
   std::size_t keys = std::size_t{1} << 20;  // size of the key space (array elements for sps)
   double read_share = 0;                    // share of operations that only read; ycsb, tpcc, linkbench: of no effect
   key_choice choice = key_choice::uniform;  // tpcc chooses by rules of its own
@@ -87,7 +87,7 @@ class workload {
   durability commits_as_ = durability::durable;
 };
 
-// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc, linkbench. Errors: not_found,
+// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc, linkbench, store. Errors: not_found,
 // invalid_argument (value size, keys; one that does not coalesce).
 result<std::unique_ptr<workload>> make_workload(std::string_view name, const parameters& p);
 

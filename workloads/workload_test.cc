@@ -163,12 +163,27 @@ TEST_P(each_workload, reads_do_not_commit) {
   play(w, *m, random, 50, 4);
 }
 
+TEST(workloads, values_of_the_store_have_any_size) {
+  for (const std::size_t size : {1, 3, 20, 100, 5000, 300'000}) {
+    attached w("store", {.value_size = size, .keys = 40, .read_share = 0.2, .seed = size}, std::size_t{64} << 20);
+    const auto m = w->make_model();
+    ASSERT_TRUE(w->set_up());
+    base::rng random(size);
+    play(w, *m, random, 40, 1 + size % 3);
+    w->detach();
+    w.attach();
+    expect_digest(*w, *m, "after reopening");
+  }
+}
+
 TEST(workloads, unknown_names_and_bad_parameters_are_refused) {
   EXPECT_EQ(make_workload("spss", {}).error().code, errc::not_found);
   EXPECT_EQ(make_volatile("", {}).error().code, errc::not_found);
   EXPECT_EQ(make_workload("sps", {.value_size = 12}).error().code, errc::invalid_argument);
   EXPECT_EQ(make_workload("hash", {.value_size = 8192}).error().code, errc::invalid_argument);
   EXPECT_EQ(make_workload("hash", {.keys = 0}).error().code, errc::invalid_argument);
+  EXPECT_EQ(make_workload("store", {.value_size = 0}).error().code, errc::invalid_argument);
+  EXPECT_EQ(make_workload("store", {.value_size = (std::size_t{1} << 20) + 1}).error().code, errc::invalid_argument);
   EXPECT_EQ(make_workload("kv", {.read_share = 1.5}).error().code, errc::invalid_argument);
   EXPECT_EQ(make_workload("kv", {.choice = key_choice::zipf, .zipf_theta = 1}).error().code, errc::invalid_argument);
 }

@@ -1,6 +1,6 @@
 // The workloads sps and rbtree as a program with atomic blocks has them: plain structs, plain pointers, one block an operation.
 //
-// The tree is rb_map's algorithm to the step (include/stele/rb_map.h), so that only the way to memory differs: a link is a
+// The tree is stele::map's algorithm to the step (include/stele/map.h), so that only the way to memory differs: a link is a
 // pointer whose lowest bit is its node's colour. structures.cc is compiled with -fgnu-tm.
 #pragma once
 

@@ -8,7 +8,7 @@
 //
 // It gives no isolation. With more than one thread sps runs without any (its swaps may then interleave), the hash map
 // takes volatile spin locks over stripes of buckets for the length of the transaction, the ordered map one lock; the name in
-// the report says so. It does not count its fences and lines. On media "file" it works by msync.
+// the report says so. Its `store` is the hash map with 8-byte keys. It does not count its fences and lines. On media "file" it works by msync.
 #include <bench/drive.h>
 #include <bench/rivals/libpmemobj_structures.h>
 #include <bench/stripes.h>
@@ -30,7 +30,7 @@ class pmemobj_contender final : public contender {
     const std::string name = Changes::name;
     if (task_.threads == 1) return name;
     if (task_.workload == "sps") return name + ", no isolation";
-    return name + (task_.workload == "hash" ? ", striped locks" : ", one lock");
+    return name + (is_hashed(task_) ? ", striped locks" : ", one lock");
   }
   std::string media() const override { return task_.media; }
   std::string durability() const override { return durability_of(task_, path()); }
@@ -42,7 +42,7 @@ class pmemobj_contender final : public contender {
     pool_ = std::move(*made);
     if (task_.workload == "sps")
       structure_ = std::make_unique<array_of_elements<Changes>>(*pool_, task_);
-    else if (task_.workload == "hash")
+    else if (is_hashed(task_))
       structure_ = std::make_unique<chained_map<Changes>>(*pool_, task_);
     else
       structure_ = std::make_unique<red_black_map<Changes>>(*pool_, task_);
@@ -64,9 +64,10 @@ class pmemobj_contender final : public contender {
   }
 
  private:
+  static bool is_hashed(const task& t) { return t.workload == "hash" || t.workload == "store"; }
   static std::size_t lock_count(const task& t) {
     if (t.threads == 1 || t.workload == "sps") return 0;
-    return t.workload == "hash" ? std::min<std::size_t>(4096, std::bit_ceil(t.parameters.keys)) : 1;
+    return is_hashed(t) ? std::min<std::size_t>(4096, std::bit_ceil(t.parameters.keys)) : 1;
   }
   std::string path() const { return pool_path(task_, Changes::name); }
   std::size_t pool_size() const {
@@ -93,8 +94,8 @@ contender_result make(const task& t) {
   const auto unsupported = [](std::string why) {
     return std::unexpected(error{errc::unsupported, "libpmemobj: " + std::move(why)});
   };
-  if (t.workload != "sps" && t.workload != "hash" && t.workload != "rbtree")
-    return unsupported(fmt::format("no structure for the workload '{}'; there are sps, hash and rbtree", t.workload));
+  if (t.workload != "sps" && t.workload != "hash" && t.workload != "rbtree" && t.workload != "store")
+    return unsupported(fmt::format("no structure for the workload '{}'; there are sps, hash, rbtree and store", t.workload));
   if (t.media != "adr" && t.media != "file" && t.media != "eadr" && t.media != "process")
     return unsupported(fmt::format("it cannot run on media '{}'", t.media));
   const char* no_flush = std::getenv("PMEM_NO_FLUSH");

@@ -6,6 +6,7 @@
 
 #include <bench/rivals/libpmemobj_changes.h>
 #include <bench/value.h>
+#include <workloads/store.h>
 #include <stele/element.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ template <class Changes>
 class structure_on : public structure {
  public:
   structure_on(pmem_pool& pool, const task& t)
-      : pool_(pool), changes_(pool), value_size_(t.parameters.value_size), keys_(t.parameters.keys) {}
+      : pool_(pool), changes_(pool), value_size_((t.parameters.value_size + 7) / 8 * 8), keys_(t.parameters.keys), is_store_(t.workload == "store") {}
 
   result<> apply(std::span<const operation> operations) final {
     if (std::ranges::all_of(operations, reads)) {
@@ -54,8 +55,9 @@ class structure_on : public structure {
 
   pmem_pool& pool_;
   Changes changes_;
-  const std::size_t value_size_;
+  const std::size_t value_size_;  // of whole words
   const std::size_t keys_;
+  const bool is_store_;           // filled as the workload `store` is, else by halves
 
  private:
   bool apply_one(const operation& op) {
@@ -115,9 +117,8 @@ class map_of_nodes : public structure_on<Changes> {
     const auto made = pool_.allocation_class(node_size());
     if (!made) return std::unexpected(made.error());
     class_ = *made;
-    return fill_half(p, [this](std::uint64_t key, std::uint64_t seed) {
-      return changes_.run([&] { return change({kind::put, key, seed}); });
-    });
+    const auto put = [this](std::uint64_t key, std::uint64_t seed) { return changes_.run([&] { return change({kind::put, key, seed}); }); };
+    return is_store_ ? workloads::store::fill(p, put) : fill_half(p, put);
   }
   bool sound() final {
     std::size_t nodes = 0;
@@ -127,7 +128,7 @@ class map_of_nodes : public structure_on<Changes> {
   }
 
  protected:
-  using base::changes_, base::keys_, base::pool_, base::value_size_;
+  using base::changes_, base::is_store_, base::keys_, base::pool_, base::value_size_;
 
   std::size_t node_size() const noexcept { return sizeof(Node) + value_size_; }
   std::uint64_t nodes_bytes() const noexcept { return count_.load() * node_size() + lanes_bytes; }

@@ -28,7 +28,7 @@ inline constexpr std::size_t bptree_pairs = std::min<std::size_t>(200, (4096 - 6
 
 template <class K, class V, class Memory, std::size_t Pairs = bptree_pairs<K>>
 class basic_bptree {
-  static_assert(storable_value<K>, "the keys of a b+ tree are plain values: use rb_map for strings");
+  static_assert(storable_value<K>, "the keys of a b+ tree are plain values: use stele::map for strings");
   static_assert(Pairs >= 8 && Pairs % 8 == 0, "a b+ tree's key is too large for eight of them to fit a node");
   using keys = element<K, Memory>;
   using values = element<V, Memory>;

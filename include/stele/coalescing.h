@@ -20,9 +20,10 @@
 
 #include <stele/array.h>
 #include <stele/bptree.h>
-#include <stele/hash_map.h>
-#include <stele/rb_map.h>
+#include <stele/queue.h>
+#include <stele/set.h>
 #include <stele/string.h>
+#include <stele/vector.h>
 
 namespace stele {
 
@@ -183,10 +184,18 @@ using spaced_in = typename detail::spaced_element<T, Memory>::type;
 using coalescing_string = basic_string<coalescing_memory>;
 template <class T>
 using coalescing_array = basic_array<T, coalescing_memory>;
+template <class T>
+using coalescing_vector = basic_vector<T, coalescing_memory>;
+template <class T>
+using coalescing_queue = basic_queue<T, coalescing_memory>;
 template <class K, class V>
 using coalescing_hash_map = basic_hash_map<K, V, coalescing_memory>;
 template <class K, class V>
-using coalescing_rb_map = basic_rb_map<K, V, coalescing_memory>;
+using coalescing_map = basic_map<K, V, coalescing_memory>;
+template <class K>
+using coalescing_set = basic_set<coalescing_map<K, detail::nothing>>;
+template <class K>
+using coalescing_hash_set = basic_set<coalescing_hash_map<K, detail::nothing>>;
 template <class K, class V>
 using coalescing_bptree = basic_bptree<K, V, coalescing_memory>;
 

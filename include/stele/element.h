@@ -59,6 +59,10 @@ void end_of_life(Release&& release) {
   }
 }
 
+[[noreturn]] inline void no_such_key() {
+  throw failure({errc::not_found, "map: at() finds no item with this key; insert it first, or look with find()"});
+}
+
 inline std::unexpected<error> broken(std::string what) {
   return std::unexpected(error{errc::corrupt, std::move(what)});
 }
@@ -104,6 +108,8 @@ struct element {
   }
   // `at` is memory of unknown content.
   static void create(stored* at, const T& v) { assign(*at, v); }
+  // Moves what `from` holds to memory of unknown content, and leaves such memory. Allocates nothing.
+  static void relocate(stored* to, stored& from) { assign(*to, get(from)); }
 
   static bool equal(const stored& s, const T& v) { return get(s) == v; }
   static auto compare(const T& v, const stored& s) { return v <=> get(s); }
@@ -136,12 +142,23 @@ struct map_item {
   using mapped_element = element<V, Memory>;
 
   const typename key_element::stored first;
-  typename mapped_element::stored second;
+  [[no_unique_address]] typename mapped_element::stored second;  // without bytes in sets
 
   map_item(typename key_element::view key, typename mapped_element::view value) : first(key) {
     mapped_element::create(&second, value);
   }
-  explicit map_item(typename key_element::view key) : first(key) { Memory::fill_zero(&second, sizeof second); }
+  explicit map_item(typename key_element::view key) : first(key) {
+    if constexpr (!std::is_empty_v<typename mapped_element::stored>) Memory::fill_zero(&second, sizeof second);
+  }
+};
+
+// Items of a container from one to another, for a loop.
+template <class Iterator>
+struct item_range {
+  Iterator first, last;
+  Iterator begin() const { return first; }
+  Iterator end() const { return last; }
+  bool empty() const { return first == last; }
 };
 
 }  // namespace stele

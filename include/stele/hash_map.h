@@ -7,11 +7,13 @@
 // and until then lookups go to the parent. This is the recursive split of Shalev and Shavit ("Split-Ordered Lists",
 // 2006), with nodes that really move in place of their shared list and dummy nodes.
 //
-// Zeroed memory is an empty map. All members belong inside a transaction of the pool that holds the map, changing ones
-// inside an update, and are rolled back with it. References to an item stay valid until it is erased; iterators and
-// entries until the next change of the map. Those that may allocate throw failure(errc::full). Costs are expected ones.
+// In the shape of std::unordered_map. Zeroed memory is an empty map. All members belong inside a transaction of the pool that
+// holds the map, changing ones inside an update, and are rolled back with it. References to an item stay valid until it is
+// erased; iterators and entries until the next change of the map, iterators of other items also beyond erase(iterator). Those
+// that may allocate throw failure(errc::full). Costs are expected ones.
 #pragma once
 
+#include <stele/doubling.h>
 #include <stele/element.h>
 
 #include <algorithm>
@@ -33,6 +35,8 @@ class basic_hash_map {
   using value_type = map_item<K, V, Memory>;
   using key_view = typename keys::view;
   using mapped_view = typename values::view;
+  using key_stored = typename keys::stored;
+  using mapped_stored = typename values::stored;
 
   template <class Item>
   class basic_iterator;
@@ -50,12 +54,18 @@ class basic_hash_map {
   // O(buckets): sums the bucket words.
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] bool empty() const { return begin() == end(); }  // O(buckets) when empty
-  [[nodiscard]] std::size_t bucket_count() const { return shape{shape_.load()}.buckets(); }
+  [[nodiscard]] std::size_t bucket_count() const { return shape{shape_.load()}.slots(); }
 
   // O(1).
   iterator find(key_view key) { return search(key); }
   const_iterator find(key_view key) const { return search(key); }
-  [[nodiscard]] bool contains(key_view key) const { return search(key) != end(); }
+  [[nodiscard]] bool contains(key_view key) const { return find_node(key) != nullptr; }
+  [[nodiscard]] std::size_t count(key_view key) const { return contains(key); }
+  // The value of a key; throws failure(errc::not_found) when there is none.
+  mapped_stored& at(key_view key) { return node_at(key)->item.second; }
+  const mapped_stored& at(key_view key) const { return node_at(key)->item.second; }
+  // The value of a key, which is inserted with a zero value or an empty container when it is not there.
+  mapped_stored& operator[](key_view key) { return try_emplace(key).first->second; }
 
   // The place of a key, found once, for looking, inserting and erasing there. O(1).
   entry find_entry(key_view key) { return entry(*this, key); }
@@ -66,6 +76,8 @@ class basic_hash_map {
   std::pair<iterator, bool> try_emplace(key_view key);  // a zero value; an empty container
   // The number of items erased, 0 or 1. O(1).
   std::size_t erase(key_view key);
+  // Returns the item behind. O(1).
+  iterator erase(const_iterator at);
   // Erases every item and frees every block, the buckets too. O(n + buckets).
   void clear();
   // Makes room for `count` items, so that inserting them does not double the buckets. On an empty map, one block of
@@ -74,7 +86,8 @@ class basic_hash_map {
 
   iterator begin() { return first_item<iterator>(); }
   const_iterator begin() const { return first_item<const_iterator>(); }
-  std::default_sentinel_t end() const { return {}; }
+  iterator end() { return iterator(*this, nullptr); }
+  const_iterator end() const { return const_iterator(*this, nullptr); }
   // Calls f(const stored key&, const stored value&) on each item, in no order. O(n + buckets).
   template <class F>
   void for_each(F&& f) const {
@@ -93,19 +106,7 @@ class basic_hash_map {
   static constexpr std::size_t long_chain = 6;  // from here on an insert looks whether the buckets are too few
   static constexpr std::size_t group = 64;      // buckets that such a look samples
 
-  // How many buckets there are: log2 of those in the first segment, and of all. Later segments double what is before them.
-  struct shape {
-    std::uint64_t word;
-    bool none() const { return word == 0; }
-    std::size_t first() const { return std::size_t{1} << (word & 255); }
-    std::size_t buckets() const { return none() ? 0 : std::size_t{1} << (word >> 8); }
-    std::size_t used_segments() const { return none() ? 0 : (word >> 8) - (word & 255) + 1; }
-    std::size_t segment_of(std::size_t bucket) const {
-      return static_cast<std::size_t>(std::bit_width(bucket >> (word & 255)));
-    }
-    std::size_t start_of(std::size_t segment) const { return segment == 0 ? 0 : first() << (segment - 1); }
-    std::size_t size_of(std::size_t segment) const { return segment == 0 ? first() : start_of(segment); }
-  };
+  using shape = detail::doubling;  // of the buckets
   struct chain {
     node* first = nullptr;
     std::size_t length = 0;
@@ -127,7 +128,9 @@ class basic_hash_map {
   static bool is_split(shape s, std::size_t bucket, const chain& c) { return bucket < s.first() || c.split; }
 
   chain chain_for_lookup(std::uint64_t hash) const;
+  std::size_t bucket_of(const node* n) const;
   node* find_node(key_view key) const;
+  node* node_at(key_view key) const;
   const_iterator search(key_view key) const { return const_iterator(*this, find_node(key)); }
   iterator search(key_view key) { return iterator(*this, find_node(key)); }
   place find_place(key_view key);

@@ -28,16 +28,19 @@ class basic_hash_map<K, V, Memory>::entry {
   place place_;
 };
 
-// Goes over the items bucket by bucket.
+// Goes over the items bucket by bucket. No node: the end.
 template <class K, class V, class Memory>
 template <class Item>
 class basic_hash_map<K, V, Memory>::basic_iterator {
  public:
   using value_type = Item;
   using difference_type = std::ptrdiff_t;
+  using reference = Item&;
+  using pointer = Item*;
   using iterator_category = std::forward_iterator_tag;
 
   basic_iterator() = default;
+  operator basic_iterator<const Item>() const { return {*map_, node_}; }
   Item& operator*() const { return node_->item; }
   Item* operator->() const { return &node_->item; }
   basic_iterator& operator++() {
@@ -52,23 +55,17 @@ class basic_hash_map<K, V, Memory>::basic_iterator {
     return before;
   }
   friend bool operator==(const basic_iterator& a, const basic_iterator& b) { return a.node_ == b.node_; }
-  friend bool operator==(const basic_iterator& a, std::default_sentinel_t) { return a.node_ == nullptr; }
 
  private:
   friend basic_hash_map;
+  template <class>
+  friend class basic_iterator;
   basic_iterator(const basic_hash_map& map, node* n) : map_(&map), node_(n) {}
 
-  // The bucket whose chain holds the node now.
-  std::size_t bucket_of(const node* n) {
-    if (bucket_ != unknown) return bucket_;
-    const shape s{map_->shape_.load()};
-    bucket_ = keys::hash_stored(n->item.first) & (s.buckets() - 1);
-    while (!is_split(s, bucket_, map_->head_of(s, bucket_)->load())) bucket_ = parent_of(bucket_);
-    return bucket_;
-  }
+  std::size_t bucket_of(const node* n) { return bucket_ == unknown ? bucket_ = map_->bucket_of(n) : bucket_; }
   void next_chain(std::size_t from) {
     const shape s{map_->shape_.load()};
-    for (bucket_ = from; bucket_ < s.buckets() && node_ == nullptr; ++bucket_) {
+    for (bucket_ = from; bucket_ < s.slots() && node_ == nullptr; ++bucket_) {
       node_ = map_->head_of(s, bucket_)->load().first;
     }
     --bucket_;
@@ -86,7 +83,7 @@ template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::chain_for_lookup(std::uint64_t hash) const -> chain {
   const shape s{shape_.load()};
   if (s.none()) return {};
-  for (std::size_t bucket = hash & (s.buckets() - 1);; bucket = parent_of(bucket)) {
+  for (std::size_t bucket = hash & (s.slots() - 1);; bucket = parent_of(bucket)) {
     const chain c = head_of(s, bucket)->load();
     if (is_split(s, bucket, c)) return c;
   }
@@ -101,10 +98,25 @@ auto basic_hash_map<K, V, Memory>::find_node(key_view key) const -> node* {
 }
 
 template <class K, class V, class Memory>
+auto basic_hash_map<K, V, Memory>::node_at(key_view key) const -> node* {
+  node* const n = find_node(key);
+  return n != nullptr ? n : (detail::no_such_key(), n);
+}
+
+// The bucket whose chain holds the node now.
+template <class K, class V, class Memory>
+std::size_t basic_hash_map<K, V, Memory>::bucket_of(const node* n) const {
+  const shape s{shape_.load()};
+  std::size_t bucket = keys::hash_stored(n->item.first) & (s.slots() - 1);
+  while (!is_split(s, bucket, head_of(s, bucket)->load())) bucket = parent_of(bucket);
+  return bucket;
+}
+
+template <class K, class V, class Memory>
 template <class F>
 void basic_hash_map<K, V, Memory>::for_each_chain(F&& f) const {
   const shape s{shape_.load()};
-  for (std::size_t bucket = 0; bucket < s.buckets(); ++bucket) f(s, bucket, head_of(s, bucket)->load());
+  for (std::size_t bucket = 0; bucket < s.slots(); ++bucket) f(s, bucket, head_of(s, bucket)->load());
 }
 
 template <class K, class V, class Memory>
@@ -129,7 +141,7 @@ auto basic_hash_map<K, V, Memory>::find_place(key_view key) -> place {
   const shape s{shape_.load()};
   place p;
   if (s.none()) return p;
-  const std::size_t bucket = keys::hash_of(key) & (s.buckets() - 1);
+  const std::size_t bucket = keys::hash_of(key) & (s.slots() - 1);
   p.bucket = head_of(s, bucket);
   p.nodes = p.bucket->load();
   if (!is_split(s, bucket, p.nodes)) p.nodes = split_bucket(s, bucket)->load();
@@ -210,6 +222,19 @@ std::size_t basic_hash_map<K, V, Memory>::erase(key_view key) {
   return 1;
 }
 
+// Splits no bucket, as that would take items out of the iteration's way.
+template <class K, class V, class Memory>
+auto basic_hash_map<K, V, Memory>::erase(const_iterator at) -> iterator {
+  iterator next(*this, at.node_);
+  ++next;
+  place p;
+  p.bucket = head_of({shape_.load()}, bucket_of(at.node_));
+  p.nodes = p.bucket->load();
+  for (p.found = p.nodes.first; p.found != at.node_; p.found = p.found->next) p.before = p.found;
+  erase_at(p);
+  return next;
+}
+
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::release() {
   const shape s{shape_.load()};
@@ -230,16 +255,15 @@ void basic_hash_map<K, V, Memory>::clear() {
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::make_first_segment(std::size_t count) {
   segment_[0] = Memory::template make_array<head>(count);
-  const auto log2 = static_cast<std::uint64_t>(std::countr_zero(count));
-  shape_ = log2 | log2 << 8;
+  shape_ = shape::of_first(count).word;
 }
 
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::grow() {
   const shape s{shape_.load()};
   if (s.used_segments() == segments) return;
-  segment_[s.used_segments()] = Memory::template make_array<head>(s.buckets());
-  shape_ = s.word + 256;
+  segment_[s.used_segments()] = Memory::template make_array<head>(s.slots());
+  shape_ = s.grown().word;
 }
 
 template <class K, class V, class Memory>
@@ -275,7 +299,7 @@ auto basic_hash_map<K, V, Memory>::split_bucket(shape s, std::size_t bucket) -> 
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::relieve(std::size_t bucket) {
   const shape s{shape_.load()};
-  for (std::size_t bit = std::max(s.first(), std::bit_ceil(bucket + 1)); bit < s.buckets(); bit *= 2) {
+  for (std::size_t bit = std::max(s.first(), std::bit_ceil(bucket + 1)); bit < s.slots(); bit *= 2) {
     if (head_of(s, bucket | bit)->load().split) continue;
     split_bucket(s, bucket | bit);
     return;
@@ -291,7 +315,7 @@ void basic_hash_map<K, V, Memory>::relieve(std::size_t bucket) {
 // Whether the buckets around hold two items each on the mean. A single long chain is a matter of its hash and counts little.
 template <class K, class V, class Memory>
 bool basic_hash_map<K, V, Memory>::crowded(shape s, std::size_t bucket) const {
-  const std::size_t size = std::min(group, s.buckets());
+  const std::size_t size = std::min(group, s.slots());
   const std::size_t start = bucket / size * size;
   std::size_t items = 0;
   for (std::size_t i = start; i < start + size; ++i) items += std::min(head_of(s, i)->load().length, long_chain);

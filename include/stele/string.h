@@ -65,6 +65,10 @@ class basic_string {
   // Errors: corrupt, when the representation contradicts itself.
   result<> check() const;
 
+  // Makes a string of memory of unknown content that has the text of this one, which ends: three words, its block stays where it
+  // is. Only a text beside an object (of coalescing memory) is copied, and may throw as assign does. For containers of strings.
+  void relocate(basic_string* to);
+
  private:
   static constexpr std::uint64_t long_tag = 255;
   static constexpr std::size_t chunk = 256;  // bytes compared at a time
@@ -137,6 +141,18 @@ void basic_string<Memory>::replace(std::string_view text, std::size_t capacity) 
 }
 
 template <class Memory>
+void basic_string<Memory>::relocate(basic_string* to) {
+  const std::uint64_t head = head_.load();
+  if (char* const block = own_block(); block != nullptr) {
+    to->block_ = block;
+    to->capacity_ = capacity_.load();
+    to->head_ = head;
+  } else {
+    ::new (static_cast<void*>(to)) basic_string(str());
+  }
+}
+
+template <class Memory>
 void basic_string<Memory>::assign(std::string_view text) {
   const bool fits_block = text.size() > inline_capacity && is_long(head_.load()) && text.size() <= capacity() &&
                           (text.size() >= capacity() / 4 || own_block() == nullptr);
@@ -199,6 +215,7 @@ struct element<basic_string<Memory>, Memory> {
   static std::string get(const stored& from) { return from.str(); }
   static void assign(stored& to, std::string_view text) { to.assign(text); }
   static void create(stored* at, std::string_view text) { ::new (static_cast<void*>(at)) stored(text); }
+  static void relocate(stored* to, stored& from) { from.relocate(to); }
 
   static bool equal(const stored& s, std::string_view text) { return s.equal(text); }
   static auto compare(std::string_view text, const stored& s) { return 0 <=> s.compare(text); }

@@ -124,7 +124,7 @@ TEST(coalescing, a_node_its_key_and_its_value_are_one_block) {
 
 TEST(coalescing, a_nodes_value_of_whole_lines_begins_with_one) {
   bed<coalescing_hash_map<std::uint64_t, blob<64>>, memory> hashed;
-  bed<coalescing_rb_map<std::uint64_t, blob<192>>, memory> ordered;
+  bed<coalescing_map<std::uint64_t, blob<192>>, memory> ordered;
   for (std::uint64_t n = 0; n < 50; ++n) {
     hashed.update([&](auto& m) { EXPECT_EQ(address_of(&m.insert(n, sample<blob<64>>::of(n)).first->second) % 64, 0u); });
     ordered.update([&](auto& m) { EXPECT_EQ(address_of(&m.insert(n, sample<blob<192>>::of(n)).first->second) % 64, 0u); });

@@ -110,6 +110,40 @@ TYPED_TEST(hash_map_on, references_survive_other_changes) {
   });
 }
 
+// Also in chains that buckets not yet split off have a part of: no item is met twice or left out.
+TYPED_TEST(hash_map_on, erasing_by_iterator_meets_every_item_once) {
+  for (std::uint64_t modulus = 1; modulus <= 5; ++modulus) {
+    bed<words<TypeParam>, TypeParam> b;
+    b.update([&](words<TypeParam>& m) {
+      for (std::uint64_t k = 0; k < 200; ++k) m[k] = k + 1;
+      m.reserve(4096);
+      std::set<std::uint64_t> met;
+      for (auto it = m.begin(); it != m.end();) {
+        const std::uint64_t key = it->first;
+        ASSERT_TRUE(met.insert(key).second);
+        it = key % modulus == 0 ? m.erase(it) : std::next(it);
+      }
+      EXPECT_EQ(met.size(), 200u);
+      const result<> sound = m.check();
+      EXPECT_TRUE(sound) << sound.error().message;
+      for (std::uint64_t k = 0; k < 200; ++k) ASSERT_EQ(m.count(k), k % modulus == 0 ? 0u : 1u);
+    });
+  }
+}
+
+TYPED_TEST(hash_map_on, a_value_is_reached_by_its_key) {
+  bed<words<TypeParam>, TypeParam> b;
+  b.update([](words<TypeParam>& m) {
+    m[3] = 30;
+    m[3] += 1;
+    EXPECT_EQ(m.at(3), 31u);
+    EXPECT_EQ(std::as_const(m).at(3), 31u);
+    EXPECT_THROW(m.at(4), failure);
+    EXPECT_EQ(m[4], 0u);
+    EXPECT_EQ(m.size(), 2u);
+  });
+}
+
 // All keys in one chain: the packed length must stay right, and growing must not be tried without end.
 TYPED_TEST(hash_map_on, equal_hashes_make_one_chain_and_few_buckets) {
   using map = basic_hash_map<same_hash, std::uint64_t, TypeParam>;

@@ -45,13 +45,24 @@ struct sample<basic_string<Memory>> {
     std::string text = std::to_string(n);
     return text.append(n % 40, 'x');
   }
-  static std::uint64_t loaded(const basic_string<Memory>& s) {
-    const std::string text = s.str();
+  static std::uint64_t loaded(const std::string& text) {
     const std::uint64_t n = std::stoull(text);
     EXPECT_EQ(of(n), text);
     return n;
   }
 };
+
+// What a stored element holds, as ordinary code has it.
+template <class Stored>
+auto value_in(const Stored& s) {
+  if constexpr (requires { s.load(); }) {
+    return s.load();
+  } else if constexpr (requires { s.str(); }) {
+    return s.str();
+  } else {
+    return s;
+  }
+}
 
 template <class Map>
 class map_play {
@@ -87,11 +98,7 @@ class map_play {
  private:
   template <class S, class Stored>
   static std::uint64_t loaded(const Stored& s) {
-    if constexpr (requires { s.load(); }) {
-      return static_cast<std::uint64_t>(S::loaded(s.load()));
-    } else {
-      return static_cast<std::uint64_t>(S::loaded(s));
-    }
+    return static_cast<std::uint64_t>(S::loaded(value_in(s)));
   }
 
   void step(Map& map, std::size_t number) {

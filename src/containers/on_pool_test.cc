@@ -2,7 +2,7 @@
 #include <stele/array.h>
 #include <stele/bptree.h>
 #include <stele/hash_map.h>
-#include <stele/rb_map.h>
+#include <stele/map.h>
 #include <stele/string.h>
 
 #include <containers/map_model.h>
@@ -14,10 +14,10 @@ namespace {
 
 template <class Map>
 class map_in_pool : public ::testing::Test {};
-using maps = ::testing::Types<hash_map<std::uint64_t, blob<64>>, rb_map<std::uint64_t, blob<64>>,
+using maps = ::testing::Types<hash_map<std::uint64_t, blob<64>>, map<std::uint64_t, blob<64>>,
                               bptree<std::uint64_t, blob<64>>, basic_bptree<std::uint64_t, std::uint64_t, pool_memory, 8>,
-                              hash_map<string, string>, rb_map<string, string>,
-                              coalescing_hash_map<coalescing_string, coalescing_string>, coalescing_rb_map<std::uint64_t, blob<72>>,
+                              hash_map<string, string>, map<string, string>,
+                              coalescing_hash_map<coalescing_string, coalescing_string>, coalescing_map<std::uint64_t, blob<72>>,
                               coalescing_bptree<std::uint64_t, coalescing_string>>;
 TYPED_TEST_SUITE(map_in_pool, maps);
 
@@ -142,7 +142,7 @@ TYPED_TEST(map_in_pool, threads_change_it_at_once) {
 struct shelves {
   using pool_resident = void;
   hash_map<string, string> by_name;
-  rb_map<std::uint64_t, string> by_number;
+  map<std::uint64_t, string> by_number;
   bptree<std::uint64_t, std::uint64_t> by_weight;
   array<string> history;
   string last;

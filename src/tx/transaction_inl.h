@@ -102,6 +102,14 @@ inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::siz
   const std::size_t skip = offset - line;
   if (loads_ != nullptr) [[unlikely]]
     loads_->note(offset);
+  if (filter_ == 0 && stm_ && !record_reads_ && space_ == nullptr) {  // a reader with nothing of its own: two looks at the lock, and the bytes
+    line_lock& lock = lock_of(offset);
+    const std::uint64_t seen = lock.load(std::memory_order_acquire);
+    copy_home(line, skip, to, size);
+    any_read_ = true;
+    if ((seen & 1) == 0 && seen >> 1 <= snapshot_ && lock.load(std::memory_order_acquire) == seen) [[likely]]
+      return;
+  }
   const written_line* own = (filter_ & filter_bit(this_access.home + line)) != 0 ? writes_.find(line) : nullptr;
   const std::uint64_t wanted = byte_range(skip, size);
   if (own == nullptr || (own->mask & wanted) != wanted) stm_ ? stm_load_part(line, skip, to, size) : copy_home(line, skip, to, size);
@@ -119,8 +127,9 @@ inline void transaction::copy_home(std::uint64_t line, std::size_t skip, std::by
   using pair [[gnu::vector_size(16)]] = std::uint64_t;
   if (space_ != nullptr) return copy_kept(line + skip, to, size);
   if ((skip | size) % sizeof(pair) == 0 && pending_.empty()) [[likely]] {  // as wide as it is going to be read
+    const auto* const words = reinterpret_cast<const std::uint64_t*>(home_ + line + skip);
     for (std::size_t at = 0; at < size; at += sizeof(pair)) {
-      const pair two = {home_word(line + skip + at), home_word(line + skip + at + 8)};
+      const pair two = {__atomic_load_n(words + at / 8, __ATOMIC_ACQUIRE), __atomic_load_n(words + at / 8 + 1, __ATOMIC_ACQUIRE)};
       std::memcpy(to + at, &two, sizeof two);
     }
     return;

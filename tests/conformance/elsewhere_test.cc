@@ -8,7 +8,8 @@
 #include <stele/bptree.h>
 #include <stele/coalescing.h>
 #include <stele/hash_map.h>
-#include <stele/rb_map.h>
+#include <stele/kv.h>
+#include <stele/map.h>
 #include <stele/string.h>
 #include <tests/conformance/pools.h>
 #include <tx/mechanism/none.h>
@@ -30,6 +31,9 @@ namespace transfer_example {
 }
 namespace address_book_example {
 #include "../../examples/address_book.cc"
+}
+namespace kv_example {
+#include "../../examples/kv.cc"
 }
 #undef main
 
@@ -59,7 +63,7 @@ struct containers {
   array<string> names;
   string text;
   hash_map<std::uint64_t, string> hashed;
-  rb_map<string, std::uint64_t> ordered;
+  map<string, std::uint64_t> ordered;
   bptree<std::uint64_t, std::uint64_t> tree;
 };
 
@@ -163,7 +167,7 @@ TEST_F(elsewhere, workloads_agree_with_their_models) {
 }
 
 TEST_F(elsewhere, examples_run) {
-  std::set<std::string> known = {"address_book.cc", "list.cc", "transfer.cc"}, there;
+  std::set<std::string> known = {"address_book.cc", "kv.cc", "list.cc", "transfer.cc"}, there;
   for (const auto& entry : std::filesystem::directory_iterator(STELE_SOURCE_DIR "/examples"))
     if (entry.path().extension() == ".cc" && !entry.path().filename().string().starts_with("itm_")) there.insert(entry.path().filename());
   EXPECT_EQ(known, there) << "an example is not run here";
@@ -176,6 +180,9 @@ TEST_F(elsewhere, examples_run) {
   path = dir_.file("addresses");
   arguments[1] = path.data();
   EXPECT_EQ(address_book_example::example_main(2, arguments), 0);
+  path = dir_.file("store");
+  arguments[1] = path.data();
+  EXPECT_EQ(kv_example::example_main(2, arguments), 0);
 }
 
 }  // namespace

@@ -66,6 +66,22 @@ TEST(Explore, loads_of_published_benchmarks) {
     }
 }
 
+// Two indexes that must agree; values of a size that is no power of two, more keys than a node of the ordered index has children.
+TEST(Explore, the_key_value_store) {
+  for (const char* mechanism : {"default", "undo", "log_structured"}) {
+    plan p;
+    p.mechanism = mechanism;
+    p.workload = "store";
+    p.threads = 2;
+    p.operations = 80;
+    p.keys = 64;
+    p.value_size = 20;
+    settings s = ci_budget();
+    s.bound = 128;
+    expect_no_violation(p, s);
+  }
+}
+
 // Keys and values beside their nodes, values that outgrow their place; objects that do not begin where their blocks do.
 TEST(Explore, structures_in_coalescing_memory) {
   for (const char* workload : {"kv", "rbtree", "linkbench"})

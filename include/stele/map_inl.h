@@ -1,11 +1,11 @@
-// The members of rb_map; see rb_map.h for what they promise.
+// The members of map; see map.h for what they promise.
 #pragma once
 
 namespace stele {
 
 // The place of one key. Valid until the map is changed other than through it.
 template <class K, class V, class Memory>
-class basic_rb_map<K, V, Memory>::entry {
+class basic_map<K, V, Memory>::entry {
  public:
   [[nodiscard]] bool exists() const { return path_.found; }
   value_type& item() const { return path_.steps[path_.last].to->item; }  // exists()
@@ -17,29 +17,35 @@ class basic_rb_map<K, V, Memory>::entry {
   void erase() { map_.erase_at(path_); }
 
  private:
-  friend basic_rb_map;
-  entry(basic_rb_map& map, key_view key) : map_(map), key_(key) { map.find_path(key, path_); }
+  friend basic_map;
+  entry(basic_map& map, key_view key) : map_(map), key_(key) { map.find_path(key, path_); }
 
-  basic_rb_map& map_;
+  basic_map& map_;
   std::remove_cvref_t<key_view> key_;  // a text's characters stay the caller's
   path path_;
 };
 
-// Goes over the items in key order; the way to the next is searched from the root where the node has none.
+// Goes over the items in key order; the way to the next is searched from the root where the node has none. No node: the end.
 template <class K, class V, class Memory>
 template <class Item>
-class basic_rb_map<K, V, Memory>::basic_iterator {
+class basic_map<K, V, Memory>::basic_iterator {
  public:
   using value_type = Item;
   using difference_type = std::ptrdiff_t;
-  using iterator_category = std::forward_iterator_tag;
+  using reference = Item&;
+  using pointer = Item*;
+  using iterator_category = std::bidirectional_iterator_tag;
 
   basic_iterator() = default;
+  operator basic_iterator<const Item>() const { return {*map_, node_}; }
   Item& operator*() const { return node_->item; }
   Item* operator->() const { return &node_->item; }
   basic_iterator& operator++() {
-    node* const right = node_->child[1].load().to;
-    node_ = right != nullptr ? leftmost(right) : map_->bound(keys::get(node_->item.first), true);
+    node_ = map_->neighbour(node_, 1);
+    return *this;
+  }
+  basic_iterator& operator--() {
+    node_ = node_ == nullptr ? outermost(map_->root_.load().to, 1) : map_->neighbour(node_, 0);
     return *this;
   }
   basic_iterator operator++(int) {
@@ -47,21 +53,27 @@ class basic_rb_map<K, V, Memory>::basic_iterator {
     ++*this;
     return before;
   }
+  basic_iterator operator--(int) {
+    basic_iterator before = *this;
+    --*this;
+    return before;
+  }
   friend bool operator==(const basic_iterator& a, const basic_iterator& b) { return a.node_ == b.node_; }
-  friend bool operator==(const basic_iterator& a, std::default_sentinel_t) { return a.node_ == nullptr; }
 
  private:
-  friend basic_rb_map;
-  basic_iterator(const basic_rb_map& map, node* n) : map_(&map), node_(n) {}
+  friend basic_map;
+  template <class>
+  friend class basic_iterator;
+  basic_iterator(const basic_map& map, node* n) : map_(&map), node_(n) {}
 
-  const basic_rb_map* map_ = nullptr;
+  const basic_map* map_ = nullptr;
   node* node_ = nullptr;
 };
 
 // Looking.
 
 template <class K, class V, class Memory>
-auto basic_rb_map<K, V, Memory>::find_node(key_view key) const -> node* {
+auto basic_map<K, V, Memory>::find_node(key_view key) const -> node* {
   node* n = root_.load().to;
   while (n != nullptr) {
     const auto order = keys::compare(key, n->item.first);
@@ -72,7 +84,7 @@ auto basic_rb_map<K, V, Memory>::find_node(key_view key) const -> node* {
 }
 
 template <class K, class V, class Memory>
-auto basic_rb_map<K, V, Memory>::bound(key_view key, bool above) const -> node* {
+auto basic_map<K, V, Memory>::bound(key_view key, bool above) const -> node* {
   node* best = nullptr;
   for (node* n = root_.load().to; n != nullptr;) {
     const auto order = keys::compare(key, n->item.first);
@@ -84,15 +96,35 @@ auto basic_rb_map<K, V, Memory>::bound(key_view key, bool above) const -> node* 
 }
 
 template <class K, class V, class Memory>
-auto basic_rb_map<K, V, Memory>::leftmost(node* n) -> node* {
+auto basic_map<K, V, Memory>::node_at(key_view key) const -> node* {
+  node* const n = find_node(key);
+  return n != nullptr ? n : (detail::no_such_key(), n);
+}
+
+template <class K, class V, class Memory>
+auto basic_map<K, V, Memory>::outermost(node* n, std::size_t side) -> node* {
   if (n == nullptr) return n;
-  while (node* left = n->child[0].load().to) n = left;
+  while (node* const next = n->child[side].load().to) n = next;
   return n;
+}
+
+// The node next to n in key order: behind it (side 1) or in front of it (side 0), or null.
+template <class K, class V, class Memory>
+auto basic_map<K, V, Memory>::neighbour(const node* n, std::size_t side) const -> node* {
+  if (node* const below = n->child[side].load().to) return outermost(below, 1 - side);
+  decltype(auto) key = keys::get(n->item.first);
+  node* nearest = nullptr;
+  for (node* above = root_.load().to; above != n;) {
+    const std::size_t way = keys::compare(key, above->item.first) > 0;
+    if (way != side) nearest = above;
+    above = above->child[way].load().to;
+  }
+  return nearest;
 }
 
 template <class K, class V, class Memory>
 template <class Visit>
-void basic_rb_map<K, V, Memory>::in_order(node* n, Visit& visit) {
+void basic_map<K, V, Memory>::in_order(node* n, Visit& visit) {
   for (; n != nullptr; n = n->child[1].load().to) {
     in_order(n->child[0].load().to, visit);
     visit(n);
@@ -100,7 +132,7 @@ void basic_rb_map<K, V, Memory>::in_order(node* n, Visit& visit) {
 }
 
 template <class K, class V, class Memory>
-std::size_t basic_rb_map<K, V, Memory>::size() const {
+std::size_t basic_map<K, V, Memory>::size() const {
   std::size_t count = 0;
   auto add = [&](const node*) { ++count; };
   in_order(root_.load().to, add);
@@ -110,7 +142,7 @@ std::size_t basic_rb_map<K, V, Memory>::size() const {
 // Inserting.
 
 template <class K, class V, class Memory>
-void basic_rb_map<K, V, Memory>::find_path(key_view key, path& p) {
+void basic_map<K, V, Memory>::find_path(key_view key, path& p) {
   link* at = &root_;
   for (p.last = 0;; ++p.last) {
     const target t = at->load();
@@ -124,7 +156,7 @@ void basic_rb_map<K, V, Memory>::find_path(key_view key, path& p) {
 }
 
 template <class K, class V, class Memory>
-auto basic_rb_map<K, V, Memory>::insert_node(path& p, node* n) -> node* {
+auto basic_map<K, V, Memory>::insert_node(path& p, node* n) -> node* {
   step& place = p.steps[p.last];
   place.to = n;
   place.red = p.last != 0;
@@ -135,7 +167,7 @@ auto basic_rb_map<K, V, Memory>::insert_node(path& p, node* n) -> node* {
 
 // Puts the child of n on `side` in n's place, which `top` leads to, and n below it: a rotation. Colours as told.
 template <class K, class V, class Memory>
-void basic_rb_map<K, V, Memory>::raise(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
+void basic_map<K, V, Memory>::raise(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
   node* const child = n->child[side].load().to;
   n->child[side].store(child->child[1 - side].load());
   child->child[1 - side].store(n, below_red);
@@ -144,7 +176,7 @@ void basic_rb_map<K, V, Memory>::raise(link& top, node* n, std::size_t side, boo
 
 // Puts the inner child of n's child on `side` in n's place, and both, coloured as told, below it: a double rotation.
 template <class K, class V, class Memory>
-void basic_rb_map<K, V, Memory>::raise_inner(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
+void basic_map<K, V, Memory>::raise_inner(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
   node* const child = n->child[side].load().to;
   node* const inner = child->child[1 - side].load().to;
   child->child[1 - side].store(inner->child[side].load());
@@ -156,7 +188,7 @@ void basic_rb_map<K, V, Memory>::raise_inner(link& top, node* n, std::size_t sid
 
 // Step i is red; where the step before is too, recolours upwards and rotates once.
 template <class K, class V, class Memory>
-void basic_rb_map<K, V, Memory>::mend_double_red(path& p, std::size_t i) {
+void basic_map<K, V, Memory>::mend_double_red(path& p, std::size_t i) {
   for (; i >= 2 && p.steps[i - 1].red; i -= 2) {
     step& top = p.steps[i - 2];
     node* const grandparent = top.to;
@@ -179,7 +211,7 @@ void basic_rb_map<K, V, Memory>::mend_double_red(path& p, std::size_t i) {
 
 // Extends the path, which ends at a node with two children, to the node's successor. Returns its step.
 template <class K, class V, class Memory>
-std::size_t basic_rb_map<K, V, Memory>::extend_to_successor(path& p, target greater) {
+std::size_t basic_map<K, V, Memory>::extend_to_successor(path& p, target greater) {
   std::size_t i = p.last + 1;
   p.steps[i] = {&p.steps[p.last].to->child[1], greater.to, greater.red};
   for (;;) {
@@ -192,7 +224,7 @@ std::size_t basic_rb_map<K, V, Memory>::extend_to_successor(path& p, target grea
 
 // Puts the successor, whose own place is taken from it later, in the place of the node at the path's end.
 template <class K, class V, class Memory>
-void basic_rb_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successor, target lesser, target greater) {
+void basic_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successor, target lesser, target greater) {
   step& place = p.steps[p.last];
   node* const n = p.steps[successor].to;
   if (successor != p.last + 1) n->child[1].store(greater);
@@ -204,7 +236,7 @@ void basic_rb_map<K, V, Memory>::replace_by_successor(path& p, std::size_t succe
 
 // Unlinks the node at the path's end. One with two children gives its place to its successor; nodes are never copied.
 template <class K, class V, class Memory>
-void basic_rb_map<K, V, Memory>::erase_at(path& p) {
+void basic_map<K, V, Memory>::erase_at(path& p) {
   node* const gone = p.steps[p.last].to;
   const target lesser = gone->child[0].load();
   const target greater = gone->child[1].load();
@@ -220,7 +252,7 @@ void basic_rb_map<K, V, Memory>::erase_at(path& p) {
 
 // Every way through step i crosses one black link too few.
 template <class K, class V, class Memory>
-void basic_rb_map<K, V, Memory>::mend_missing_black(path& p, std::size_t i) {
+void basic_map<K, V, Memory>::mend_missing_black(path& p, std::size_t i) {
   while (i > 0) {
     step& top = p.steps[i - 1];
     node* const parent = top.to;
@@ -247,7 +279,7 @@ void basic_rb_map<K, V, Memory>::mend_missing_black(path& p, std::size_t i) {
 }
 
 template <class K, class V, class Memory>
-void basic_rb_map<K, V, Memory>::release(node* n) {
+void basic_map<K, V, Memory>::release(node* n) {
   while (n != nullptr) {
     release(n->child[0].load().to);
     Memory::destroy(std::exchange(n, n->child[1].load().to));
@@ -255,23 +287,30 @@ void basic_rb_map<K, V, Memory>::release(node* n) {
 }
 
 template <class K, class V, class Memory>
-void basic_rb_map<K, V, Memory>::clear() {
+void basic_map<K, V, Memory>::clear() {
   release(root_.load().to);
   root_.clear();
 }
 
 template <class K, class V, class Memory>
-std::size_t basic_rb_map<K, V, Memory>::erase(key_view key) {
+std::size_t basic_map<K, V, Memory>::erase(key_view key) {
   entry e(*this, key);
   if (!e.exists()) return 0;
   e.erase();
   return 1;
 }
 
+template <class K, class V, class Memory>
+auto basic_map<K, V, Memory>::erase(const_iterator at) -> iterator {
+  const iterator next(*this, neighbour(at.node_, 1));
+  erase(keys::get(at->first));
+  return next;
+}
+
 // The shapes of the standard's maps.
 
 template <class K, class V, class Memory>
-auto basic_rb_map<K, V, Memory>::insert(key_view key, mapped_view value) -> std::pair<iterator, bool> {
+auto basic_map<K, V, Memory>::insert(key_view key, mapped_view value) -> std::pair<iterator, bool> {
   path p;
   find_path(key, p);
   if (p.found) return {iterator(*this, p.steps[p.last].to), false};
@@ -279,14 +318,14 @@ auto basic_rb_map<K, V, Memory>::insert(key_view key, mapped_view value) -> std:
 }
 
 template <class K, class V, class Memory>
-auto basic_rb_map<K, V, Memory>::insert_or_assign(key_view key, mapped_view value) -> std::pair<iterator, bool> {
+auto basic_map<K, V, Memory>::insert_or_assign(key_view key, mapped_view value) -> std::pair<iterator, bool> {
   const auto [it, fresh] = insert(key, value);
   if (!fresh) values::assign(it->second, value);
   return {it, fresh};
 }
 
 template <class K, class V, class Memory>
-auto basic_rb_map<K, V, Memory>::try_emplace(key_view key) -> std::pair<iterator, bool> {
+auto basic_map<K, V, Memory>::try_emplace(key_view key) -> std::pair<iterator, bool> {
   path p;
   find_path(key, p);
   if (p.found) return {iterator(*this, p.steps[p.last].to), false};
@@ -297,7 +336,7 @@ auto basic_rb_map<K, V, Memory>::try_emplace(key_view key) -> std::pair<iterator
 
 template <class K, class V, class Memory>
 template <class Visit>
-void basic_rb_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
+void basic_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
   auto each = [&](const node* n) {
     visit(detail::block_of<Memory>(n));
     keys::visit_blocks(n->item.first, visit);
@@ -307,14 +346,14 @@ void basic_rb_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
 }
 
 template <class K, class V, class Memory>
-result<> basic_rb_map<K, V, Memory>::check() const {
+result<> basic_map<K, V, Memory>::check() const {
   survey s;
   if (root_.load().red) return detail::broken("red-black map: the root is red");
   return check_below(root_.load(), s);
 }
 
 template <class K, class V, class Memory>
-result<> basic_rb_map<K, V, Memory>::check_below(target t, survey& s) {
+result<> basic_map<K, V, Memory>::check_below(target t, survey& s) {
   s.black_height = 0;
   if (t.to == nullptr) return {};
   if (++s.height > max_height) return detail::broken("red-black map: higher than any balanced tree");

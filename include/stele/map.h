@@ -1,4 +1,4 @@
-// rb_map: an ordered map as a red-black tree.
+// map: an ordered map as a red-black tree, in the shape of std::map.
 //
 // After Guibas and Sedgewick ("A Dichromatic Framework for Balanced Trees", 1978), with the case analysis of Cormen et al.
 // (Introduction to Algorithms, chapter 13). Two departures, both to write fewer words and touch fewer lines: a node's
@@ -15,12 +15,13 @@
 
 #include <stele/element.h>
 
+#include <algorithm>
 #include <iterator>
 
 namespace stele {
 
 template <class K, class V, class Memory>
-class basic_rb_map {
+class basic_map {
   using keys = element<K, Memory>;
   using values = element<V, Memory>;
   struct node;
@@ -33,6 +34,8 @@ class basic_rb_map {
   using value_type = map_item<K, V, Memory>;
   using key_view = typename keys::view;
   using mapped_view = typename values::view;
+  using key_stored = typename keys::stored;
+  using mapped_stored = typename values::stored;
 
   template <class Item>
   class basic_iterator;
@@ -40,12 +43,12 @@ class basic_rb_map {
   using const_iterator = basic_iterator<const value_type>;
   class entry;
 
-  basic_rb_map() noexcept = default;  // for zeroed memory: leaves it as it is, an empty map
-  ~basic_rb_map() noexcept(false) {
+  basic_map() noexcept = default;  // for zeroed memory: leaves it as it is, an empty map
+  ~basic_map() noexcept(false) {
     detail::end_of_life([&] { release(root_.load().to); });
   }
-  basic_rb_map(const basic_rb_map&) = delete;
-  basic_rb_map& operator=(const basic_rb_map&) = delete;
+  basic_map(const basic_map&) = delete;
+  basic_map& operator=(const basic_map&) = delete;
 
   [[nodiscard]] std::size_t size() const;  // O(n)
   [[nodiscard]] bool empty() const { return root_.load().to == nullptr; }
@@ -54,11 +57,21 @@ class basic_rb_map {
   iterator find(key_view key) { return iterator(*this, find_node(key)); }
   const_iterator find(key_view key) const { return const_iterator(*this, find_node(key)); }
   [[nodiscard]] bool contains(key_view key) const { return find_node(key) != nullptr; }
+  [[nodiscard]] std::size_t count(key_view key) const { return contains(key); }
   // The first item whose key is not less than / is greater than `key`.
   iterator lower_bound(key_view key) { return iterator(*this, bound(key, false)); }
   const_iterator lower_bound(key_view key) const { return const_iterator(*this, bound(key, false)); }
   iterator upper_bound(key_view key) { return iterator(*this, bound(key, true)); }
   const_iterator upper_bound(key_view key) const { return const_iterator(*this, bound(key, true)); }
+  // The items whose keys are not less than `from` and less than `to`: for (auto& [key, value] : m.range("a", "b")).
+  item_range<iterator> range(key_view from, key_view to) { return {lower_bound(from), lower_bound(std::max(from, to))}; }
+  item_range<const_iterator> range(key_view from, key_view to) const { return {lower_bound(from), lower_bound(std::max(from, to))}; }
+
+  // The value of a key; throws failure(errc::not_found) when there is none.
+  mapped_stored& at(key_view key) { return node_at(key)->item.second; }
+  const mapped_stored& at(key_view key) const { return node_at(key)->item.second; }
+  // The value of a key, which is inserted with a zero value or an empty container when it is not there.
+  mapped_stored& operator[](key_view key) { return try_emplace(key).first->second; }
 
   // The place of a key, found once, for looking, inserting and erasing there.
   entry find_entry(key_view key) { return entry(*this, key); }
@@ -68,12 +81,18 @@ class basic_rb_map {
   std::pair<iterator, bool> insert_or_assign(key_view key, mapped_view value);
   std::pair<iterator, bool> try_emplace(key_view key);  // a zero value; an empty container
   std::size_t erase(key_view key);                      // the number of items erased, 0 or 1
+  iterator erase(const_iterator at);                    // returns the item behind; m.erase(m.begin()) takes the least
   void clear();                                         // O(n); frees every block
 
-  // In key order. A step costs O(log n) at most; going over all n items with for_each costs O(n).
-  iterator begin() { return iterator(*this, leftmost(root_.load().to)); }
-  const_iterator begin() const { return const_iterator(*this, leftmost(root_.load().to)); }
-  std::default_sentinel_t end() const { return {}; }
+  // In key order, and against it from the end. A step costs O(log n) at most; going over all n items with for_each costs O(n).
+  iterator begin() { return iterator(*this, outermost(root_.load().to, 0)); }
+  const_iterator begin() const { return const_iterator(*this, outermost(root_.load().to, 0)); }
+  iterator end() { return iterator(*this, nullptr); }
+  const_iterator end() const { return const_iterator(*this, nullptr); }
+  auto rbegin() { return std::make_reverse_iterator(end()); }
+  auto rbegin() const { return std::make_reverse_iterator(end()); }
+  auto rend() { return std::make_reverse_iterator(begin()); }
+  auto rend() const { return std::make_reverse_iterator(begin()); }
   // Calls f(const stored key&, const stored value&) on each item in key order.
   template <class F>
   void for_each(F&& f) const {
@@ -110,11 +129,13 @@ class basic_rb_map {
     std::size_t height = 0;
   };
 
-  static node* leftmost(node* n);
+  static node* outermost(node* n, std::size_t side);
+  node* neighbour(const node* n, std::size_t side) const;
   template <class Visit>
   static void in_order(node* n, Visit& visit);
   static void release(node* n);
   node* find_node(key_view key) const;
+  node* node_at(key_view key) const;
   node* bound(key_view key, bool above) const;
 
   void find_path(key_view key, path& p);
@@ -132,11 +153,11 @@ class basic_rb_map {
 };
 
 template <class K, class V>
-using rb_map = basic_rb_map<K, V, pool_memory>;
+using map = basic_map<K, V, pool_memory>;
 
 // The distance to a node in bytes, plus 1 when the node is red; 0: none.
 template <class K, class V, class Memory>
-class basic_rb_map<K, V, Memory>::link {
+class basic_map<K, V, Memory>::link {
  public:
   target load() const {
     const std::int64_t word = word_.load();
@@ -155,7 +176,7 @@ class basic_rb_map<K, V, Memory>::link {
 };
 
 template <class K, class V, class Memory>
-struct basic_rb_map<K, V, Memory>::node {
+struct basic_map<K, V, Memory>::node {
   using pool_resident = void;
   link child[2];  // 0: lesser keys, 1: greater ones
   value_type item;
@@ -169,4 +190,4 @@ struct basic_rb_map<K, V, Memory>::node {
 
 }  // namespace stele
 
-#include <stele/rb_map_inl.h>
+#include <stele/map_inl.h>

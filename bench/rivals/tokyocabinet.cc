@@ -1,0 +1,82 @@
+// Tokyo Cabinet's hash database on the workload `store`.
+//
+// Settings: every change in a transaction (tchdbtranbegin, tchdbtrancommit), since only these are whole after a crash, of the process too;
+// HDBOTSYNC on media "file", which syncs log and database in each, and not elsewhere; twice as many buckets as keys, 64-bit
+// offsets (HDBTLARGE), the whole file mapped (tchdbsetxmsiz), as its documentation recommends. It keeps no order of keys, which its
+// B+ tree database would; its lock lets one thread in at a time to change.
+#include <bench/rivals/store_rival.h>
+
+#include <mutex>
+#include <tchdb.h>
+
+namespace stele::bench {
+namespace {
+
+using workloads::operation;
+
+class tokyocabinet_engine final : public store_engine {
+ public:
+  static constexpr const char* name = "tokyocabinet";
+
+  static result<std::unique_ptr<tokyocabinet_engine>> open(const store_settings& s) {
+    auto e = std::unique_ptr<tokyocabinet_engine>(new tokyocabinet_engine(s));
+    const auto mapped = static_cast<std::int64_t>(s.content_bytes() * 2 + s.keys * 32 + (std::size_t{64} << 20));
+    const bool opened = tchdbsetmutex(e->db_) && tchdbtune(e->db_, static_cast<std::int64_t>(2 * s.keys), -1, -1, HDBTLARGE) &&
+                        tchdbsetxmsiz(e->db_, mapped) &&
+                        tchdbopen(e->db_, s.path.c_str(), HDBOWRITER | HDBOREADER | HDBOCREAT | HDBOTRUNC | (s.sync ? HDBOTSYNC : 0));
+    if (!opened) return e->failed("opening");
+    return e;
+  }
+  ~tokyocabinet_engine() override {
+    tchdbdel(db_);  // closes
+    std::error_code ignored;
+    std::filesystem::remove(path_ + ".wal", ignored);
+  }
+
+  result<> apply(std::span<const operation> ops) override {
+    static thread_local std::string value;
+    const std::lock_guard hold(transactions_);  // its own begin would wait by sleeping
+    if (!tchdbtranbegin(db_)) return failed("beginning");
+    for (const operation& op : ops) {
+      const workloads::store::key key(op.a);
+      const std::string_view k = key;
+      if (op.what == operation::kind::put) {
+        const std::string_view v = workloads::store::value(op.b, value_bytes_, value);
+        if (!tchdbput(db_, k.data(), static_cast<int>(k.size()), v.data(), static_cast<int>(v.size()))) return undone("writing");
+      } else if (!tchdbout(db_, k.data(), static_cast<int>(k.size())) && tchdbecode(db_) != TCENOREC) {
+        return undone("erasing");
+      }
+    }
+    return tchdbtrancommit(db_) ? result<>{} : failed("committing");
+  }
+  result<bool> get(std::uint64_t number, std::string& into) override {
+    const workloads::store::key key(number);
+    const std::string_view k = key;
+    into.resize(value_bytes_);
+    const int size = tchdbget3(db_, k.data(), static_cast<int>(k.size()), into.data(), static_cast<int>(value_bytes_));
+    if (size < 0 && tchdbecode(db_) != TCENOREC) return failed("reading");
+    if (size >= 0) into.resize(static_cast<std::size_t>(size));
+    return size >= 0;
+  }
+  std::optional<std::uint64_t> space_bytes() override { return tchdbfsiz(db_); }
+
+ private:
+  explicit tokyocabinet_engine(const store_settings& s) : path_(s.path), value_bytes_(s.value_bytes), db_(tchdbnew()) {}
+  std::unexpected<error> failed(std::string_view what) const { return engine_failed(name, what, tchdberrmsg(tchdbecode(db_))); }
+  std::unexpected<error> undone(std::string_view what) const {
+    auto why = failed(what);
+    tchdbtranabort(db_);
+    return why;
+  }
+
+  const std::string path_;
+  const std::size_t value_bytes_;
+  TCHDB* const db_;
+  std::mutex transactions_;
+};
+
+}  // namespace
+
+contender_result make_tokyocabinet(const task& t) { return make_store_rival<tokyocabinet_engine>(t); }
+
+}  // namespace stele::bench

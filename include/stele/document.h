@@ -1,0 +1,295 @@
+// document: values whose kind is known at run time, nested as deep as one likes: texts and numbers, lists and dicts of such
+// values.
+//
+// document_value is one of eight kinds (value_kind) in 16 bytes; texts and bytes of up to 14 bytes lie inside, longer ones
+// in a block. document_list is a vector of values. document_dict maps integers and texts to values and keeps its items in
+// the order in which their keys were inserted; an item that is assigned to keeps its place. Values form a tree: a list or
+// dict belongs to the value that it was made in, never moves, and ends with it. Zeroed memory is none, an empty list, an
+// empty dict. A pool whose root is a document_dict and whose layout is document_layout is what the Python package opens.
+//
+// All members belong inside a transaction of the pool that holds the value, changing ones inside an update, and are rolled
+// back with it. Those that allocate throw failure(errc::full). A reference to a value stays valid until it is erased, and in
+// a list until it is moved by an insertion or erasure before it; to a list or dict, as long as that is. Transactions that
+// insert into or erase from one dict, or grow or shrink one list, conflict with each other; those that assign to different
+// values do not.
+#pragma once
+
+#include <stele/hash_map.h>
+#include <stele/vector.h>
+
+#include <atomic>
+#include <concepts>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stele {
+
+inline constexpr std::string_view document_layout = "stele.document";
+
+enum class value_kind : std::uint8_t { none, boolean, integer, real, text, bytes, list, dict };
+
+// "an integer", for sentences.
+inline const char* describe(value_kind kind) noexcept;
+
+// What a value is made from: anything but a list or dict. A view: the characters stay the caller's.
+class scalar {
+ public:
+  scalar() = default;
+  scalar(std::same_as<bool> auto v) : kind_(value_kind::boolean), word_(v) {}
+  template <std::integral T>
+    requires(!std::same_as<T, bool> && (std::is_signed_v<T> || sizeof(T) < 8))
+  scalar(T v) : kind_(value_kind::integer), word_(static_cast<std::uint64_t>(std::int64_t{v})) {}
+  scalar(std::floating_point auto v)
+      : kind_(value_kind::real), word_(std::bit_cast<std::uint64_t>(static_cast<double>(v))) {}
+  scalar(std::string_view v) : kind_(value_kind::text), chars_(v) {}
+  scalar(const char* v) : scalar(std::string_view(v)) {}
+  scalar(const std::string& v) : scalar(std::string_view(v)) {}
+  static scalar bytes(std::string_view v) {
+    scalar s(v);
+    s.kind_ = value_kind::bytes;
+    return s;
+  }
+
+  value_kind kind() const noexcept { return kind_; }
+  bool is_chars() const noexcept { return kind_ == value_kind::text || kind_ == value_kind::bytes; }
+  std::uint64_t word() const noexcept { return word_; }            // of a boolean, integer (its bits) or real (its bits)
+  std::string_view chars() const noexcept { return chars_; }       // of text or bytes
+  friend bool operator==(const scalar&, const scalar&) = default;  // a real by its bits
+
+ private:
+  friend class scalar_copy;
+  value_kind kind_ = value_kind::none;
+  std::uint64_t word_ = 0;
+  std::string_view chars_;
+};
+
+// A scalar with characters of its own: what a load gives. Of a list or dict it says the kind only.
+class scalar_copy {
+ public:
+  scalar_copy() = default;
+  explicit scalar_copy(const scalar& s) : kind_(s.kind_), word_(s.word_), chars_(s.chars_) {}
+  scalar_copy(value_kind kind, std::uint64_t word, std::string chars) : kind_(kind), word_(word), chars_(std::move(chars)) {}
+
+  operator scalar() const {
+    scalar s;
+    s.kind_ = kind_, s.word_ = word_, s.chars_ = chars_;
+    return s;
+  }
+  value_kind kind() const noexcept { return kind_; }
+  std::uint64_t word() const noexcept { return word_; }
+  const std::string& chars() const noexcept { return chars_; }
+  friend bool operator==(const scalar_copy&, const scalar_copy&) = default;
+
+ private:
+  value_kind kind_ = value_kind::none;
+  std::uint64_t word_ = 0;
+  std::string chars_;
+};
+
+template <class Memory>
+class basic_list;
+template <class Memory>
+class basic_dict;
+
+namespace detail {
+
+// Names a list or dict for good: drawn at random, never 0, so a name does not come back when memory is used again.
+inline std::uint64_t fresh_document_id();
+
+template <class Memory>
+struct document_walk;
+
+}  // namespace detail
+
+// One value. Its members that ask for a kind throw failure(errc::invalid_argument) when it is of another.
+template <class Memory>
+class basic_value {
+ public:
+  using pool_resident = void;
+  static constexpr std::size_t inline_capacity = 14;
+
+  basic_value() noexcept = default;  // for zeroed memory: leaves it as it is, none
+  explicit basic_value(const scalar& s) { create(s); }
+  ~basic_value() noexcept(false) {
+    detail::end_of_life([&] { release(); });
+  }
+  basic_value(const basic_value&) = delete;
+  basic_value& operator=(const basic_value&) = delete;
+  basic_value& operator=(const scalar& s) {
+    assign(s);
+    return *this;
+  }
+
+  [[nodiscard]] value_kind kind() const { return kind_in(head_.load()); }
+  [[nodiscard]] bool is_container() const { return kind() >= value_kind::list; }
+  [[nodiscard]] scalar_copy load() const;
+  [[nodiscard]] bool boolean() const { return word_of(value_kind::boolean) != 0; }
+  [[nodiscard]] std::int64_t integer() const { return static_cast<std::int64_t>(word_of(value_kind::integer)); }
+  [[nodiscard]] double real() const { return std::bit_cast<double>(word_of(value_kind::real)); }
+  [[nodiscard]] std::string text() const { return chars_of(value_kind::text); }
+  [[nodiscard]] std::string bytes() const { return chars_of(value_kind::bytes); }
+  [[nodiscard]] basic_list<Memory>& list() const { return *static_cast<basic_list<Memory>*>(object_of(value_kind::list)); }
+  [[nodiscard]] basic_dict<Memory>& dict() const { return *static_cast<basic_dict<Memory>*>(object_of(value_kind::dict)); }
+
+  // What was there ends first, with all that is in it. `s` must not view characters of the pool.
+  void assign(const scalar& s);
+  basic_list<Memory>& make_list() { return make_container<basic_list<Memory>>(value_kind::list); }
+  basic_dict<Memory>& make_dict() { return make_container<basic_dict<Memory>>(value_kind::dict); }
+
+  [[nodiscard]] bool equal(const scalar& s) const;
+
+  // Visits what value, list and dict reach.
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const;
+  // Errors: corrupt, of anything in it.
+  result<> check() const;
+
+ private:
+  template <class>
+  friend class basic_list;
+  template <class>
+  friend class basic_dict;
+  friend struct element<basic_value, Memory>;
+  friend struct detail::document_walk<Memory>;
+
+  static constexpr std::uint64_t in_block = 15;  // in place of the length of characters
+
+  static value_kind kind_in(std::uint64_t head) { return static_cast<value_kind>(head & 15); }
+  static bool is_chars(std::uint64_t head) {
+    return kind_in(head) == value_kind::text || kind_in(head) == value_kind::bytes;
+  }
+  static bool has_block(std::uint64_t head) { return is_chars(head) && (head >> 4 & 15) == in_block; }
+  static std::size_t size_in(std::uint64_t head) { return has_block(head) ? head >> 8 : head >> 4 & 15; }
+  static std::uint64_t block_head(const scalar& s) {
+    return static_cast<std::uint64_t>(s.kind()) | in_block << 4 | s.chars().size() << 8;
+  }
+
+  void create(const scalar& s);
+  void create_inline(const scalar& s);
+  void release();
+  void relocate(basic_value* to);
+  std::string chars(std::uint64_t head) const;
+  std::uint64_t expected(value_kind wanted) const;  // the head
+  std::uint64_t word_of(value_kind wanted) const { return expected(wanted), word_.load(); }
+  std::string chars_of(value_kind wanted) const { return chars(expected(wanted)); }
+  void* object_of(value_kind wanted) const { return expected(wanted), static_cast<void*>(link_.load()); }
+  template <class Container>
+  Container& make_container(value_kind kind);
+  result<> check_itself() const;
+
+  // Bits 0 to 3 the kind; of characters bits 4 to 7 the length, and they follow byte 0; or 15, the size in bits 8 to 63 and
+  // the block in the second word. Of other scalars the second word is the value, of containers the object.
+  typename Memory::template field<std::uint64_t> head_;
+  union {
+    typename Memory::template field<std::uint64_t> word_;
+    typename Memory::template field<char*> link_;
+  };
+};
+
+// Values in order. References to a list hold as long as it is; see above for its values.
+template <class Memory>
+class basic_list {
+ public:
+  using pool_resident = void;
+  using value_type = basic_value<Memory>;
+
+  basic_list() noexcept = default;  // for zeroed memory: an empty list
+  basic_list(const basic_list&) = delete;
+  basic_list& operator=(const basic_list&) = delete;
+
+  // Of a list that make_list() made: no other has it, nor will have. Of others 0.
+  [[nodiscard]] std::uint64_t id() const { return id_.load(); }
+  // O(1), as is all that does not say otherwise.
+  [[nodiscard]] std::size_t size() const { return items_.size(); }
+  [[nodiscard]] bool empty() const { return items_.empty(); }
+  // Throws failure(errc::invalid_argument) when there is no value i.
+  value_type& at(std::size_t i) { return items_.at(i); }
+  const value_type& at(std::size_t i) const { return items_.at(i); }
+  value_type& append(const scalar& s) { return items_.push_back(s); }
+  // In front of value i, at the end when i is size(); throws like at() beyond it. O(values behind).
+  value_type& insert(std::size_t i, const scalar& s);
+  void erase(std::size_t i) { erase(i, i + 1); }
+  void erase(std::size_t from, std::size_t to);  // [from, to), O(values erased and behind)
+  void clear() { items_.clear(); }               // O(n)
+  // Calls f(value&) in order. O(n).
+  template <class F>
+  void for_each(F&& f) const {
+    items_.for_each(f);
+  }
+
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const;
+  result<> check() const;
+
+ private:
+  friend class basic_value<Memory>;
+  friend struct detail::document_walk<Memory>;
+  result<> check_itself() const;
+
+  typename Memory::template field<std::uint64_t> id_;
+  basic_vector<value_type, Memory> items_;
+};
+
+// Integers and texts to values, in the order of insertion.
+template <class Memory>
+class basic_dict {
+  struct slot;
+  using map = basic_hash_map<basic_value<Memory>, slot, Memory>;
+  using item = map_item<basic_value<Memory>, slot, Memory>;
+
+ public:
+  using pool_resident = void;
+  using value_type = basic_value<Memory>;
+
+  basic_dict() noexcept = default;  // for zeroed memory: an empty dict
+  basic_dict(const basic_dict&) = delete;
+  basic_dict& operator=(const basic_dict&) = delete;
+
+  // As of a list.
+  [[nodiscard]] std::uint64_t id() const { return id_.load(); }
+  // O(1), expected, as is all that does not say otherwise. A key of another kind throws failure(errc::invalid_argument).
+  [[nodiscard]] std::size_t size() const { return size_.load(); }
+  [[nodiscard]] bool empty() const { return size() == 0; }
+  value_type* find(const scalar& key);  // null: there is none
+  const value_type* find(const scalar& key) const { return const_cast<basic_dict*>(this)->find(key); }
+  // The key's value; inserts none if there is none.
+  value_type& operator[](const scalar& key) { return at_key(key); }
+  bool erase(const scalar& key);  // whether it was there
+  void clear();                   // O(n)
+  // The item inserted last; nothing when empty.
+  [[nodiscard]] std::optional<scalar_copy> last_key() const;
+  // Calls f(const value& key, value&) in order of insertion. O(n).
+  template <class F>
+  void for_each(F&& f) const;
+
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const;
+  result<> check() const;
+
+ private:
+  friend class basic_value<Memory>;
+  friend struct detail::document_walk<Memory>;
+
+  static const scalar& checked(const scalar& key);
+  value_type& at_key(const scalar& key);
+  void link_last(item& i);
+  void unlink(const item& i);
+  result<> check_itself() const;
+
+  // What lookups read lies apart from what every insertion changes, so that these do not keep those waiting.
+  typename Memory::template field<std::uint64_t> id_;
+  map map_;
+  typename Memory::template field<std::uint64_t> size_;
+  typename Memory::template field<void*> first_, last_;  // items
+};
+
+using document_value = basic_value<pool_memory>;
+using document_list = basic_list<pool_memory>;
+using document_dict = basic_dict<pool_memory>;
+
+}  // namespace stele
+
+#include <stele/document_inl.h>

@@ -1,0 +1,410 @@
+// The members of document.h's values, lists and dicts; see there for what they promise.
+//
+// Whatever goes through a tree does so with a list of containers still to visit, not by recursion: nesting is a user's, and
+// may be deeper than a stack.
+#pragma once
+
+namespace stele {
+
+inline const char* describe(value_kind kind) noexcept {
+  static constexpr const char* names[] = {"none",   "a boolean", "an integer", "a real number",
+                                          "a text", "bytes",     "a list",     "a dict"};
+  return kind <= value_kind::dict ? names[static_cast<unsigned>(kind)] : "of an unknown kind";
+}
+
+inline std::uint64_t detail::fresh_document_id() {
+  static std::atomic<std::uint64_t> next = [] {
+    std::random_device source;
+    return std::uint64_t{source()} << 32 | source();
+  }();
+  return detail::hash_word(next.fetch_add(0x9E3779B97F4A7C15u, std::memory_order_relaxed)) | 1;
+}
+
+// A list or dict, and how to go on from there.
+template <class Memory>
+struct detail::document_walk {
+  using value = basic_value<Memory>;
+  const basic_list<Memory>* list = nullptr;
+  const basic_dict<Memory>* dict = nullptr;
+
+  explicit document_walk(const basic_list<Memory>& l) : list(&l) {}
+  explicit document_walk(const basic_dict<Memory>& d) : dict(&d) {}
+  explicit document_walk(const value& v) { v.kind() == value_kind::list ? void(list = &v.list()) : void(dict = &v.dict()); }
+
+  template <class F>
+  void for_each_value(F&& f) const {
+    if (list != nullptr) return list->for_each([&](const value& v) { f(const_cast<value&>(v)); });
+    dict->for_each([&](const value&, value& v) { f(v); });
+  }
+
+  // enter(walk) for this container and all in it, until it returns false.
+  template <class Enter>
+  void all(Enter&& enter) const {
+    std::vector<document_walk> left = {*this};
+    while (!left.empty()) {
+      const document_walk at = left.back();
+      left.pop_back();
+      if (!enter(at)) return;
+      at.for_each_value([&](const value& v) {
+        if (v.is_container()) left.emplace_back(v);
+      });
+    }
+  }
+
+  // Frees this container, made by a value, and all in it.
+  void end() const {
+    std::vector<document_walk> left = {*this};
+    while (!left.empty()) {
+      const document_walk at = left.back();
+      left.pop_back();
+      at.for_each_value([&](value& v) {
+        if (!v.is_container()) return;
+        left.emplace_back(v);
+        v.head_ = 0;  // not its any more
+      });
+      at.free();
+    }
+  }
+
+  // Of all containers but this one the block that they lie in, too.
+  template <class Visit>
+  void visit_blocks(Visit& visit) const {
+    all([&](const document_walk& at) {
+      if (at.block() != block()) visit(at.block());
+      at.list != nullptr ? at.list->items_.visit_blocks(visit) : at.dict->map_.visit_blocks(visit);
+      return true;
+    });
+  }
+  const void* block() const { return list != nullptr ? static_cast<const void*>(list) : dict; }
+  result<> check_itself() const { return list != nullptr ? list->check_itself() : dict->check_itself(); }
+  result<> check() const {
+    result<> outcome;
+    all([&](const document_walk& at) { return (outcome = at.check_itself()).has_value(); });
+    return outcome;
+  }
+
+ private:
+  // The name goes first, for those who still have the address.
+  void free() const {
+    if (list != nullptr) {
+      auto* const l = const_cast<basic_list<Memory>*>(list);
+      l->id_ = 0;
+      Memory::destroy(l);
+    } else {
+      auto* const d = const_cast<basic_dict<Memory>*>(dict);
+      d->id_ = 0;
+      Memory::destroy(d);
+    }
+  }
+};
+
+// A value as a key and as an element of a vector.
+template <class Memory>
+struct element<basic_value<Memory>, Memory> {
+  using stored = basic_value<Memory>;
+  using view = const scalar&;
+  using value = scalar_copy;
+
+  static scalar_copy get(const stored& from) { return from.load(); }
+  static void assign(stored& to, const scalar& s) { to.assign(s); }
+  static void create(stored* at, const scalar& s) { ::new (static_cast<void*>(at)) stored(s); }
+  static void relocate(stored* to, stored& from) { from.relocate(to); }
+
+  static bool equal(const stored& s, const scalar& v) { return s.equal(v); }
+  static std::uint64_t hash_of(const scalar& s) {
+    return s.is_chars() ? detail::hash_bytes(s.chars().data(), s.chars().size()) : detail::hash_word(s.word());
+  }
+  static std::uint64_t hash_stored(const stored& s) { return hash_of(s.load()); }
+  // Of a value in a container: what is in its containers, the walk visits.
+  template <class Visit>
+  static void visit_blocks(const stored& s, Visit& visit) {
+    if (stored::has_block(s.head_.load())) visit(static_cast<const void*>(s.link_.load()));
+  }
+};
+
+// Value.
+
+template <class Memory>
+std::uint64_t basic_value<Memory>::expected(value_kind wanted) const {
+  const std::uint64_t head = head_.load();
+  if (kind_in(head) == wanted) return head;
+  throw failure({errc::invalid_argument, std::string("a document's value is ") + describe(kind_in(head)) + ", not " +
+                                             describe(wanted) + "; ask kind() first"});
+}
+
+template <class Memory>
+std::string basic_value<Memory>::chars(std::uint64_t head) const {
+  std::string copy(size_in(head), '\0');
+  const char* const from = has_block(head) ? link_.load() : reinterpret_cast<const char*>(this) + 1;
+  if (!copy.empty()) Memory::load_bytes(copy.data(), from, copy.size());
+  return copy;
+}
+
+template <class Memory>
+scalar_copy basic_value<Memory>::load() const {
+  const std::uint64_t head = head_.load();
+  if (is_chars(head)) return {kind_in(head), 0, chars(head)};
+  return {kind_in(head), kind_in(head) >= value_kind::list ? 0 : word_.load(), {}};
+}
+
+template <class Memory>
+void basic_value<Memory>::create_inline(const scalar& s) {
+  std::uint64_t words[2] = {};
+  auto* const image = reinterpret_cast<char*>(words);
+  image[0] = static_cast<char>(static_cast<std::size_t>(s.kind()) | s.chars().size() << 4);
+  if (!s.chars().empty()) std::memcpy(image + 1, s.chars().data(), s.chars().size());
+  head_ = words[0];
+  word_ = words[1];
+}
+
+// The value's own memory may hold anything.
+template <class Memory>
+void basic_value<Memory>::create(const scalar& s) {
+  if (!s.is_chars()) {
+    head_ = static_cast<std::uint64_t>(s.kind());
+    word_ = s.word();
+  } else if (s.chars().size() <= inline_capacity) {
+    create_inline(s);
+  } else {
+    auto* const block = static_cast<char*>(Memory::allocate(s.chars().size(), 1));
+    Memory::store_bytes(block, s.chars().data(), s.chars().size());
+    link_ = block;
+    head_ = block_head(s);
+  }
+}
+
+// A text of the same length keeps its block.
+template <class Memory>
+void basic_value<Memory>::assign(const scalar& s) {
+  const std::uint64_t head = head_.load();
+  if (!has_block(head) || !s.is_chars() || size_in(head) != s.chars().size()) {
+    release();
+    return create(s);
+  }
+  Memory::store_bytes(link_.load(), s.chars().data(), s.chars().size());
+  if (head != block_head(s)) head_ = block_head(s);
+}
+
+template <class Memory>
+template <class Container>
+Container& basic_value<Memory>::make_container(value_kind kind) {
+  release();
+  auto* const made = Memory::template make<Container>();
+  made->id_ = detail::fresh_document_id();
+  link_ = reinterpret_cast<char*>(made);
+  head_ = static_cast<std::uint64_t>(kind);
+  return *made;
+}
+
+template <class Memory>
+void basic_value<Memory>::release() {
+  const std::uint64_t head = head_.load();
+  if (has_block(head)) return Memory::deallocate(link_.load());
+  if (kind_in(head) >= value_kind::list) detail::document_walk<Memory>(*this).end();
+}
+
+template <class Memory>
+void basic_value<Memory>::relocate(basic_value* to) {
+  const std::uint64_t head = head_.load();
+  if (has_block(head) || kind_in(head) >= value_kind::list)
+    to->link_ = link_.load();
+  else
+    to->word_ = word_.load();
+  to->head_ = head;
+}
+
+template <class Memory>
+bool basic_value<Memory>::equal(const scalar& s) const {
+  const std::uint64_t head = head_.load();
+  if (kind_in(head) != s.kind() || kind_in(head) >= value_kind::list) return false;
+  if (!s.is_chars()) return word_.load() == s.word();
+  return size_in(head) == s.chars().size() && chars(head) == s.chars();
+}
+
+template <class Memory>
+template <class Visit>
+void basic_value<Memory>::visit_blocks(Visit&& visit) const {
+  const std::uint64_t head = head_.load();
+  if (has_block(head)) visit(static_cast<const void*>(link_.load()));
+  if (kind_in(head) < value_kind::list) return;
+  const detail::document_walk<Memory> in(*this);
+  visit(in.block());
+  in.list != nullptr ? in.list->visit_blocks(visit) : in.dict->visit_blocks(visit);
+}
+
+template <class Memory>
+result<> basic_value<Memory>::check_itself() const {
+  const std::uint64_t head = head_.load();
+  if (kind_in(head) > value_kind::dict) return detail::broken("document: a value of an unknown kind");
+  if (has_block(head) && (size_in(head) <= inline_capacity || link_.load() == nullptr))
+    return detail::broken("document: a text's size and block disagree");
+  if (!is_chars(head) && head > 15) return detail::broken("document: a value with bits beyond its kind");
+  if (kind_in(head) < value_kind::list) return {};
+  const detail::document_walk<Memory> in(*this);
+  if (in.block() == nullptr) return detail::broken("document: a list or dict is missing");
+  if ((in.list != nullptr ? in.list->id() : in.dict->id()) == 0)
+    return detail::broken("document: a list or dict without a name");
+  return {};
+}
+
+template <class Memory>
+result<> basic_value<Memory>::check() const {
+  if (const result<> itself = check_itself(); !itself || !is_container()) return itself;
+  return detail::document_walk<Memory>(*this).check();
+}
+
+// List.
+
+template <class Memory>
+auto basic_list<Memory>::insert(std::size_t i, const scalar& s) -> value_type& {
+  if (i != size()) (void)items_.at(i);
+  return *items_.insert(std::as_const(items_).begin() + static_cast<std::ptrdiff_t>(i), s);
+}
+
+template <class Memory>
+void basic_list<Memory>::erase(std::size_t from, std::size_t to) {
+  if (from >= to) return;
+  (void)items_.at(to - 1);
+  const auto first = std::as_const(items_).begin();
+  items_.erase(first + static_cast<std::ptrdiff_t>(from), first + static_cast<std::ptrdiff_t>(to));
+}
+
+template <class Memory>
+template <class Visit>
+void basic_list<Memory>::visit_blocks(Visit&& visit) const {
+  detail::document_walk<Memory>(*this).visit_blocks(visit);
+}
+
+template <class Memory>
+result<> basic_list<Memory>::check_itself() const {
+  result<> outcome = items_.check();
+  if (!outcome) return outcome;
+  for_each([&](const value_type& v) {
+    if (outcome) outcome = v.check_itself();
+  });
+  return outcome;
+}
+
+template <class Memory>
+result<> basic_list<Memory>::check() const {
+  return detail::document_walk<Memory>(*this).check();
+}
+
+// Dict.
+
+// A key's value between its neighbours in the order of insertion.
+template <class Memory>
+struct basic_dict<Memory>::slot {
+  using pool_resident = void;
+  typename Memory::template field<void*> before, after;
+  value_type value;
+
+  template <class Visit>
+  void visit_blocks(Visit& visit) const {
+    element<value_type, Memory>::visit_blocks(value, visit);
+  }
+};
+
+template <class Memory>
+const scalar& basic_dict<Memory>::checked(const scalar& key) {
+  if (key.kind() == value_kind::text || key.kind() == value_kind::integer) return key;
+  throw failure({errc::invalid_argument, std::string("a dict's key is a text or an integer, not ") + describe(key.kind())});
+}
+
+template <class Memory>
+auto basic_dict<Memory>::find(const scalar& key) -> value_type* {
+  const auto found = map_.find(checked(key));
+  return found == map_.end() ? nullptr : &found->second.value;
+}
+
+template <class Memory>
+auto basic_dict<Memory>::at_key(const scalar& key) -> value_type& {
+  auto e = map_.find_entry(checked(key));
+  if (!e.exists()) link_last(e.insert());
+  return e.item().second.value;
+}
+
+template <class Memory>
+void basic_dict<Memory>::link_last(item& i) {
+  auto* const before = static_cast<item*>(last_.load());
+  i.second.before = before;
+  before != nullptr ? void(before->second.after = &i) : void(first_ = &i);
+  last_ = &i;
+  ++size_;
+}
+
+template <class Memory>
+void basic_dict<Memory>::unlink(const item& i) {
+  auto* const before = static_cast<item*>(i.second.before.load());
+  auto* const after = static_cast<item*>(i.second.after.load());
+  before != nullptr ? void(before->second.after = after) : void(first_ = after);
+  after != nullptr ? void(after->second.before = before) : void(last_ = before);
+  size_ -= 1;
+}
+
+template <class Memory>
+bool basic_dict<Memory>::erase(const scalar& key) {
+  auto e = map_.find_entry(checked(key));
+  if (!e.exists()) return false;
+  unlink(e.item());
+  e.erase();
+  return true;
+}
+
+template <class Memory>
+void basic_dict<Memory>::clear() {
+  map_.clear();
+  first_ = nullptr;
+  last_ = nullptr;
+  size_ = 0;
+}
+
+template <class Memory>
+std::optional<scalar_copy> basic_dict<Memory>::last_key() const {
+  const auto* const last = static_cast<const item*>(last_.load());
+  return last == nullptr ? std::nullopt : std::optional(last->first.load());
+}
+
+template <class Memory>
+template <class F>
+void basic_dict<Memory>::for_each(F&& f) const {
+  for (auto* i = static_cast<item*>(first_.load()); i != nullptr; i = static_cast<item*>(i->second.after.load()))
+    f(i->first, i->second.value);
+}
+
+template <class Memory>
+template <class Visit>
+void basic_dict<Memory>::visit_blocks(Visit&& visit) const {
+  detail::document_walk<Memory>(*this).visit_blocks(visit);
+}
+
+// Every item is where its key is looked for, and between its neighbours.
+template <class Memory>
+result<> basic_dict<Memory>::check_itself() const {
+  result<> outcome = map_.check();
+  std::size_t count = 0;
+  const item* before = nullptr;
+  for (const auto* i = static_cast<const item*>(first_.load()); outcome && i != nullptr;
+       before = i, i = static_cast<const item*>(i->second.after.load())) {
+    if (++count > size()) return detail::broken("document: a dict has more items in order than it counts");
+    if (i->second.before.load() != before)
+      return detail::broken("document: an item of a dict is not behind the one that it follows");
+    outcome = i->first.check_itself();
+    if (outcome) outcome = i->second.value.check_itself();
+    if (outcome && find(i->first.load()) != &i->second.value)
+      outcome = detail::broken("document: an item in a dict's order is not the one of its key");
+  }
+  if (outcome && (last_.load() != before || count != size() || map_.size() != count))
+    outcome = detail::broken("document: a dict's items, their order and their number disagree");
+  return outcome;
+}
+
+template <class Memory>
+result<> basic_dict<Memory>::check() const {
+  return detail::document_walk<Memory>(*this).check();
+}
+
+static_assert(sizeof(document_value) == 16 && sizeof(document_list) == 40 && sizeof(document_dict) == 296,
+              "docs/format/document.md");
+
+}  // namespace stele

@@ -1,0 +1,34 @@
+// doubling: the arithmetic of slots in segments of which each, but the first two, is twice as long as the one before it.
+//
+// The first segment holds a power of two of slots, two or more, every later one as many as all before it together. So a container grows
+// by one allocation, no slot ever moves, and slot number n is found by the number of its highest bit. One word says it all,
+// and zero is: no segment. Holds no slots itself; hash_map and vector keep the pointers to their segments.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace stele::detail {
+
+struct doubling {
+  std::uint64_t word = 0;  // the low byte: log2 of the first segment's slots; above it: log2 of all slots
+
+  static doubling of_first(std::size_t slots) {
+    const auto log2 = static_cast<std::uint64_t>(std::countr_zero(slots));
+    return {log2 | log2 << 8};
+  }
+  doubling grown() const { return {word + 256}; }
+  doubling shrunk() const { return {word - 256}; }  // by a later segment
+
+  bool none() const { return word == 0; }
+  std::size_t first() const { return std::size_t{1} << (word & 255); }
+  std::size_t slots() const { return none() ? 0 : std::size_t{1} << (word >> 8); }
+  std::size_t used_segments() const { return none() ? 0 : (word >> 8) - (word & 255) + 1; }
+  std::size_t segment_of(std::size_t slot) const { return static_cast<std::size_t>(std::bit_width(slot >> (word & 255))); }
+  std::size_t start_of(std::size_t segment) const { return segment == 0 ? 0 : first() << (segment - 1); }
+  std::size_t size_of(std::size_t segment) const { return segment == 0 ? first() : start_of(segment); }
+};
+
+}  // namespace stele::detail

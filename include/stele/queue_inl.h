@@ -1,0 +1,151 @@
+// The members of queue; see queue.h for what they promise.
+#pragma once
+
+namespace stele {
+
+template <class T, class Memory>
+void basic_queue<T, Memory>::refuse_empty() {
+  throw failure({errc::invalid_argument, "queue: it is empty; look at empty() first"});
+}
+
+template <class T, class Memory>
+auto basic_queue<T, Memory>::oldest() const -> stored* {
+  if (empty()) refuse_empty();
+  return slot(front_.load(), popped_.load());
+}
+
+template <class T, class Memory>
+auto basic_queue<T, Memory>::newest() const -> stored* {
+  if (size() == 0) refuse_empty();
+  const std::uint64_t last = pushed_.load() - 1;
+  return slot(last % slots == slots - 1 ? filled_.load() : back_.load(), last);
+}
+
+// The pushing side.
+
+template <class T, class Memory>
+auto basic_queue<T, Memory>::make_segment() -> segment* {
+  auto* const s = static_cast<segment*>(Memory::allocate(sizeof(segment), alignof(segment)));
+  s->next = nullptr;
+  return s;
+}
+
+template <class T, class Memory>
+void basic_queue<T, Memory>::make_first_segment() {
+  segment* const s = make_segment();
+  back_ = s;
+  front_ = s;
+}
+
+template <class T, class Memory>
+template <class Create>
+auto basic_queue<T, Memory>::push_made(Create&& create) -> stored& {
+  if (back_.load() == nullptr) make_first_segment();
+  segment* const s = back_.load();
+  const std::uint64_t number = pushed_.load();
+  stored* const at = slot(s, number);
+  create(at);
+  if (number % slots == slots - 1) {
+    s->next = make_segment();
+    filled_ = s;
+    back_ = s->next.load();
+  }
+  pushed_ = number + 1;
+  return *at;
+}
+
+template <class T, class Memory>
+auto basic_queue<T, Memory>::push(view value) -> stored&
+  requires requires { &traits::create; }
+{
+  return push_made([&](stored* at) { traits::create(at, value); });
+}
+
+template <class T, class Memory>
+auto basic_queue<T, Memory>::emplace() -> stored& {
+  return push_made([](stored* at) { Memory::fill_zero(at, sizeof(stored)); });
+}
+
+// The popping side.
+
+template <class T, class Memory>
+void basic_queue<T, Memory>::pop() {
+  const std::uint64_t number = popped_.load();
+  if (number == seen_.load()) {
+    if (size() == 0) refuse_empty();
+    seen_ = pushed_.load();
+  }
+  segment* const s = front_.load();
+  if constexpr (!std::is_trivially_destructible_v<stored>) slot(s, number)->~stored();
+  popped_ = number + 1;
+  if (number % slots != slots - 1) return;
+  front_ = s->next.load();
+  Memory::deallocate(s);
+}
+
+// All of it.
+
+// Calls f(segment*, number of its first element, of the one behind its last) on each segment.
+template <class T, class Memory>
+template <class F>
+void basic_queue<T, Memory>::for_each_segment(F&& f) const {
+  const std::uint64_t end = pushed_.load();
+  std::uint64_t from = popped_.load();
+  for (segment *s = front_.load(), *next = nullptr; s != nullptr; s = next) {
+    next = s->next.load();
+    const std::uint64_t to = std::min(end, from - from % slots + slots);
+    f(s, from, to);
+    from = to;
+  }
+}
+
+template <class T, class Memory>
+template <class F>
+void basic_queue<T, Memory>::for_each(F&& f) const {
+  for_each_segment([&](segment* s, std::uint64_t from, std::uint64_t to) {
+    for (; from != to; ++from) f(std::as_const(*slot(s, from)));
+  });
+}
+
+template <class T, class Memory>
+void basic_queue<T, Memory>::release() {
+  for_each_segment([](segment* s, [[maybe_unused]] std::uint64_t from, [[maybe_unused]] std::uint64_t to) {
+    if constexpr (!std::is_trivially_destructible_v<stored>)
+      for (; from != to; ++from) slot(s, from)->~stored();
+    Memory::deallocate(s);
+  });
+}
+
+template <class T, class Memory>
+void basic_queue<T, Memory>::clear() {
+  release();
+  Memory::fill_zero(this, sizeof *this);
+}
+
+// Examining.
+
+template <class T, class Memory>
+template <class Visit>
+void basic_queue<T, Memory>::visit_blocks(Visit&& visit) const {
+  for_each_segment([&](segment* s, std::uint64_t from, std::uint64_t to) {
+    visit(static_cast<const void*>(s));
+    for (; from != to; ++from) traits::visit_blocks(*slot(s, from), visit);
+  });
+}
+
+template <class T, class Memory>
+result<> basic_queue<T, Memory>::check() const {
+  const std::uint64_t popped = popped_.load(), pushed = pushed_.load(), seen = seen_.load();
+  if (popped > seen || seen > pushed) return detail::broken("queue: the counts of pushed and popped elements contradict each other");
+  if ((front_.load() == nullptr) != (back_.load() == nullptr)) return detail::broken("queue: it has one end only");
+  const std::uint64_t most = pushed / slots - popped / slots + 1;
+  std::uint64_t segments = 0;
+  for (const segment* s = front_.load(); s != nullptr; s = s->next.load()) {
+    if (++segments > most) return detail::broken("queue: more segments than its elements need");
+    if ((s->next.load() == nullptr) != (s == back_.load())) return detail::broken("queue: the chain does not end with the last segment");
+  }
+  if (segments != most && (segments != 0 || pushed != 0)) return detail::broken("queue: segments are missing");
+  return {};
+}
+
+}  // namespace stele

@@ -1,0 +1,125 @@
+// set, hash_set: the keys of a map without values, ordered and not.
+//
+// A set is a map whose values have no bytes: the same nodes, the same changes to memory, the same promises (map.h, hash_map.h),
+// among them which references and iterators stay valid. What belongs to an order is there when the map has one. Keys cannot be
+// changed where they are.
+#pragma once
+
+#include <stele/hash_map.h>
+#include <stele/map.h>
+
+namespace stele {
+
+namespace detail {
+
+struct nothing {};
+
+}  // namespace detail
+
+template <class Memory>
+struct element<detail::nothing, Memory> {
+  using stored = detail::nothing;
+  using view = detail::nothing;
+  using value = detail::nothing;
+
+  static void create(stored*, view) {}
+  template <class Visit>
+  static void visit_blocks(const stored&, Visit&) {}
+};
+
+// The keys of Map.
+template <class Map>
+class basic_set {
+  static constexpr bool ordered = requires(const Map& m) { m.rbegin(); };
+  using map_iterator = typename Map::const_iterator;
+
+ public:
+  using pool_resident = void;
+  using key_type = typename Map::key_type;
+  using value_type = key_type;
+  using key_view = typename Map::key_view;
+  using stored = const typename Map::key_stored;
+  class iterator;
+  using const_iterator = iterator;
+
+  [[nodiscard]] std::size_t size() const { return map_.size(); }
+  [[nodiscard]] bool empty() const { return map_.empty(); }
+  [[nodiscard]] bool contains(key_view key) const { return map_.contains(key); }
+  [[nodiscard]] std::size_t count(key_view key) const { return map_.count(key); }
+  iterator find(key_view key) const { return map_.find(key); }
+  // The first key that is not less than / is greater than `key`; those not less than `from` and less than `to`.
+  iterator lower_bound(key_view key) const requires ordered { return map_.lower_bound(key); }
+  iterator upper_bound(key_view key) const requires ordered { return map_.upper_bound(key); }
+  item_range<iterator> range(key_view from, key_view to) const requires ordered {
+    const auto r = map_.range(from, to);
+    return {r.first, r.last};
+  }
+
+  // Inserts unless the key is there: {key, inserted?}.
+  std::pair<iterator, bool> insert(key_view key) { return map_.insert(key, detail::nothing{}); }
+  std::size_t erase(key_view key) { return map_.erase(key); }  // the number of keys erased, 0 or 1
+  iterator erase(iterator at) { return map_iterator(map_.erase(at.at_)); }  // returns the key behind
+  void clear() { map_.clear(); }  // frees every block
+  // As hash_map's.
+  void reserve(std::size_t count) requires(!ordered) { map_.reserve(count); }
+
+  iterator begin() const { return map_.begin(); }
+  iterator end() const { return map_.end(); }
+  auto rbegin() const requires ordered { return std::make_reverse_iterator(end()); }
+  auto rend() const requires ordered { return std::make_reverse_iterator(begin()); }
+  // Calls f(const stored key&) on each key. O(n).
+  template <class F>
+  void for_each(F&& f) const {
+    map_.for_each([&](stored& key, const detail::nothing&) { f(key); });
+  }
+
+  // Calls visit(const void*) for every allocated block that the set reaches.
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const {
+    map_.visit_blocks(visit);
+  }
+  // Errors: corrupt, as the map's.
+  result<> check() const { return map_.check(); }
+
+ private:
+  Map map_;
+};
+
+template <class K>
+using set = basic_set<map<K, detail::nothing>>;
+template <class K>
+using hash_set = basic_set<hash_map<K, detail::nothing>>;
+
+// The map's iterator, of which it shows the key.
+template <class Map>
+class basic_set<Map>::iterator {
+ public:
+  using value_type = key_type;
+  using difference_type = std::ptrdiff_t;
+  using reference = stored&;
+  using pointer = stored*;
+  using iterator_category = typename map_iterator::iterator_category;
+
+  iterator() = default;
+  iterator(map_iterator at) : at_(at) {}
+  iterator(typename Map::iterator at) : at_(at) {}
+  stored& operator*() const { return at_->first; }
+  stored* operator->() const { return &at_->first; }
+  iterator& operator++() {
+    ++at_;
+    return *this;
+  }
+  iterator& operator--() requires ordered {
+    --at_;
+    return *this;
+  }
+  iterator operator++(int) { return at_++; }
+  iterator operator--(int) requires ordered { return at_--; }
+  friend bool operator==(const iterator&, const iterator&) = default;
+
+ private:
+  friend basic_set;
+  map_iterator at_;
+};
+
+}  // namespace stele

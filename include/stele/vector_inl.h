@@ -1,0 +1,226 @@
+// The members of vector; see vector.h for what they promise.
+#pragma once
+
+namespace stele {
+
+template <class T, class Memory>
+std::size_t basic_vector<T, Memory>::checked(std::size_t i) const {
+  if (i < size()) return i;
+  throw failure({errc::invalid_argument, "vector: there is no such element among its " + std::to_string(size()) + "; look at size() first"});
+}
+
+template <class T, class Memory>
+template <class F>
+void basic_vector<T, Memory>::for_each_run(std::size_t from, std::size_t to, F&& f) const {
+  const shape s{shape_.load()};
+  while (from < to) {
+    const std::size_t number = s.segment_of(from);
+    const std::size_t end = std::min(to, s.start_of(number) + s.size_of(number));
+    f(segment(number) + (from - s.start_of(number)), end - from);
+    from = end;
+  }
+}
+
+// At the end.
+
+// The slot behind the last element.
+template <class T, class Memory>
+auto basic_vector<T, Memory>::next_place() -> stored* {
+  if (size() == capacity()) grow();
+  return place(size());
+}
+
+template <class T, class Memory>
+auto basic_vector<T, Memory>::push_back(view value) -> stored&
+  requires requires { &traits::create; }
+{
+  stored* const at = next_place();
+  traits::create(at, value);
+  ++size_;
+  return *at;
+}
+
+template <class T, class Memory>
+auto basic_vector<T, Memory>::emplace_back() -> stored& {
+  stored* const at = next_place();
+  Memory::fill_zero(at, sizeof(stored));
+  ++size_;
+  return *at;
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::pop_back() {
+  shrink(checked(size() - 1));
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::end_elements([[maybe_unused]] std::size_t from, [[maybe_unused]] std::size_t to) {
+  if constexpr (!std::is_trivially_destructible_v<stored>) {
+    for_each_run(from, to, [](stored* run, std::size_t count) {
+      for (stored* s = run; s != run + count; ++s) s->~stored();
+    });
+  }
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::shrink(std::size_t size) {
+  end_elements(size, this->size());
+  size_ = size;
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::resize(std::size_t count) {
+  if (count < size()) return shrink(count);
+  reserve(count);
+  for_each_run(size(), count, [](stored* run, std::size_t length) { Memory::fill_zero(run, length * sizeof(stored)); });
+  size_ = count;
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::assign(std::size_t count, view value) {
+  shrink(0);
+  reserve(count);
+  for (std::size_t i = 0; i < count; ++i) push_back(value);
+}
+
+template <class T, class Memory>
+template <std::input_iterator Iterator>
+void basic_vector<T, Memory>::assign(Iterator first, Iterator last) {
+  shrink(0);
+  for (; first != last; ++first) push_back(*first);
+}
+
+// In the middle.
+
+// The new element is made behind the last, where nothing has moved when its memory does not fit, and then brought forward.
+template <class T, class Memory>
+auto basic_vector<T, Memory>::insert(const_iterator at, view value) -> iterator
+  requires requires { &traits::relocate; }
+{
+  const iterator target(*this, at.number_);
+  push_back(value);
+  iterator it = end() - 1;
+  if (it == target) return it;
+  aside fresh;
+  traits::relocate(&fresh.element, *it);
+  for (iterator before = it; it != target; --it) traits::relocate(&*it, *--before);
+  traits::relocate(&*it, fresh.element);
+  return it;
+}
+
+template <class T, class Memory>
+auto basic_vector<T, Memory>::erase(const_iterator first, const_iterator last) -> iterator
+  requires requires { &traits::relocate; }
+{
+  const std::size_t kept = size() - static_cast<std::size_t>(last - first);
+  end_elements(first.number_, last.number_);
+  iterator to(*this, first.number_);
+  for (iterator from(*this, last.number_); to.number_ != kept; ++from, ++to) traits::relocate(&*to, *from);
+  size_ = kept;
+  return {*this, first.number_};
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::swap_elements(std::size_t i, std::size_t j)
+  requires requires { &traits::relocate; }
+{
+  if (i == j) return;
+  aside first;
+  traits::relocate(&first.element, *place(i));
+  traits::relocate(place(i), *place(j));
+  traits::relocate(place(j), first.element);
+}
+
+// Segments.
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::make_first_segment(std::size_t slots) {
+  first_ = static_cast<stored*>(Memory::allocate(slots * sizeof(stored), alignof(stored)));
+  shape_ = shape::of_first(slots).word;
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::grow() {
+  const shape s{shape_.load()};
+  if (s.none()) return make_first_segment(least);
+  if (s.slots() >= most) throw failure({errc::full, "vector: more elements than any pool holds"});
+  const std::size_t later = s.used_segments() - 1;
+  if (directory_room(later + 1) != directory_room(later)) grow_directory(later);
+  later_.load()[later] = static_cast<stored*>(Memory::allocate(s.slots() * sizeof(stored), alignof(stored)));
+  shape_ = s.grown().word;
+}
+
+// Makes room for one link more.
+template <class T, class Memory>
+void basic_vector<T, Memory>::grow_directory(std::size_t later) {
+  link* const old = later_.load();
+  auto* const fresh = static_cast<link*>(Memory::allocate(directory_room(later + 1) * sizeof(link), alignof(link)));
+  for (std::size_t i = 0; i < later; ++i) fresh[i] = old[i].load();
+  later_ = fresh;
+  Memory::deallocate(old);
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::reserve(std::size_t count) {
+  if (count > most) throw failure({errc::full, "vector: more elements than any pool holds: " + std::to_string(count)});
+  if (capacity() == 0 && count != 0) make_first_segment(std::bit_ceil(std::max(count, least)));
+  while (capacity() < count) grow();
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::shrink_to_fit() {
+  if (empty()) return clear();
+  shape s{shape_.load()};
+  while (s.used_segments() > 1 && unused(s, s.used_segments() - 1, size())) {
+    Memory::deallocate(segment(s.used_segments() - 1));
+    s = s.shrunk();
+  }
+  if (s.word == shape_.load()) return;
+  shape_ = s.word;
+  if (s.used_segments() > 1) return;
+  Memory::deallocate(later_.load());
+  later_ = nullptr;
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::release() {
+  end_elements(0, size());
+  for (std::size_t i = 0; i < shape{shape_.load()}.used_segments(); ++i) Memory::deallocate(segment(i));
+  Memory::deallocate(later_.load());
+}
+
+template <class T, class Memory>
+void basic_vector<T, Memory>::clear() {
+  release();
+  size_ = 0;
+  shape_ = 0;
+  first_ = nullptr;
+  later_ = nullptr;
+}
+
+// Examining.
+
+template <class T, class Memory>
+template <class Visit>
+void basic_vector<T, Memory>::visit_blocks(Visit&& visit) const {
+  for (std::size_t i = 0; i < shape{shape_.load()}.used_segments(); ++i) visit(static_cast<const void*>(segment(i)));
+  if (const link* directory = later_.load()) visit(static_cast<const void*>(directory));
+  for (const stored& s : *this) traits::visit_blocks(s, visit);
+}
+
+template <class T, class Memory>
+result<> basic_vector<T, Memory>::check() const {
+  const shape s{shape_.load()};
+  if (size() > s.slots()) return detail::broken("vector: more elements than its segments hold");
+  if (s.none()) {
+    if (first_.load() != nullptr || later_.load() != nullptr) return detail::broken("vector: a segment that its shape does not know");
+    return {};
+  }
+  if (s.first() < 2 || s.slots() < s.first() || s.slots() > most) return detail::broken("vector: segments longer than a pool");
+  if (later_.load() == nullptr && s.used_segments() > 1) return detail::broken("vector: the directory is missing");
+  for (std::size_t i = 0; i < s.used_segments(); ++i)
+    if (segment(i) == nullptr) return detail::broken("vector: a segment is missing");
+  return {};
+}
+
+}  // namespace stele

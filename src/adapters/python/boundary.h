@@ -1,0 +1,42 @@
+// Where C++ ends: the functions that the interpreter calls directly, without a layer that would translate exceptions.
+//
+// Item access of dicts and lists goes this way, as it is what programs do most.
+#pragma once
+
+#include "values.h"
+
+namespace stele::python {
+
+// Sets the interpreter's error for the exception in flight: stele.errors has a class for each code of the library.
+void set_error() noexcept;
+void register_errors(nb::module_& m);
+
+// f() -> nb::object, or null with the interpreter's error set.
+template <class F>
+PyObject* object_or_null(F&& f) noexcept {
+  try {
+    return nb::object(f()).release().ptr();
+  } catch (...) {
+    set_error();
+    return nullptr;
+  }
+}
+
+// f() -> a number that is not negative, or -1 with the interpreter's error set.
+template <class F>
+auto number_or_error(F&& f) noexcept -> decltype(f()) {
+  try {
+    return f();
+  } catch (...) {
+    set_error();
+    return -1;
+  }
+}
+
+[[noreturn]] void raise_key_error(nb::handle key);
+
+void bind_dict(nb::module_& m);
+void bind_list(nb::module_& m);
+void bind_pool(nb::module_& m);
+
+}  // namespace stele::python

@@ -1,0 +1,188 @@
+// stele.Dict: a dict in a pool. Views and comparison are added in Python.
+#include "boundary.h"
+
+#include <nanobind/stl/string.h>
+
+namespace stele::python {
+
+namespace {
+
+dict_proxy& self_of(PyObject* self) {
+  return *nb::inst_ptr<dict_proxy>(nb::handle(self));
+}
+
+std::optional<loaded> find(const dict_proxy& d, const scalar& key) {
+  return d.pool->read([&]() -> std::optional<loaded> {
+    const document_value* const found = d.resolve().find(key);
+    return found != nullptr ? std::optional(load(*found)) : std::nullopt;
+  });
+}
+
+void assign(const dict_proxy& d, const scalar& key, const draft& value) {
+  d.pool->update([&] {
+    store(d.resolve()[key], value);
+    return true;
+  });
+}
+
+bool erase(const dict_proxy& d, const scalar& key) {
+  return d.pool->update([&] { return d.resolve().erase(key); });
+}
+
+// The interpreter's way in.
+
+PyObject* subscript(PyObject* self, PyObject* key) noexcept {
+  return object_or_null([&] {
+    const dict_proxy& d = self_of(self);
+    const auto found = find(d, key_of(key));
+    if (!found) raise_key_error(key);
+    return to_python(d.pool, *found);
+  });
+}
+
+int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
+  return number_or_error([&] {
+    const dict_proxy& d = self_of(self);
+    if (value != nullptr)
+      assign(d, key_of(key), draft_of(value));
+    else if (!erase(d, key_of(key)))
+      raise_key_error(key);
+    return 0;
+  });
+}
+
+Py_ssize_t length(PyObject* self) noexcept {
+  return number_or_error([&] {
+    const dict_proxy& d = self_of(self);
+    return static_cast<Py_ssize_t>(d.pool->read([&] { return d.resolve().size(); }));
+  });
+}
+
+int contains(PyObject* self, PyObject* key) noexcept {
+  return number_or_error([&] {
+    const dict_proxy& d = self_of(self);
+    const scalar k = key_of(key);
+    return d.pool->read([&] { return d.resolve().find(k) != nullptr ? 1 : 0; });
+  });
+}
+
+PyType_Slot slots[] = {{Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
+                       {Py_mp_ass_subscript, reinterpret_cast<void*>(&assign_subscript)},
+                       {Py_mp_length, reinterpret_cast<void*>(&length)},
+                       {Py_sq_contains, reinterpret_cast<void*>(&contains)},
+                       {0, nullptr}};
+
+// Methods.
+
+nb::object get(const dict_proxy& d, nb::handle key, nb::object otherwise) {
+  const auto found = find(d, key_of(key));
+  return found ? to_python(d.pool, *found) : std::move(otherwise);
+}
+
+nb::object set_default(const dict_proxy& d, nb::handle key, nb::handle otherwise) {
+  const scalar k = key_of(key);
+  const draft value = draft_of(otherwise);
+  return to_python(d.pool, d.pool->update([&] {
+    document_dict& in = d.resolve();
+    if (document_value* const found = in.find(k)) return load(*found);
+    document_value& fresh = in[k];
+    store(fresh, value);
+    return load(fresh);
+  }));
+}
+
+// What was there, as ordinary Python values: a list or dict of the pool ends here.
+nb::object pop(const dict_proxy& d, nb::handle key, nb::args otherwise) {
+  if (otherwise.size() > 1) raise(PyExc_TypeError, "pop takes a key and at most one default");
+  const scalar k = key_of(key);
+  const auto taken = d.pool->update([&]() -> std::optional<loaded_tree> {
+    document_dict& in = d.resolve();
+    const document_value* const found = in.find(k);
+    if (found == nullptr) return std::nullopt;
+    loaded_tree tree = load_tree(*found);
+    in.erase(k);
+    return tree;
+  });
+  if (taken) return to_python(*taken);
+  if (otherwise.size() == 0) raise_key_error(key);
+  return nb::object(otherwise[0]);
+}
+
+using key_and_tree = std::pair<scalar_copy, loaded_tree>;
+
+nb::object pop_item(const dict_proxy& d) {
+  const auto taken = d.pool->update([&]() -> std::optional<key_and_tree> {
+    document_dict& in = d.resolve();
+    const auto key = in.last_key();
+    if (!key) return std::nullopt;
+    key_and_tree last{*key, load_tree(*in.find(*key))};
+    in.erase(*key);
+    return last;
+  });
+  if (!taken) raise(PyExc_KeyError, "the dict is empty");
+  return nb::make_tuple(to_python(taken->first), to_python(taken->second));
+}
+
+// All items of `from`, in one transaction.
+void update(const dict_proxy& d, nb::handle from) {
+  const draft items = draft_of(from);
+  if (items.kind != value_kind::dict) raise(PyExc_TypeError, "update takes a dict");
+  d.pool->update([&] {
+    document_dict& in = d.resolve();
+    for (std::size_t i = 0; i < items.items.size(); ++i) store(in[items.keys[i]], items.items[i]);
+    return true;
+  });
+}
+
+void clear(const dict_proxy& d) {
+  d.pool->update([&] {
+    d.resolve().clear();
+    return true;
+  });
+}
+
+// One state of the dict, in a list: nothing of the pool is held while Python goes through it.
+nb::list keys(const dict_proxy& d) {
+  const auto found = d.pool->read([&] {
+    std::vector<scalar_copy> all;
+    d.resolve().for_each([&](const document_value& k, const document_value&) { all.push_back(k.load()); });
+    return all;
+  });
+  nb::list to;
+  for (const scalar_copy& k : found) to.append(to_python(k));
+  return to;
+}
+
+nb::list items(const dict_proxy& d) {
+  const auto found = d.pool->read([&] {
+    std::vector<std::pair<scalar_copy, loaded>> all;
+    d.resolve().for_each([&](const document_value& k, const document_value& v) { all.emplace_back(k.load(), load(v)); });
+    return all;
+  });
+  nb::list to;
+  for (const auto& [k, v] : found) to.append(nb::make_tuple(to_python(k), to_python(d.pool, v)));
+  return to;
+}
+
+nb::object copy(const dict_proxy& d) {
+  return to_python(d.pool->read([&] { return load_tree(d.resolve()); }));
+}
+
+}  // namespace
+
+void bind_dict(nb::module_& m) {
+  nb::class_<dict_proxy>(m, "Dict", nb::type_slots(slots))
+      .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none())
+      .def("setdefault", &set_default, nb::arg("key"), nb::arg("default").none() = nb::none())
+      .def("pop", &pop)
+      .def("popitem", &pop_item)
+      .def("_update", &update)
+      .def("clear", &clear)
+      .def("_keys", &keys)
+      .def("_items", &items)
+      .def("copy", &copy)
+      .def("_same",
+           [](const dict_proxy& a, const dict_proxy& b) { return a.pool == b.pool && a.at == b.at && a.id == b.id; });
+}
+
+}  // namespace stele::python

@@ -1,0 +1,218 @@
+// stele.List: a list in a pool. What is made of these operations (index, count, remove, reverse, comparison) is added in
+// Python.
+#include "boundary.h"
+
+#include <nanobind/stl/shared_ptr.h>
+
+namespace stele::python {
+
+namespace {
+
+[[noreturn]] void raise_out_of_range() {
+  raise(PyExc_IndexError, "the list has no such item");
+}
+
+list_proxy& self_of(PyObject* self) {
+  return *nb::inst_ptr<list_proxy>(nb::handle(self));
+}
+
+Py_ssize_t index_of(nb::handle number) {
+  const Py_ssize_t i = PyNumber_AsSsize_t(number.ptr(), PyExc_IndexError);
+  if (i == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return i;
+}
+
+// The place that an index of Python names in a list of this size; nothing when there is none.
+std::optional<std::size_t> place_of(Py_ssize_t index, std::size_t size) {
+  const Py_ssize_t from_start = index < 0 ? index + static_cast<Py_ssize_t>(size) : index;
+  if (from_start < 0 || static_cast<std::size_t>(from_start) >= size) return std::nullopt;
+  return static_cast<std::size_t>(from_start);
+}
+
+struct slice {
+  Py_ssize_t start, stop, step;
+  explicit slice(nb::handle of) {
+    if (PySlice_Unpack(of.ptr(), &start, &stop, &step) < 0) throw nb::python_error();
+  }
+  // The number of items in a list of this size; start and stop become places.
+  std::size_t fit(std::size_t size) {
+    return static_cast<std::size_t>(PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &start, &stop, step));
+  }
+  std::size_t place(std::size_t n) const { return static_cast<std::size_t>(start + static_cast<Py_ssize_t>(n) * step); }
+};
+
+nb::object get_item(const list_proxy& l, Py_ssize_t index) {
+  const auto found = l.pool->read([&]() -> std::optional<loaded> {
+    const document_list& in = l.resolve();
+    const auto at = place_of(index, in.size());
+    return at ? std::optional(load(in.at(*at))) : std::nullopt;
+  });
+  if (!found) raise_out_of_range();
+  return to_python(l.pool, *found);
+}
+
+nb::object get_slice(const list_proxy& l, slice wanted) {
+  const auto found = l.pool->read([&] {
+    const document_list& in = l.resolve();
+    slice s = wanted;
+    std::vector<loaded> all(s.fit(in.size()));
+    for (std::size_t n = 0; n < all.size(); ++n) all[n] = load(in.at(s.place(n)));
+    return all;
+  });
+  nb::list to;
+  for (const loaded& v : found) to.append(to_python(l.pool, v));
+  return to;
+}
+
+void set_item(const list_proxy& l, Py_ssize_t index, const draft& value) {
+  const bool there = l.pool->update([&] {
+    document_list& in = l.resolve();
+    const auto at = place_of(index, in.size());
+    if (at) store(in.at(*at), value);
+    return at.has_value();
+  });
+  if (!there) raise_out_of_range();
+}
+
+void set_slice(const list_proxy& l, slice wanted, const draft& values) {
+  if (wanted.step != 1 || values.kind != value_kind::list)
+    raise(PyExc_ValueError, "a slice of a list in a pool is assigned a list, and has no step");
+  l.pool->update([&] {
+    document_list& in = l.resolve();
+    slice s = wanted;
+    const std::size_t count = s.fit(in.size()), from = static_cast<std::size_t>(s.start);
+    in.erase(from, from + count);
+    for (std::size_t n = 0; n < values.items.size(); ++n) store(in.insert(from + n, {}), values.items[n]);
+    return true;
+  });
+}
+
+void delete_item(const list_proxy& l, Py_ssize_t index) {
+  const bool there = l.pool->update([&] {
+    document_list& in = l.resolve();
+    const auto at = place_of(index, in.size());
+    if (at) in.erase(*at);
+    return at.has_value();
+  });
+  if (!there) raise_out_of_range();
+}
+
+void delete_slice(const list_proxy& l, slice wanted) {
+  l.pool->update([&] {
+    document_list& in = l.resolve();
+    slice s = wanted;
+    const std::size_t count = s.fit(in.size());
+    if (s.step == 1)
+      in.erase(static_cast<std::size_t>(s.start), static_cast<std::size_t>(s.start) + count);
+    else
+      for (std::size_t n = 0; n < count; ++n)
+        in.erase(s.place(s.step > 0 ? count - 1 - n : n));  // from the end, so that places stay
+    return true;
+  });
+}
+
+// The interpreter's way in.
+
+PyObject* subscript(PyObject* self, PyObject* key) noexcept {
+  return object_or_null(
+      [&] { return PySlice_Check(key) ? get_slice(self_of(self), slice(key)) : get_item(self_of(self), index_of(key)); });
+}
+
+int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
+  return number_or_error([&] {
+    const list_proxy& l = self_of(self);
+    const bool many = PySlice_Check(key);
+    if (value == nullptr)
+      many ? delete_slice(l, slice(key)) : delete_item(l, index_of(key));
+    else
+      many ? set_slice(l, slice(key), draft_of(value)) : set_item(l, index_of(key), draft_of(value));
+    return 0;
+  });
+}
+
+Py_ssize_t length(PyObject* self) noexcept {
+  return number_or_error([&] {
+    const list_proxy& l = self_of(self);
+    return static_cast<Py_ssize_t>(l.pool->read([&] { return l.resolve().size(); }));
+  });
+}
+
+PyType_Slot slots[] = {{Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
+                       {Py_mp_ass_subscript, reinterpret_cast<void*>(&assign_subscript)},
+                       {Py_mp_length, reinterpret_cast<void*>(&length)},
+                       {0, nullptr}};
+
+// Methods.
+
+void append(const list_proxy& l, nb::handle value) {
+  const draft d = draft_of(value);
+  l.pool->update([&] {
+    store(l.resolve().append({}), d);
+    return true;
+  });
+}
+
+void extend(const list_proxy& l, nb::handle values) {
+  const nb::object all = nb::steal(PySequence_List(values.ptr()));
+  if (!all.is_valid()) throw nb::python_error();
+  const draft d = draft_of(all);
+  l.pool->update([&] {
+    document_list& in = l.resolve();
+    for (const draft& item : d.items) store(in.append({}), item);
+    return true;
+  });
+}
+
+// As Python's: an index beyond the ends is an end.
+void insert(const list_proxy& l, nb::handle index, nb::handle value) {
+  const Py_ssize_t wanted = index_of(index);
+  const draft d = draft_of(value);
+  l.pool->update([&] {
+    document_list& in = l.resolve();
+    const auto size = static_cast<Py_ssize_t>(in.size());
+    const Py_ssize_t at = std::clamp(wanted < 0 ? wanted + size : wanted, Py_ssize_t{0}, size);
+    store(in.insert(static_cast<std::size_t>(at), {}), d);
+    return true;
+  });
+}
+
+nb::object pop(const list_proxy& l, Py_ssize_t index) {
+  const auto taken = l.pool->update([&]() -> std::optional<loaded_tree> {
+    document_list& in = l.resolve();
+    const auto at = place_of(index, in.size());
+    if (!at) return std::nullopt;
+    loaded_tree tree = load_tree(in.at(*at));
+    in.erase(*at);
+    return tree;
+  });
+  if (!taken) raise_out_of_range();
+  return to_python(*taken);
+}
+
+void clear(const list_proxy& l) {
+  l.pool->update([&] {
+    l.resolve().clear();
+    return true;
+  });
+}
+
+nb::object copy(const list_proxy& l) {
+  return to_python(l.pool->read([&] { return load_tree(l.resolve()); }));
+}
+
+}  // namespace
+
+void bind_list(nb::module_& m) {
+  nb::class_<list_proxy>(m, "List", nb::type_slots(slots))
+      .def("append", &append, nb::arg("value").none())
+      .def("extend", &extend, nb::arg("values"))
+      .def("insert", &insert, nb::arg("index"), nb::arg("value").none())
+      .def("pop", &pop, nb::arg("index") = -1)
+      .def("clear", &clear)
+      .def("copy", &copy)
+      .def("_pool", [](const list_proxy& l) { return l.pool; })
+      .def("_same",
+           [](const list_proxy& a, const list_proxy& b) { return a.pool == b.pool && a.at == b.at && a.id == b.id; });
+}
+
+}  // namespace stele::python

@@ -1,0 +1,122 @@
+// The extension module stele._stele: pools and transactions, and what errors become. The package around it is Python.
+#include "boundary.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+namespace stele::python {
+
+namespace {
+
+void set_stele_error(const error& why) {
+  const nb::object type = nb::module_::import_("stele.errors").attr("by_code")(name_of(why.code));
+  PyErr_SetObject(type.ptr(), nb::str(why.message.c_str()).ptr());
+}
+
+std::shared_ptr<open_pool> open(const std::string& path, std::size_t size, const std::string& mechanism,
+                                const std::string& media, bool ordered) {
+  pool_options options;
+  options.create_size = size;
+  options.layout = document_layout;
+  options.mechanism = mechanism;
+  options.media = media;
+  auto handle = [&] {
+    const nb::gil_scoped_release others_run;
+    return detail::pool_handle::open(path, options, sizeof(document_dict));
+  }();
+  return std::make_shared<open_pool>(path, unwrap(std::move(handle)), ordered ? durability::ordered : durability::durable);
+}
+
+nb::dict counters(const open_pool& p) {
+  p.usable();
+  const pool_counters c = detail::counters_of(p.core());
+  nb::dict to;
+  to["commits"] = c.commits, to["aborts"] = c.aborts, to["reads"] = c.reads;
+  to["fences"] = c.fences, to["flushed_lines"] = c.flushed_lines, to["streamed_bytes"] = c.streamed_bytes;
+  to["stored_bytes"] = c.stored_bytes, to["truncations"] = c.truncations, to["log_spills"] = c.log_spills;
+  return to;
+}
+
+nb::dict space(const open_pool& p) {
+  p.usable();
+  const pool_space s = detail::space_of(p.core());
+  nb::dict to;
+  to["size_bytes"] = s.size_bytes, to["log_bytes"] = s.log_bytes, to["used_bytes"] = s.used_bytes;
+  to["free_bytes"] = s.free_bytes, to["largest_free"] = s.largest_free, to["fragmentation"] = s.fragmentation;
+  return to;
+}
+
+void check(open_pool& p) {
+  const result<> sound = p.read([&] { return std::optional(p.root().check()); }).value();
+  if (!sound) throw refused(sound.error());
+}
+
+template <class F>
+auto of_usable(F f) {
+  return [f](const open_pool& p) {
+    p.usable();
+    return f(p.core());
+  };
+}
+
+}  // namespace
+
+void set_error() noexcept {
+  try {
+    throw;
+  } catch (nb::python_error& e) {
+    e.restore();
+  } catch (const refused& e) {
+    try {
+      set_stele_error(e.why());
+    } catch (nb::python_error& other) {
+      other.restore();
+    }
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+}
+
+void register_errors(nb::module_&) {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const refused& e) {
+      set_stele_error(e.why());
+    }
+  });
+}
+
+void raise_key_error(nb::handle key) {
+  PyErr_SetObject(PyExc_KeyError, key.ptr());
+  throw nb::python_error();
+}
+
+void bind_pool(nb::module_& m) {
+  nb::class_<open_pool>(m, "OpenPool")
+      .def("root", [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })
+      .def("begin", [](open_pool& p, bool ordered) { p.begin(ordered ? durability::ordered : durability::durable); })
+      .def("end", &open_pool::end)
+      .def("sync", &open_pool::sync)
+      .def("close", &open_pool::close)
+      .def("closed", &open_pool::closed)
+      .def("in_transaction", &open_pool::in_transaction)
+      .def("path", &open_pool::path)
+      .def("durability", of_usable([](detail::runtime& r) { return detail::durability_of(r); }))
+      .def("mechanism", of_usable([](detail::runtime& r) { return detail::mechanism_of(r); }))
+      .def("counters", &counters)
+      .def("space", &space)
+      .def("check", &check);
+  m.def("open", &open);
+}
+
+NB_MODULE(_stele, m) {
+  register_errors(m);
+  bind_pool(m);
+  bind_dict(m);
+  bind_list(m);
+}
+
+}  // namespace stele::python

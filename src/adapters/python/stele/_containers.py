@@ -1,0 +1,104 @@
+"""What dicts and lists of a pool have in common with Python's own, made of the operations of the extension module.
+
+Whatever iterates works on a copy of one state (keys, or values, which may be live dicts and lists): no transaction stays open
+between two steps of a loop, and changes during the loop are not seen.
+"""
+
+from collections import abc
+
+from ._transaction import Transaction
+
+
+class _Keys(abc.KeysView):
+    __slots__ = ()
+
+    def __iter__(self):
+        return iter(self._mapping._keys())
+
+    def __reversed__(self):
+        return reversed(self._mapping._keys())
+
+
+class _Items(abc.ItemsView):
+    __slots__ = ()
+
+    def __iter__(self):
+        return iter(self._mapping._items())
+
+    def __reversed__(self):
+        return reversed(self._mapping._items())
+
+
+class _Values(abc.ValuesView):
+    __slots__ = ()
+
+    def __iter__(self):
+        return iter([v for _, v in self._mapping._items()])
+
+
+def _plain(value):
+    return value.copy() if hasattr(value, "_same") else value
+
+
+def _equal(self, other):
+    if type(other) is type(self) and self._same(other):
+        return True
+    if not isinstance(other, (dict, list, type(self))):
+        return NotImplemented
+    return self.copy() == _plain(other)
+
+
+def _update(self, other=(), /, **more):
+    """Sets all items of a dict, a mapping, or pairs, in one transaction."""
+    if hasattr(other, "_same"):
+        other = other.copy()
+    self._update({**dict(other), **more})
+
+
+def _index(self, value, start=0, stop=None):
+    """The place of the first item that equals value. Raises ValueError."""
+    return self.copy().index(_plain(value), start, *(() if stop is None else (stop,)))
+
+
+def _remove(self, value):
+    """Deletes the first item that equals value. Raises ValueError."""
+    with Transaction(self._pool(), False):
+        del self[self.index(value)]
+
+
+def _reverse(self):
+    with Transaction(self._pool(), False):
+        self[:] = self.copy()[::-1]
+
+
+def _add_in_place(self, values):
+    self.extend(values)
+    return self
+
+
+def complete(dict_class, list_class):
+    """Gives both classes what is not in the extension module."""
+    for c in (dict_class, list_class):
+        c.__eq__ = _equal
+        c.__ne__ = lambda self, other: not self == other
+        c.__hash__ = None
+        c.__copy__ = c.copy
+        c.__deepcopy__ = lambda self, memo: self.copy()
+    dict_class.__iter__ = lambda self: iter(self._keys())
+    dict_class.__reversed__ = lambda self: reversed(self._keys())
+    dict_class.keys = lambda self: _Keys(self)
+    dict_class.items = lambda self: _Items(self)
+    dict_class.values = lambda self: _Values(self)
+    dict_class.update = _update
+    dict_class.__repr__ = lambda self: f"stele.Dict({self.copy()!r})"
+    list_class.__iter__ = lambda self: iter(self[:])
+    list_class.__reversed__ = lambda self: reversed(self[:])
+    list_class.__contains__ = lambda self, value: _plain(value) in self.copy()
+    list_class.index = _index
+    list_class.count = lambda self, value: self.copy().count(_plain(value))
+    list_class.remove = _remove
+    list_class.reverse = _reverse
+    list_class.__iadd__ = _add_in_place
+    list_class.__repr__ = lambda self: f"stele.List({self.copy()!r})"
+    abc.MutableMapping.register(dict_class)
+    abc.MutableSequence.register(list_class)

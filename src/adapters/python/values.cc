@@ -1,0 +1,238 @@
+// Conversions; see values.h.
+#include "values.h"
+
+namespace stele::python {
+
+void raise(PyObject* type, const std::string& sentence) {
+  PyErr_SetString(type, sentence.c_str());
+  throw nb::python_error();
+}
+
+namespace {
+
+constexpr unsigned deepest_copy = 800;  // levels that a copy goes down, below what the interpreter's stack bears
+
+std::string type_of(nb::handle object) {
+  return Py_TYPE(object.ptr())->tp_name;
+}
+
+std::string_view characters_of(nb::handle text) {
+  Py_ssize_t size = 0;
+  const char* const from = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (from == nullptr) throw nb::python_error();
+  return {from, static_cast<std::size_t>(size)};
+}
+
+std::string_view bytes_of(nb::handle bytes) {
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
+std::int64_t integer_of(nb::handle number) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0)
+    raise(PyExc_OverflowError,
+          "an integer in a pool has 64 bits, from -2**63 to 2**63 - 1; store a larger one as str or bytes");
+  if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return value;
+}
+
+class recursion {
+ public:
+  recursion() {
+    if (Py_EnterRecursiveCall(" while storing a value in a pool") != 0) throw nb::python_error();
+  }
+  ~recursion() { Py_LeaveRecursiveCall(); }
+  recursion(const recursion&) = delete;
+  recursion& operator=(const recursion&) = delete;
+};
+
+draft draft_of_sequence(nb::handle sequence) {
+  const recursion deeper;
+  draft d;
+  d.kind = value_kind::list;
+  d.source = nb::steal(PySequence_Tuple(sequence.ptr()));  // a list may change while others run
+  if (!d.source.is_valid()) throw nb::python_error();
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(d.source.ptr()); ++i)
+    d.items.push_back(draft_of(PyTuple_GET_ITEM(d.source.ptr(), i)));
+  return d;
+}
+
+draft draft_of_mapping(nb::handle dict) {
+  const recursion deeper;
+  draft d;
+  d.kind = value_kind::dict;
+  d.source = nb::steal(PyDict_Copy(dict.ptr()));
+  if (!d.source.is_valid()) throw nb::python_error();
+  PyObject *key = nullptr, *value = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(d.source.ptr(), &at, &key, &value) != 0;) {
+    d.keys.push_back(key_of(key));
+    d.items.push_back(draft_of(value));
+  }
+  return d;
+}
+
+draft draft_of_scalar(const scalar& s) {
+  draft d;
+  d.value = s;
+  d.kind = s.kind();
+  return d;
+}
+
+draft draft_of_buffer(nb::handle buffer) {
+  auto copy = nb::steal(PyBytes_FromObject(buffer.ptr()));
+  if (!copy.is_valid()) throw nb::python_error();
+  draft d = draft_of_scalar(scalar::bytes(bytes_of(copy)));
+  d.source = std::move(copy);
+  return d;
+}
+
+template <class Proxy>
+draft draft_of_proxy(const Proxy& p) {
+  const nb::object copy = to_python(p.pool->read([&] { return load_tree(p.resolve()); }));
+  return draft_of(copy);
+}
+
+draft draft_of_rest(nb::handle object) {
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) return draft_of_sequence(object);
+  if (PyDict_Check(object.ptr())) return draft_of_mapping(object);
+  if (PyByteArray_Check(object.ptr()) || PyMemoryView_Check(object.ptr())) return draft_of_buffer(object);
+  if (nb::isinstance<dict_proxy>(object)) return draft_of_proxy(*nb::inst_ptr<dict_proxy>(object));
+  if (nb::isinstance<list_proxy>(object)) return draft_of_proxy(*nb::inst_ptr<list_proxy>(object));
+  raise(PyExc_TypeError, "a pool holds None, bool, int, float, str, bytes, list, tuple and dict, not " + type_of(object) +
+                             "; store what it is made of");
+}
+
+void check_depth(unsigned depth) {
+  if (depth > deepest_copy)
+    throw refused({errc::invalid_argument,
+                   "lists and dicts nested " + std::to_string(depth) + " deep are not copied at once; go down by hand"});
+}
+
+}  // namespace
+
+scalar key_of(nb::handle object) {
+  if (PyUnicode_Check(object.ptr())) return characters_of(object);
+  if (PyLong_Check(object.ptr()) && !PyBool_Check(object.ptr())) return integer_of(object);
+  raise(PyExc_TypeError, "a key in a pool is a str or an int, not " + type_of(object));
+}
+
+draft draft_of(nb::handle object) {
+  PyObject* const o = object.ptr();
+  if (PyUnicode_Check(o)) return draft_of_scalar(characters_of(object));
+  if (PyBool_Check(o)) return draft_of_scalar(o == Py_True);
+  if (PyLong_Check(o)) return draft_of_scalar(integer_of(object));
+  if (PyFloat_Check(o)) return draft_of_scalar(PyFloat_AS_DOUBLE(o));
+  if (PyBytes_Check(o)) return draft_of_scalar(scalar::bytes(bytes_of(object)));
+  if (o == Py_None) return {};
+  return draft_of_rest(object);
+}
+
+void store(document_value& to, const draft& from) {
+  if (from.kind == value_kind::list) {
+    document_list& l = to.make_list();
+    for (const draft& item : from.items) store(l.append({}), item);
+  } else if (from.kind == value_kind::dict) {
+    document_dict& d = to.make_dict();
+    for (std::size_t i = 0; i < from.items.size(); ++i) store(d[from.keys[i]], from.items[i]);
+  } else {
+    to = from.value;
+  }
+}
+
+loaded load(const document_value& from) {
+  loaded l{from.load()};
+  if (l.value.kind() == value_kind::list) l.container = &from.list(), l.id = from.list().id();
+  if (l.value.kind() == value_kind::dict) l.container = &from.dict(), l.id = from.dict().id();
+  return l;
+}
+
+loaded_tree load_tree(const document_value& from, unsigned depth) {
+  if (from.kind() == value_kind::list) return load_tree(from.list(), depth + 1);
+  if (from.kind() == value_kind::dict) return load_tree(from.dict(), depth + 1);
+  return {from.load()};
+}
+
+loaded_tree load_tree(const document_list& from, unsigned depth) {
+  check_depth(depth);
+  loaded_tree tree{scalar_copy(value_kind::list, 0, {})};
+  from.for_each([&](const document_value& v) { tree.items.push_back(load_tree(v, depth)); });
+  return tree;
+}
+
+loaded_tree load_tree(const document_dict& from, unsigned depth) {
+  check_depth(depth);
+  loaded_tree tree{scalar_copy(value_kind::dict, 0, {})};
+  from.for_each([&](const document_value& k, const document_value& v) {
+    tree.keys.push_back(k.load());
+    tree.items.push_back(load_tree(v, depth));
+  });
+  return tree;
+}
+
+namespace {
+
+template <class Container>
+Container& resolve_as(const proxy& p, const char* what) {
+  auto& c = *static_cast<Container*>(p.at);
+  if (c.id() != p.id)
+    throw refused({errc::not_found, p.pool->path() + ": this " + what +
+                                        " is not in the pool any more: it was deleted or overwritten, or the transaction "
+                                        "that made it was rolled back"});
+  return c;
+}
+
+}  // namespace
+
+document_dict& dict_proxy::resolve() const {
+  return resolve_as<document_dict>(*this, "dict");
+}
+document_list& list_proxy::resolve() const {
+  return resolve_as<document_list>(*this, "list");
+}
+
+nb::object to_python(const scalar_copy& value) {
+  const auto size = static_cast<Py_ssize_t>(value.chars().size());
+  PyObject* made = nullptr;
+  switch (value.kind()) {
+    case value_kind::boolean:
+      made = PyBool_FromLong(value.word() != 0);
+      break;
+    case value_kind::integer:
+      made = PyLong_FromLongLong(static_cast<long long>(value.word()));
+      break;
+    case value_kind::real:
+      made = PyFloat_FromDouble(std::bit_cast<double>(value.word()));
+      break;
+    case value_kind::text:
+      made = PyUnicode_DecodeUTF8(value.chars().data(), size, nullptr);
+      break;
+    case value_kind::bytes:
+      made = PyBytes_FromStringAndSize(value.chars().data(), size);
+      break;
+    default:
+      return nb::none();
+  }
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
+
+nb::object to_python(const std::shared_ptr<open_pool>& pool, const loaded& l) {
+  if (l.value.kind() == value_kind::list) return nb::cast(list_proxy{{pool, l.container, l.id}});
+  if (l.value.kind() == value_kind::dict) return nb::cast(dict_proxy{{pool, l.container, l.id}});
+  return to_python(l.value);
+}
+
+nb::object to_python(const loaded_tree& tree) {
+  if (tree.value.kind() == value_kind::list) {
+    nb::list to;
+    for (const loaded_tree& item : tree.items) to.append(to_python(item));
+    return to;
+  }
+  if (tree.value.kind() != value_kind::dict) return to_python(tree.value);
+  nb::dict to;
+  for (std::size_t i = 0; i < tree.items.size(); ++i) to[to_python(tree.keys[i])] = to_python(tree.items[i]);
+  return to;
+}
+
+}  // namespace stele::python

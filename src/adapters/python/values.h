@@ -1,0 +1,67 @@
+// Values between Python and a pool's document.
+//
+// Nothing of Python is touched inside a transaction: what goes in is first made a draft, what comes out a loaded value, both
+// plain C++. A draft views the characters of Python's objects, which the caller's arguments keep alive; drafts of lists and
+// dicts hold references of their own.
+#pragma once
+
+#include "open_pool.h"
+
+#include <vector>
+
+namespace stele::python {
+
+// What is to be stored.
+struct draft {
+  scalar value;
+  value_kind kind = value_kind::none;
+  std::vector<draft> items;  // of a list, or a dict's values
+  std::vector<scalar> keys;  // of a dict
+  nb::object source;         // of characters that nothing else keeps
+};
+
+// What was found.
+struct loaded {
+  scalar_copy value;
+  void* container = nullptr;  // of a list or dict, with its name
+  std::uint64_t id = 0;
+};
+// The same with all that is in it.
+struct loaded_tree {
+  scalar_copy value;
+  std::vector<loaded_tree> items{};
+  std::vector<scalar_copy> keys{};
+};
+
+// Sets the interpreter's error and throws nb::python_error.
+[[noreturn]] void raise(PyObject* type, const std::string& sentence);
+
+// Throw nb::python_error: TypeError, OverflowError, RecursionError.
+scalar key_of(nb::handle object);
+draft draft_of(nb::handle object);
+
+// In a transaction.
+void store(document_value& to, const draft& from);
+loaded load(const document_value& from);
+loaded_tree load_tree(const document_value& from, unsigned depth = 0);
+loaded_tree load_tree(const document_list& from, unsigned depth = 0);
+loaded_tree load_tree(const document_dict& from, unsigned depth = 0);
+
+// A list or dict that Python has in hand. It may have ended: ask before use, in the same transaction.
+struct proxy {
+  std::shared_ptr<open_pool> pool;
+  void* at = nullptr;
+  std::uint64_t id = 0;  // 0: the root, which never ends
+};
+struct dict_proxy : proxy {
+  document_dict& resolve() const;
+};
+struct list_proxy : proxy {
+  document_list& resolve() const;
+};
+
+nb::object to_python(const scalar_copy& value);
+nb::object to_python(const std::shared_ptr<open_pool>& pool, const loaded& value);
+nb::object to_python(const loaded_tree& tree);
+
+}  // namespace stele::python

@@ -1,0 +1,128 @@
+// What the functions of stele.h share: errors become codes and a sentence, and no exception enters a frame of C.
+//
+// A call inside a body that fails (a conflict, a full pool) is remembered in the stele_tx; the body's further calls return
+// the same code, and run_body throws it on when the body's frame is gone, so that run_transaction repeats or rolls back.
+// Nothing here knows pools or stores; pool.cc, transaction.cc and kv.cc do.
+#pragma once
+
+#include <stele/pool.h>
+#include <stele/stele.h>
+
+#include <cstring>
+#include <exception>
+#include <string>
+
+// The transaction of a body in C.
+struct stele_tx {
+  stele::detail::runtime* pool;
+  int state = STELE_OK;         // of the attempt
+  std::exception_ptr thrown{};  // with it
+};
+
+namespace stele::capi {
+
+// The transaction whose body runs in this thread; null: none.
+extern constinit thread_local stele_tx* running;
+
+constexpr int code_of(errc code) noexcept {
+  return -1 - static_cast<int>(code);
+}
+
+// Keeps the sentence for stele_error_message and returns the code.
+int tell(int code, const char* message) noexcept;
+int tell(const error& e) noexcept;
+// The same for the exception in flight. Inside a body it becomes the state of its attempt.
+int tell_exception() noexcept;
+
+[[noreturn]] void refuse(std::string message);  // throws failure(errc::invalid_argument)
+template <class T>
+T* required(T* pointer, const char* name) {
+  if (pointer == nullptr) refuse(std::string("the argument ") + name + " is null");
+  return pointer;
+}
+durability durability_of(int d);
+pool_options options_of(const stele_options* options);
+
+inline int outcome(const result<>& r) noexcept {
+  return r ? STELE_OK : tell(r.error());
+}
+
+// f() -> result<>, as part of the running transaction if there is one: then its error ends the attempt.
+template <class F>
+int call(F&& f) noexcept {
+  if (running != nullptr && running->state != STELE_OK) return running->state;
+  try {
+    const result<> r = f();
+    if (!r && running != nullptr) throw failure(r.error());
+    return outcome(r);
+  } catch (...) {
+    return tell_exception();
+  }
+}
+
+// f() in the transaction tx.
+template <class F>
+int inside(const stele_tx* tx, F&& f) noexcept {
+  if (tx == nullptr || tx != running)
+    return tell(STELE_INVALID_ARGUMENT, "the argument tx is not the transaction of the body that this thread is running");
+  if (tx->state != STELE_OK) return tx->state;
+  try {
+    f();
+    return STELE_OK;
+  } catch (...) {
+    return tell_exception();
+  }
+}
+
+// While a body runs, its transaction is this thread's.
+class scope {
+ public:
+  explicit scope(stele_tx& tx) noexcept : outer_(running) { running = &tx; }
+  ~scope() { running = outer_; }
+  scope(const scope&) = delete;
+  scope& operator=(const scope&) = delete;
+
+ private:
+  stele_tx* outer_;
+};
+
+// One attempt: throws on what the body's calls have met, and gives what the body returned.
+template <class Body>
+int attempt_body(detail::runtime& pool, Body& body) {
+  stele_tx tx{&pool};
+  int own = 0;
+  {
+    const scope here(tx);
+    own = body(&tx);
+  }
+  if (tx.thrown) std::rethrow_exception(tx.thrown);
+  return own;
+}
+
+// Runs body(stele_tx*) -> int as a transaction on `pool`, or in the running one.
+template <class Body>
+int run_body(detail::runtime& pool, bool writes, durability d, Body&& body) noexcept {
+  if (running != nullptr && running->pool == &pool) {
+    if (running->state != STELE_OK) return running->state;
+    const int own = body(running);
+    return running->state != STELE_OK ? running->state : own;
+  }
+  int own = 0;
+  const int code = call([&] {
+    return detail::run_transaction(pool, writes, d, [&]() -> result<> {
+      own = 0;
+      own = attempt_body(pool, body);
+      if (own == 0) return {};
+      return std::unexpected(error{errc::cancelled, "the body ended with " + std::to_string(own) + "; nothing was changed"});
+    });
+  });
+  return own != 0 ? own : code;
+}
+
+// Copies the members that the caller's version of a struct has.
+template <class T>
+void copy_known(T* to, std::size_t known, const T& from) {
+  std::memcpy(required(to, "to"), &from, known < sizeof(T) ? known : sizeof(T));
+}
+
+}  // namespace stele::capi

@@ -1,0 +1,272 @@
+// The hash index of a key-value store: from a key to its record in two memory accesses, the bucket's line and the record's.
+//
+// A bucket is one line of seven slots; a slot has 20 bits of the key's hash, so that a lookup hardly ever meets a record
+// that is not its own. A bucket that overflows gets further ones, as a chain. There are as many buckets as items ask for: an
+// insert that lengthens a chain is the sign that they are too few, and one such in a while, chosen by its hash, adds a step
+// of them, after Litwin ("Linear hashing", 1980); so no counter is shared by all inserts. New buckets move nothing: each is split off its
+// parent (its number without the top bit) by the first change that meets it, until then lookups go to the parent, as in hash_map.
+//
+// Invariants: a bucket that is not split is empty; every record is in the chain of the split bucket that its hash leads to;
+// only the last bucket of a chain may be missing a successor. Zeroed memory is an empty index. Does not own the records.
+#pragma once
+
+#include <containers/kv_record.h>
+
+#include <array>
+#include <vector>
+
+namespace stele::detail {
+
+template <class Memory>
+class kv_hash {
+  using word = typename Memory::template field<std::uint64_t>;
+  using record = kv_record<Memory>;
+  static constexpr unsigned slots = format::kv_bucket_slots;
+  struct bucket {
+    word slot[slots];
+    word link;
+  };
+  static_assert(sizeof(bucket) == format::kv_bucket_bytes);
+  using line = std::array<std::uint64_t, slots + 1>;
+
+ public:
+  struct found {
+    char* block = nullptr;  // null: there is no such key
+    format::kv_record_head lengths;
+    bucket* at = nullptr;
+    unsigned slot = 0;
+  };
+  static std::uint64_t hash_of(std::string_view key) { return hash_bytes(key.data(), key.size()); }
+
+  [[gnu::always_inline]] found find(std::string_view key, std::uint64_t hash) const {
+    const std::size_t count = count_.load();
+    if (count == 0) return {};
+    line l;
+    for (std::size_t i = home_of(count, hash);; i = parent_of(i)) {
+      bucket* const b = bucket_at(i);
+      l = load(b);
+      if (is_split(i, l)) return find_in_chain(b, l, key, hash);
+    }
+  }
+  // Of a key that find() did not find in this transaction.
+  void insert(std::uint64_t hash, char* block) {
+    if (count_.load() == 0) make_first();
+    bucket* b = split_home(count_.load(), hash);
+    for (;;) {
+      const line l = load(b);
+      for (unsigned s = 0; s < slots; ++s) {
+        if (l[s] != 0) continue;
+        b->slot[s] = slot_word(hash, block);
+        return;
+      }
+      if (!next_of(l)) break;
+      b = next_of(l);
+    }
+    lengthen(b, hash, block);
+  }
+  void replace(const found& f, std::uint64_t hash, char* block) { f.at->slot[f.slot] = slot_word(hash, block); }
+  void erase(const found& f, std::uint64_t hash) {
+    f.at->slot[f.slot] = 0;
+    const std::size_t count = count_.load();
+    bucket* const home = bucket_at(split_index(count, hash));
+    if (next_of(load(home)) == nullptr) return;
+    std::vector<std::uint64_t> words;
+    gather(home, words);
+    if (words.size() % slots == 0) store_chain(home, words);  // one bucket fewer
+  }
+
+  std::size_t size() const {
+    std::size_t sum = 0;
+    for_each_slot([&](std::size_t, std::uint64_t) { ++sum; });
+    return sum;
+  }
+  template <class Visit>
+  void visit_blocks(Visit& visit) const {
+    const std::size_t count = count_.load();
+    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) visit(static_cast<const void*>(referred(segment_[s].load())));
+    for (std::size_t i = 0; i < count; ++i) {
+      for (bucket* b = next_of(load(bucket_at(i))); b != nullptr; b = next_of(load(b))) visit(static_cast<const void*>(b));
+    }
+  }
+  // Errors: corrupt. That each record is the one that the other index has is for the store to see.
+  result<> check() const {
+    result<> outcome;
+    const std::size_t count = count_.load();
+    for (std::size_t i = 0; i < count && outcome; ++i) {
+      const line l = load(bucket_at(i));
+      if (!is_split(i, l) && std::ranges::any_of(l, [](std::uint64_t w) { return w != 0; }))
+        outcome = broken("key-value store: a hash bucket that is not split off yet holds something");
+    }
+    for_each_slot([&](std::size_t i, std::uint64_t w) {
+      const std::uint64_t hash = record(referred(w)).hash();
+      if (split_index(count, hash) != i) outcome = broken("key-value store: a record is not in its key's hash bucket");
+      if (w >> format::kv_reference_bits != tag_of(hash)) outcome = broken("key-value store: a tag is not of its key's hash");
+    });
+    return outcome;
+  }
+
+ private:
+  static constexpr std::size_t first = format::kv_first_buckets;
+  static constexpr std::size_t least_step = 8, most_step = 256;  // buckets added at a time
+  static constexpr std::size_t eagerness = 2;                    // buckets added for each that overflows, on the mean
+
+  static std::uint64_t tag_of(std::uint64_t hash) { return hash >> format::kv_reference_bits; }
+  std::uint64_t slot_word(std::uint64_t hash, const char* block) const {
+    return tag_of(hash) << format::kv_reference_bits | format::kv_reference(this, block);
+  }
+  char* referred(std::uint64_t w) const { return (w & format::kv_reference_mask) == 0 ? nullptr : format::kv_referred(this, w); }
+  bucket* next_of(const line& l) const { return reinterpret_cast<bucket*>(referred(l[slots])); }
+  static line load(const bucket* b) {
+    line l;
+    Memory::load_bytes(l.data(), b, sizeof l);
+    return l;
+  }
+
+  // Segment 0 has the first buckets, each further one as many as are before it.
+  static std::size_t start_of(std::size_t segment) { return segment == 0 ? 0 : first << (segment - 1); }
+  bucket* bucket_at(std::size_t i) const {
+    const auto segment = static_cast<std::size_t>(std::bit_width(i / first));
+    return reinterpret_cast<bucket*>(referred(segment_[segment].load())) + (i - start_of(segment));
+  }
+  static std::size_t parent_of(std::size_t i) { return i ^ std::bit_floor(i); }
+  static bool is_split(std::size_t i, const line& l) { return i < first || (l[slots] & format::kv_bucket_split) != 0; }
+  static std::size_t home_of(std::size_t count, std::uint64_t hash) {
+    const std::size_t i = hash & (std::bit_ceil(count) - 1);
+    return i < count ? i : parent_of(i);
+  }
+  std::size_t split_index(std::size_t count, std::uint64_t hash) const {
+    std::size_t i = home_of(count, hash);
+    while (!is_split(i, load(bucket_at(i)))) i = parent_of(i);
+    return i;
+  }
+
+  [[gnu::always_inline]] found find_in_chain(bucket* b, line& l, std::string_view key, std::uint64_t hash) const {
+    for (;; l = load(b)) {
+      for (unsigned s = 0; s < slots; ++s) {
+        if (l[s] >> format::kv_reference_bits != tag_of(hash) || l[s] == 0) continue;
+        const record r(referred(l[s]));
+        r.prefetch();
+        format::kv_record_head lengths;
+        if (r.is_of(key, lengths)) return {r.block(), lengths, b, s};
+      }
+      b = next_of(l);
+      if (b == nullptr) return {};
+    }
+  }
+  template <class F>
+  void for_each_slot(F&& f) const {
+    const std::size_t count = count_.load();
+    for (std::size_t i = 0; i < count; ++i) {
+      for (bucket* b = bucket_at(i); b != nullptr;) {
+        const line l = load(b);
+        for (unsigned s = 0; s < slots; ++s)
+          if (l[s] != 0) f(i, l[s]);
+        b = next_of(l);
+      }
+    }
+  }
+
+  void make_first() {
+    void* const block = Memory::allocate(first * sizeof(bucket), line_size);
+    Memory::fill_zero(block, first * sizeof(bucket));
+    segment_[0] = format::kv_reference(this, block);
+    count_ = first;
+  }
+
+  // The home bucket of a hash, split off its parents.
+  bucket* split_home(std::size_t count, std::uint64_t hash) {
+    const std::size_t i = home_of(count, hash);
+    bucket* const b = bucket_at(i);
+    if (!is_split(i, load(b))) split(i);
+    return b;
+  }
+  // Moves what belongs to bucket i out of its parent, which may have to be split off its own parent first.
+  void split(std::size_t i) {
+    const std::size_t parent = parent_of(i);
+    bucket* const from = bucket_at(parent);
+    if (!is_split(parent, load(from))) split(parent);
+    std::vector<std::uint64_t> all, kept, moved;
+    gather(from, all);
+    for (const std::uint64_t w : all) record(referred(w)).prefetch();
+    const std::size_t mask = 2 * std::bit_floor(i) - 1;
+    for (const std::uint64_t w : all) ((record(referred(w)).hash() & mask) == i ? moved : kept).push_back(w);
+    if (!moved.empty()) store_chain(from, kept);
+    bucket* const to = bucket_at(i);
+    to->link = format::kv_bucket_split;
+    store_chain(to, moved);
+  }
+  void gather(bucket* b, std::vector<std::uint64_t>& words) const {
+    for (; b != nullptr;) {
+      const line l = load(b);
+      for (unsigned s = 0; s < slots; ++s)
+        if (l[s] != 0) words.push_back(l[s]);
+      b = next_of(l);
+    }
+  }
+  // Makes the words the chain's content; allocates and frees buckets behind the first as it takes.
+  void store_chain(bucket* b, const std::vector<std::uint64_t>& words) {
+    for (std::size_t done = 0;;) {
+      const line l = load(b);
+      for (unsigned s = 0; s < slots; ++s) {
+        const std::uint64_t wanted = done < words.size() ? words[done++] : 0;
+        if (l[s] != wanted) b->slot[s] = wanted;
+      }
+      bucket* next = next_of(l);
+      if (done == words.size()) {
+        if (next == nullptr) return;
+        b->link = l[slots] & ~format::kv_reference_mask;
+        return free_chain(next);
+      }
+      if (next == nullptr) next = append(b, l);
+      b = next;
+    }
+  }
+  bucket* append(bucket* b, const line& l) {
+    void* const block = Memory::allocate(sizeof(bucket), line_size);
+    Memory::fill_zero(block, sizeof(bucket));
+    b->link = (l[slots] & ~format::kv_reference_mask) | format::kv_reference(this, block);
+    return static_cast<bucket*>(block);
+  }
+  void free_chain(bucket* b) {
+    while (b != nullptr) {
+      bucket* const next = next_of(load(b));
+      Memory::deallocate(b);
+      b = next;
+    }
+  }
+
+  // An insert into a chain without a free slot, whose last bucket is b: splits off what waits for it, or adds a bucket to the chain and
+  // now and then a step to all.
+  void lengthen(bucket* b, std::uint64_t hash, char* block) {
+    const std::size_t count = count_.load();
+    const std::size_t home = home_of(count, hash);
+    for (std::size_t bit = std::max(first, std::bit_ceil(home + 1)); (home | bit) < count; bit *= 2) {
+      if (is_split(home | bit, load(bucket_at(home | bit)))) continue;
+      split(home | bit);
+      return insert(hash, block);
+    }
+    append(b, load(b))->slot[0] = slot_word(hash, block);
+    const std::size_t step = std::clamp(std::bit_floor(count) / 8, least_step, most_step);
+    if (tag_of(hash) % (step / eagerness) == 0) grow(count, step);
+  }
+  void grow(std::size_t count, std::size_t step) {
+    const auto segment = static_cast<std::size_t>(std::bit_width(count / first));
+    if (segment >= format::kv_segments) return;
+    try {
+      if (start_of(segment) == count) {
+        void* const block = Memory::allocate(count * sizeof(bucket), line_size);
+        segment_[segment] = format::kv_reference(this, block);
+      }
+    } catch (const failure& f) {
+      if (f.why().code != errc::full) throw;
+      return;  // no room: the item is in, and long chains are still right
+    }
+    count_ = count + step;
+    Memory::fill_zero(bucket_at(count), step * sizeof(bucket));
+  }
+
+  word count_;                         // of buckets in use; a segment may have room for more
+  word segment_[format::kv_segments];  // references
+};
+
+}  // namespace stele::detail

@@ -1,0 +1,388 @@
+// The ordered index of a key-value store: a radix tree over the bytes of the keys, whose leaves are the records.
+//
+// After Leis, Kemper and Neumann, "The Adaptive Radix Tree" (ICDE 2013): nodes of four sizes, a path of bytes that all keys below
+// share, leaves as high as they are unique. Departures: a node keeps its children in the order they came, so an insert stores the count,
+// one byte and one word; a key that ends where others go on is the node's own record; a path of more than 8 bytes
+// is read from a record below when it is needed. There are no separators, so nothing of a key is copied and nothing
+// is left of an erased one; nodes are small, so that inserts of different keys hardly meet.
+//
+// Invariants: a node has at least two of {children, own record}; the key of a record begins with the bytes that lead to it;
+// no node is larger than its children took with some to spare (shrinks()). Zeroed memory is an empty tree. Does not own the records.
+#pragma once
+
+#include <containers/kv_record.h>
+
+#include <array>
+#include <vector>
+
+namespace stele::detail {
+
+template <class Memory>
+class kv_radix {
+  using word = typename Memory::template field<std::uint64_t>;
+  using record = kv_record<Memory>;
+  using head = format::kv_node_head;
+  static constexpr auto& kinds = format::kv_node_kinds;
+  static constexpr std::uint8_t full_kind = 3;  // a child for each byte
+  static constexpr unsigned path_bytes = 8;     // that a node has of its path
+  struct node {
+    word head, path, own;
+    word rest[5];  // and more, by kind
+  };
+  using line = std::array<std::uint64_t, 8>;  // a node's first
+  struct image {
+    line words;
+    head h;
+    std::uint64_t path() const { return words[1]; }
+    std::uint64_t own() const { return words[2]; }
+    unsigned entries() const { return h.count + (own() != 0); }
+  };
+
+ public:
+  class walk;
+
+  // Of a key that is not there.
+  void insert(std::string_view key, char* block) {
+    const spot s = find(key);
+    switch (s.what) {
+      case spot::empty: *s.at = record_word(block); break;
+      case spot::at_record: part_records(s, key, block); break;
+      case spot::in_path: split_path(s, key, block); break;
+      case spot::at_end: s.n->own = record_word(block); break;
+      case spot::no_child: add_child(s, static_cast<unsigned char>(key[s.depth]), record_word(block)); break;
+    }
+  }
+  // Of a key that is there.
+  void replace(std::string_view key, char* block) {
+    const spot s = find(key);
+    (s.what == spot::at_end ? s.n->own : *s.at) = record_word(block);
+  }
+  void erase(std::string_view key) {
+    const spot s = find(key);
+    if (s.what == spot::at_end) {
+      s.n->own = 0;
+      mend(s.n, s.at);
+    } else if (s.n == nullptr) {
+      *s.at = 0;
+    } else {
+      remove_child(s.n, s.at);
+      mend(s.n, s.above);
+    }
+  }
+
+  // The record with the greatest key; null when there is none.
+  char* last() const {
+    std::uint64_t ref = root_.load();
+    while (ref != 0 && !is_record(ref)) {
+      const node* n = node_at(ref);
+      const image m = load(n);
+      std::uint64_t greatest = m.own();  // every node has a child
+      int byte = -1;
+      for_each_child(n, m, [&](unsigned b, std::uint64_t child) {
+        if (static_cast<int>(b) > byte) byte = static_cast<int>(b), greatest = child;
+      });
+      ref = greatest;
+    }
+    return ref == 0 ? nullptr : block_at(ref);
+  }
+
+  template <class Visit>
+  void visit_blocks(Visit& visit) const {
+    for_each_node([&](const node* n, const image&) { visit(static_cast<const void*>(n)); });
+  }
+  // Errors: corrupt. Order and content of the records are for the store to see.
+  result<> check() const {
+    result<> outcome;
+    for_each_node([&](const node* n, const image& m) {
+      if (m.entries() < 2) outcome = broken("key-value store: a node of the ordered index leads to less than two items");
+      if (shrinks(m.h)) outcome = broken("key-value store: a node of the ordered index is larger than it would be made");
+      std::array<bool, 256> seen{};
+      for_each_child(n, m, [&](unsigned b, std::uint64_t child) {
+        if (seen[b] || child == 0) outcome = broken("key-value store: a byte occurs twice in a node of the ordered index, or leads nowhere");
+        seen[b] = true;
+      });
+    });
+    return outcome;
+  }
+
+ private:
+  // Where a key is, or would go.
+  struct spot {
+    enum kind : std::uint8_t {
+      empty,      // the tree is
+      at_record,  // *at is a record: the key's own, or the keys differ behind `depth` + `same` bytes
+      in_path,    // the key leaves the path of n behind `same` bytes of it
+      at_end,     // n is where the key ends
+      no_child,   // n has no child for the key's byte at `depth`
+    } what = empty;
+    word* at = nullptr;     // refers to what is here: n, or a record below it
+    word* above = nullptr;  // at_record: refers to n
+    node* n = nullptr;
+    image m = {};
+    std::size_t depth = 0, same = 0;
+  };
+
+  static bool is_record(std::uint64_t ref) { return (ref & format::kv_is_record) != 0; }
+  char* block_at(std::uint64_t ref) const { return format::kv_referred(this, ref); }
+  node* node_at(std::uint64_t ref) const { return reinterpret_cast<node*>(block_at(ref)); }
+  std::uint64_t node_word(const node* n) const { return format::kv_reference(this, n); }
+  std::uint64_t record_word(const char* block) const { return format::kv_reference(this, block) | format::kv_is_record; }
+
+  static image load(const node* n) {
+    image m;
+    Memory::load_bytes(m.words.data(), n, sizeof m.words);
+    m.h = head::unpack(m.words[0]);
+    return m;
+  }
+  static const word* byte_word(const node* n, unsigned i) { return &n->head + 3 + i; }
+  static word* byte_word(node* n, unsigned i) { return &n->head + 3 + i; }
+  static word* child_at(node* n, head h, unsigned i) { return &n->head + 3 + kinds[h.kind].byte_words + i; }
+  static const word* child_at(const node* n, head h, unsigned i) { return child_at(const_cast<node*>(n), h, i); }
+  static std::uint64_t bytes_of(const node* n, const image& m, unsigned i) {
+    return i < 5 ? m.words[3 + i] : byte_word(n, i)->load();
+  }
+
+  // f(byte, child word) in no order.
+  template <class F>
+  static void for_each_child(const node* n, const image& m, F&& f) {
+    if (m.h.kind == full_kind) {
+      for (unsigned b = 0; b < 256; ++b)
+        if (const std::uint64_t child = child_at(n, m.h, b)->load(); child != 0) f(b, child);
+      return;
+    }
+    for (unsigned i = 0; i < m.h.count; ++i)
+      f(static_cast<unsigned>(bytes_of(n, m, i / 8) >> i % 8 * 8 & 255), child_at(n, m.h, i)->load());
+  }
+  template <class F>
+  void for_each_node(F&& f) const {
+    std::vector<std::uint64_t> todo = {root_.load()};
+    while (!todo.empty()) {
+      const std::uint64_t ref = todo.back();
+      todo.pop_back();
+      if (ref == 0 || is_record(ref)) continue;
+      const node* const n = node_at(ref);
+      const image m = load(n);
+      f(n, m);
+      for_each_child(n, m, [&](unsigned, std::uint64_t child) { todo.push_back(child); });
+    }
+  }
+
+  // Which child a byte leads to; null: none.
+  static word* find_child(node* n, const image& m, unsigned byte) {
+    if (m.h.kind == full_kind) return child_at(n, m.h, byte)->load() == 0 ? nullptr : child_at(n, m.h, byte);
+    constexpr std::uint64_t ones = 0x0101'0101'0101'0101, low = 0x7F7F'7F7F'7F7F'7F7F;
+    for (unsigned i = 0; i * 8 < m.h.count; ++i) {
+      const std::uint64_t x = bytes_of(n, m, i) ^ byte * ones;
+      const std::uint64_t hits = ~(((x & low) + low) | x | low);
+      const unsigned at = i * 8 + static_cast<unsigned>(std::countr_zero(hits)) / 8;
+      if (hits != 0 && at < m.h.count) return child_at(n, m.h, at);
+    }
+    return nullptr;
+  }
+
+  // A record below: its key begins with the bytes that lead to the node, and its path.
+  record any_below(std::uint64_t ref) const {
+    while (!is_record(ref)) {
+      const node* const n = node_at(ref);
+      const image m = load(n);
+      if (m.own() != 0) {
+        ref = m.own();
+      } else if (m.h.kind == full_kind) {
+        unsigned b = 0;
+        while (child_at(n, m.h, b)->load() == 0) ++b;
+        ref = child_at(n, m.h, b)->load();
+      } else {
+        ref = child_at(n, m.h, 0)->load();
+      }
+    }
+    return record(block_at(ref));
+  }
+  // How many bytes of the node's path the key goes along, from `depth` on.
+  std::size_t along_path(const node* n, const image& m, std::string_view key, std::size_t depth) const {
+    const std::size_t end = std::min<std::size_t>(m.h.skip, key.size() - depth);
+    if (m.h.skip > path_bytes) {
+      const record r = any_below(node_word(n));
+      return std::min(end, r.common(r.lengths(), key, depth));
+    }
+    std::size_t same = 0;
+    while (same < end && static_cast<unsigned char>(key[depth + same]) == (m.path() >> 8 * same & 255)) ++same;
+    return same;
+  }
+
+  spot find(std::string_view key) const {
+    spot s;
+    s.at = const_cast<word*>(&root_);
+    for (std::uint64_t ref = s.at->load(); ref != 0; ref = s.at->load()) {
+      if (is_record(ref)) {
+        s.what = spot::at_record;
+        return s;
+      }
+      s.above = s.at;
+      s.n = node_at(ref);
+      s.m = load(s.n);
+      s.same = along_path(s.n, s.m, key, s.depth);
+      s.what = spot::in_path;
+      if (s.same < s.m.h.skip) return s;
+      s.depth += s.m.h.skip;
+      s.what = spot::at_end;
+      if (s.depth == key.size()) return s;
+      s.what = spot::no_child;
+      word* const child = find_child(s.n, s.m, static_cast<unsigned char>(key[s.depth]));
+      if (child == nullptr) return s;
+      s.at = child;
+      ++s.depth;
+    }
+    return s;
+  }
+
+  // Changing.
+
+  static std::uint64_t path_of(std::string_view bytes) {
+    std::uint64_t path = 0;
+    for (std::size_t i = 0; i < std::min<std::size_t>(bytes.size(), path_bytes); ++i)
+      path |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << 8 * i;
+    return path;
+  }
+  static node* make_node(head h, std::uint64_t path, std::uint64_t own) {
+    const std::size_t bytes = kinds[h.kind].bytes();
+    node* const n = static_cast<node*>(Memory::allocate(bytes, h.kind == full_kind ? 8 : line_size));
+    n->head = h.pack();
+    n->path = path;
+    n->own = own;
+    if (h.kind == full_kind) Memory::fill_zero(n->rest, bytes - 24);
+    return n;
+  }
+  // Puts a child behind those there are; the head is the caller's to store.
+  static void put_child(node* n, head h, std::uint64_t bytes_before, unsigned byte, std::uint64_t child) {
+    if (h.kind == full_kind) {
+      *child_at(n, h, byte) = child;
+      return;
+    }
+    const unsigned i = h.count, shift = i % 8 * 8;
+    *byte_word(n, i / 8) = shift == 0 ? byte : (bytes_before & ((std::uint64_t{1} << shift) - 1)) | std::uint64_t{byte} << shift;
+    *child_at(n, h, i) = child;
+  }
+  // A node with two entries; one whose key has ended is its own record.
+  node* make_fork(std::string_view path, int byte, std::uint64_t one, int other_byte, std::uint64_t other) {
+    const std::uint64_t own = byte < 0 ? one : other_byte < 0 ? other : 0;
+    head h{0, 0, static_cast<std::uint32_t>(path.size())};
+    const head whole{0, static_cast<std::uint16_t>(own == 0 ? 2 : 1), h.skip};
+    node* const n = make_node(whole, path_of(path), own);
+    std::uint64_t bytes = 0;
+    for (const auto& [b, child] : {std::pair(byte, one), std::pair(other_byte, other)}) {
+      if (b < 0) continue;
+      put_child(n, h, bytes, static_cast<unsigned>(b), child);
+      bytes = static_cast<unsigned>(b);
+      ++h.count;
+    }
+    return n;
+  }
+  static int byte_at(std::string_view key, std::size_t at) { return at < key.size() ? static_cast<unsigned char>(key[at]) : -1; }
+
+  void part_records(const spot& s, std::string_view key, char* block) {
+    const std::uint64_t there = s.at->load();
+    const record other(block_at(there));
+    const auto lengths = other.lengths();
+    const std::size_t end = s.depth + other.common(lengths, key, s.depth);
+    char byte = 0;
+    if (end < lengths.key_bytes) other.load_key(end, &byte, 1);
+    const int other_byte = end < lengths.key_bytes ? static_cast<unsigned char>(byte) : -1;
+    *s.at = node_word(make_fork(key.substr(s.depth, end - s.depth), other_byte, there, byte_at(key, end), record_word(block)));
+  }
+  void split_path(const spot& s, std::string_view key, char* block) {
+    const std::size_t from = s.depth + s.same;  // of the bytes that lead to the node, the one that now parts
+    char bytes[1 + path_bytes] = {};
+    const std::size_t left = s.m.h.skip - s.same;
+    if (s.m.h.skip > path_bytes) {
+      any_below(node_word(s.n)).load_key(from, bytes, std::min(left, sizeof bytes));
+    } else {
+      for (std::size_t i = 0; i < left; ++i) bytes[i] = static_cast<char>(s.m.path() >> 8 * (s.same + i));
+    }
+    head h = s.m.h;
+    h.skip = static_cast<std::uint32_t>(left - 1);
+    s.n->head = h.pack();
+    s.n->path = path_of({bytes + 1, std::min<std::size_t>(left - 1, path_bytes)});
+    const int parting = static_cast<unsigned char>(bytes[0]);
+    *s.at = node_word(make_fork(key.substr(s.depth, s.same), parting, node_word(s.n), byte_at(key, from), record_word(block)));
+  }
+  void add_child(const spot& s, unsigned byte, std::uint64_t child) {
+    const head before = s.m.h;
+    if (before.count == kinds[before.kind].children) {
+      node* const larger = remake(s.n, s.m, static_cast<std::uint8_t>(before.kind + 1));
+      *s.above = node_word(larger);
+      spot there = s;
+      there.n = larger;
+      there.m = load(larger);
+      return add_child(there, byte, child);
+    }
+    const std::uint64_t bytes = before.kind == full_kind ? 0 : bytes_of(s.n, s.m, before.count / 8u);
+    put_child(s.n, before, bytes, byte, child);
+    head h = before;
+    ++h.count;
+    s.n->head = h.pack();
+  }
+  // The node in another kind; the old one is freed.
+  node* remake(node* n, const image& m, std::uint8_t kind) {
+    head h{kind, 0, m.h.skip};
+    node* const other = make_node({kind, m.h.count, m.h.skip}, m.path(), m.own());
+    std::uint64_t bytes = 0;
+    for_each_child(n, m, [&](unsigned byte, std::uint64_t child) {
+      put_child(other, h, bytes, byte, child);
+      bytes = h.count % 8u == 0 ? byte : bytes | std::uint64_t{byte} << h.count % 8u * 8;
+      ++h.count;
+    });
+    Memory::deallocate(n);
+    return other;
+  }
+  // The last child takes the place of the one that goes.
+  void remove_child(node* n, word* child) {
+    const image m = load(n);
+    head h = m.h;
+    --h.count;
+    n->head = h.pack();
+    if (h.kind == full_kind) {
+      *child = 0;
+      return;
+    }
+    const auto i = static_cast<unsigned>(child - child_at(n, m.h, 0));
+    if (i == h.count) return;
+    const std::uint64_t byte = bytes_of(n, m, h.count / 8u) >> h.count % 8u * 8 & 255;
+    const unsigned shift = i % 8 * 8;
+    *byte_word(n, i / 8) = (bytes_of(n, m, i / 8) & ~(std::uint64_t{255} << shift)) | byte << shift;
+    *child = child_at(n, m.h, h.count)->load();
+  }
+  static bool shrinks(head h) { return h.kind != 0 && h.count <= kinds[h.kind - 1].children * 3 / 4; }
+
+  // After an entry of n went; *at refers to n.
+  void mend(node* n, word* at) {
+    const image m = load(n);
+    if (m.entries() == 1) {
+      *at = m.own() != 0 ? m.own() : only_child(n, m);
+      return Memory::deallocate(n);
+    }
+    if (shrinks(m.h)) *at = node_word(remake(n, m, static_cast<std::uint8_t>(m.h.kind - 1)));
+  }
+  // The child, whose path begins with that of n now.
+  std::uint64_t only_child(node* n, const image& m) {
+    std::uint64_t ref = 0;
+    unsigned byte = 0;
+    for_each_child(n, m, [&](unsigned b, std::uint64_t child) { byte = b, ref = child; });
+    if (is_record(ref)) return ref;
+    node* const child = node_at(ref);
+    const image c = load(child);
+    head h = c.h;
+    h.skip += m.h.skip + 1;
+    child->head = h.pack();
+    std::uint64_t path = m.path();
+    if (m.h.skip < path_bytes) path |= std::uint64_t{byte} << 8 * m.h.skip;
+    if (m.h.skip + 1 < path_bytes) path |= c.path() << 8 * (m.h.skip + 1);
+    child->path = path;
+    return ref;
+  }
+
+  word root_;  // a reference: a node, a record, or none
+};
+
+}  // namespace stele::detail
+
+#include <containers/kv_walk.h>

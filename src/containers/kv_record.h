@@ -1,0 +1,132 @@
+// One item of a key-value store: lengths, key and value side by side in a block of its own.
+//
+// All functions belong inside a transaction, those that change inside an update. A Memory is a policy of stele/memory.h.
+#pragma once
+
+#include <format/kv_layout.h>
+#include <stele/element.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace stele::detail {
+
+template <class Memory>
+class kv_record {
+  using word = typename Memory::template field<std::uint64_t>;
+
+ public:
+  using head = format::kv_record_head;
+
+  explicit kv_record(char* block) : block_(block) {}
+  char* block() const { return block_; }
+
+  static kv_record create(std::string_view key, std::string_view value) {
+    const head h{static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())};
+    const kv_record r(static_cast<char*>(Memory::allocate(h.room(), 8)));
+    r.fill(h, key, value);
+    return r;
+  }
+  void destroy() const { Memory::deallocate(block_); }
+
+  head lengths() const { return head::unpack(word_at(0).load()); }
+
+  // Of the key from `skip` on, as many bytes as `to` has room for.
+  void load_key(std::size_t skip, char* to, std::size_t bytes) const { Memory::load_bytes(to, block_ + 8 + skip, bytes); }
+  void load_key(const head& h, std::string& into) const {
+    into.resize(h.key_bytes);
+    load_key(0, into.data(), h.key_bytes);
+  }
+  void load_value(const head& h, std::string& into) const {
+    // Up to the next 16 bytes, which the block has: what ends on them is loaded without looking at single words.
+    into.resize((h.value_at() + h.value_bytes + 15) / 16 * 16 - h.value_at());
+    if (!into.empty()) Memory::load_bytes(into.data(), block_ + h.value_at(), into.size());
+    into.resize(h.value_bytes);
+  }
+
+  // Whether it is the key's; its lengths are in `h` if so.
+  bool is_of(std::string_view key, head& h) const {
+    if (key.size() != 8) {
+      h = lengths();
+      return h.key_bytes == key.size() && common(h, key, 0) == key.size();
+    }
+    std::uint64_t begin[2];  // in one access
+    Memory::load_bytes(begin, block_, sizeof begin);
+    h = head::unpack(begin[0]);
+    return h.key_bytes == 8 && begin[1] == word_of(key.data(), 8);
+  }
+  // How many bytes the two keys have in common from `from` on; before it they are equal.
+  std::size_t common(const head& h, std::string_view key, std::size_t from) const {
+    char part[chunk];
+    const std::size_t end = std::min<std::size_t>(h.key_bytes, key.size());
+    for (std::size_t at = from; at < end; at += chunk) {
+      const std::size_t n = std::min(chunk, end - at);
+      load_key(at, part, n);
+      const auto differs = std::mismatch(part, part + n, key.data() + at).first;
+      if (differs != part + n) return at - from + static_cast<std::size_t>(differs - part);
+    }
+    return end - from;
+  }
+  std::uint64_t hash() const {
+    const head h = lengths();
+    if (h.key_bytes == 8) {
+      const std::uint64_t key = word_at(8).load();
+      return hash_bytes(&key, 8);
+    }
+    std::string key;
+    load_key(h, key);
+    return hash_bytes(key.data(), key.size());
+  }
+
+  // Overwrites the value where it is. False: that takes another room; nothing has changed.
+  bool assign(const head& h, std::string_view value) const {
+    const head now{h.key_bytes, static_cast<std::uint32_t>(value.size())};
+    if (now.room() != h.room()) return false;
+    if (now.value_bytes != h.value_bytes) word_at(0) = now.pack();
+    store_padded(h.value_at(), value);
+    return true;
+  }
+
+  // Starts loading what a lookup is going to need.
+  void prefetch() const {
+    __builtin_prefetch(block_);
+    __builtin_prefetch(block_ + line_size);
+    __builtin_prefetch(block_ + 2 * line_size);
+  }
+
+ private:
+  static constexpr std::size_t chunk = 256;
+
+  word& word_at(std::size_t at) const { return *reinterpret_cast<word*>(block_ + at); }
+  static std::uint64_t word_of(const char* from, std::size_t bytes) {
+    std::uint64_t w = 0;
+    std::memcpy(&w, from, bytes);
+    return w;
+  }
+  // Whole words, so that a log need not say which bytes of them count.
+  void store_padded(std::size_t at, std::string_view bytes) const {
+    const std::size_t whole = bytes.size() / 8 * 8;
+    if (whole != 0) Memory::store_bytes(block_ + at, bytes.data(), whole);
+    if (whole != bytes.size()) word_at(at + whole) = word_of(bytes.data() + whole, bytes.size() - whole);
+  }
+  void fill(const head& h, std::string_view key, std::string_view value) const {
+    alignas(8) char image[1024];
+    if (h.bytes() > sizeof image) {
+      word_at(0) = h.pack();
+      store_padded(8, key);
+      return store_padded(h.value_at(), value);
+    }
+    std::memset(image + h.value_at() - 8, 0, 8);
+    std::memset(image + h.bytes() - 8, 0, 8);
+    const std::uint64_t lengths = h.pack();
+    std::memcpy(image, &lengths, 8);
+    std::memcpy(image + 8, key.data(), key.size());
+    if (!value.empty()) std::memcpy(image + h.value_at(), value.data(), value.size());
+    Memory::store_bytes(block_, image, h.bytes());
+  }
+
+  char* block_;
+};
+
+}  // namespace stele::detail

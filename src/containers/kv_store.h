@@ -1,0 +1,128 @@
+// The root of a key-value store: the hash index, which finds a record, and the radix tree, which has them in order.
+//
+// Both indexes have every record, once. A lookup and an overwrite need the first one only. Zeroed memory is an empty store. All members belong
+// inside a transaction, those that change inside an update; they may throw failure(errc::full). Sizes are the caller's to check.
+#pragma once
+
+#include <containers/kv_hash.h>
+#include <containers/kv_radix.h>
+
+namespace stele::detail {
+
+template <class Memory>
+class kv_store {
+  using record = kv_record<Memory>;
+
+ public:
+  using pool_resident = void;
+  using key_type = std::string_view;
+
+  kv_store() noexcept = default;  // for zeroed memory: leaves it as it is, an empty store
+  ~kv_store() noexcept(false) {
+    end_of_life([&] {
+      std::vector<const void*> blocks;
+      visit_blocks([&](const void* b) { blocks.push_back(b); });
+      for (const void* b : blocks) Memory::deallocate(const_cast<void*>(b));
+    });
+  }
+  kv_store(const kv_store&) = delete;
+  kv_store& operator=(const kv_store&) = delete;
+
+  // Of a fresh store 0; see set_version().
+  std::uint64_t version() const { return version_.load(); }
+  void set_version() { version_ = format::kv_version; }
+
+  bool get(std::string_view key, std::string& into) const {
+    const auto f = hash_.find(key, kv_hash<Memory>::hash_of(key));
+    if (f.block == nullptr) return false;
+    record(f.block).load_value(f.lengths, into);
+    return true;
+  }
+  bool contains(std::string_view key) const { return hash_.find(key, kv_hash<Memory>::hash_of(key)).block != nullptr; }
+
+  void put(std::string_view key, std::string_view value) {
+    const std::uint64_t hash = kv_hash<Memory>::hash_of(key);
+    const auto f = hash_.find(key, hash);
+    if (f.block != nullptr && record(f.block).assign(f.lengths, value)) return;
+    const record fresh = record::create(key, value);
+    if (f.block == nullptr) {
+      hash_.insert(hash, fresh.block());
+      radix_.insert(key, fresh.block());
+    } else {
+      hash_.replace(f, hash, fresh.block());
+      radix_.replace(key, fresh.block());
+      record(f.block).destroy();
+    }
+  }
+  bool erase(std::string_view key) {
+    const std::uint64_t hash = kv_hash<Memory>::hash_of(key);
+    const auto f = hash_.find(key, hash);
+    if (f.block == nullptr) return false;
+    radix_.erase(key);
+    hash_.erase(f, hash);
+    record(f.block).destroy();
+    return true;
+  }
+
+  // f(key, value) on the items with from <= key < to in key order, until it returns false; an empty `to` has no bound.
+  template <class F>
+  void for_each(std::string_view from, std::string_view to, F&& f) const {
+    std::string key, value;
+    typename kv_radix<Memory>::walk walk(radix_, from);
+    while (char* const block = walk.next()) {
+      load_item(block, key, value);
+      if ((!to.empty() && key >= to) || !f(std::string_view(key), std::string_view(value))) return;
+    }
+  }
+  // The item with the greatest key. False: there is none.
+  bool last(std::string& key, std::string& value) const {
+    char* const block = radix_.last();
+    if (block != nullptr) load_item(block, key, value);
+    return block != nullptr;
+  }
+
+  std::size_t size() const { return hash_.size(); }
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const {
+    hash_.visit_blocks(visit);
+    radix_.visit_blocks(visit);
+    typename kv_radix<Memory>::walk walk(radix_, {});
+    while (char* const block = walk.next()) visit(static_cast<const void*>(block));
+  }
+  result<> check() const {
+    if (auto sound = hash_.check(); !sound) return sound;
+    if (auto sound = radix_.check(); !sound) return sound;
+    return check_order();
+  }
+
+ private:
+  static void load_item(char* block, std::string& key, std::string& value) {
+    const record r(block);
+    const auto lengths = r.lengths();
+    r.load_key(lengths, key);
+    r.load_value(lengths, value);
+  }
+  // The records of the ordered index have rising keys and are those that the hash index finds.
+  result<> check_order() const {
+    std::string key, before;
+    std::size_t count = 0;
+    typename kv_radix<Memory>::walk walk(radix_, {});
+    while (char* const block = walk.next()) {
+      const record r(block);
+      r.load_key(r.lengths(), key);
+      if (count++ != 0 && key <= before) return broken("key-value store: the ordered index is not in the order of the keys");
+      if (hash_.find(key, kv_hash<Memory>::hash_of(key)).block != block)
+        return broken("key-value store: the hash index does not find a record of the ordered index");
+      std::swap(key, before);
+    }
+    if (count != hash_.size()) return broken("key-value store: the hash index has records that the ordered index does not have");
+    return {};
+  }
+
+  static_assert(sizeof(kv_hash<Memory>) == 328 && sizeof(kv_radix<Memory>) == 8);  // docs/format/kv.md
+  typename Memory::template field<std::uint64_t> version_;
+  kv_hash<Memory> hash_;
+  kv_radix<Memory> radix_;
+};
+
+}  // namespace stele::detail

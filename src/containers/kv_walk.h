@@ -1,0 +1,120 @@
+// Going over the records of a key-value store in key order, along its ordered index.
+#pragma once
+
+namespace stele::detail {
+
+// Valid until the store changes. Steps cost O(1) on the mean, entering a node the sorting of its bytes.
+template <class Memory>
+class kv_radix<Memory>::walk {
+ public:
+  // Stands before the first record whose key is not less than `from`.
+  walk(const kv_radix& tree, std::string_view from) : tree_(tree) {
+    std::size_t depth = 0;
+    for (std::uint64_t ref = tree.root_.load(); ref != 0;) {
+      if (is_record(ref)) {
+        const record r(tree.block_at(ref));
+        if (!less(r, from, depth)) first_ = r.block();
+        return;
+      }
+      ref = enter_at(ref, from, depth);
+    }
+  }
+
+  // The next record; null at the end.
+  char* next() {
+    if (first_ != nullptr) return std::exchange(first_, nullptr);
+    while (!levels_.empty()) {
+      const std::uint64_t ref = next_entry(levels_.back());
+      if (ref == 0)
+        levels_.pop_back();
+      else if (is_record(ref))
+        return tree_.block_at(ref);
+      else
+        enter(ref);
+    }
+    return nullptr;
+  }
+
+ private:
+  struct level {
+    const node* n;
+    head h;
+    std::uint64_t own;                     // to come, or 0
+    std::array<std::uint16_t, 47> places;  // byte << 8 | index of the child, in order; not of a full node
+    unsigned next = 0;                     // of places, or a byte
+  };
+
+  // Whether the record's key is less than `from`; their first `depth` bytes are equal.
+  static bool less(const record& r, std::string_view from, std::size_t depth) {
+    const auto lengths = r.lengths();
+    const std::size_t end = depth + r.common(lengths, from, depth);
+    if (end >= from.size()) return false;
+    if (end == lengths.key_bytes) return true;
+    char byte = 0;
+    r.load_key(end, &byte, 1);
+    return static_cast<unsigned char>(byte) < static_cast<unsigned char>(from[end]);
+  }
+
+  level& enter(std::uint64_t ref) {
+    const node* const n = tree_.node_at(ref);
+    const image m = load(n);
+    level& l = levels_.emplace_back();
+    l.n = n;
+    l.h = m.h;
+    l.own = m.own();
+    if (m.h.kind == full_kind) return l;
+    unsigned i = 0;
+    for_each_child(n, m, [&](unsigned byte, std::uint64_t child) {
+      if (is_record(child)) record(tree_.block_at(child)).prefetch();
+      l.places[i] = static_cast<std::uint16_t>(byte << 8 | i);
+      ++i;
+    });
+    std::sort(l.places.begin(), l.places.begin() + i);
+    return l;
+  }
+  // Enters a node and stands before what in it is not less than `from`. Returns the child to go on with, which `from` leads to, or 0.
+  std::uint64_t enter_at(std::uint64_t ref, std::string_view from, std::size_t& depth) {
+    level& l = enter(ref);
+    const image m = load(l.n);
+    const std::size_t same = tree_.along_path(l.n, m, from, depth);
+    depth += same;
+    if (depth == from.size()) return 0;  // all keys below go on behind `from`, or are it
+    if (same < m.h.skip) {
+      if (path_byte(l.n, m, same, depth) < static_cast<unsigned char>(from[depth])) levels_.pop_back();
+      return 0;
+    }
+    l.own = 0;
+    const unsigned byte = static_cast<unsigned char>(from[depth]);
+    word* const child = find_child(const_cast<node*>(l.n), m, byte);
+    skip_to(l, child == nullptr ? byte : byte + 1);
+    ++depth;
+    return child == nullptr ? 0 : child->load();
+  }
+  // The byte of the node's path behind `same` of it, which is byte `depth` of the keys below.
+  unsigned path_byte(const node* n, const image& m, std::size_t same, std::size_t depth) const {
+    if (m.h.skip <= path_bytes) return m.path() >> 8 * same & 255;
+    char byte = 0;
+    tree_.any_below(tree_.node_word(n)).load_key(depth, &byte, 1);
+    return static_cast<unsigned char>(byte);
+  }
+  static void skip_to(level& l, unsigned byte) {
+    if (l.h.kind == full_kind)
+      l.next = byte;
+    else
+      while (l.next < l.h.count && l.places[l.next] >> 8 < static_cast<int>(byte)) ++l.next;
+  }
+
+  std::uint64_t next_entry(level& l) {
+    if (l.own != 0) return std::exchange(l.own, 0);
+    if (l.h.kind != full_kind) return l.next == l.h.count ? 0 : child_at(l.n, l.h, l.places[l.next++] & 255)->load();
+    while (l.next < 256)
+      if (const std::uint64_t child = child_at(l.n, l.h, l.next++)->load(); child != 0) return child;
+    return 0;
+  }
+
+  const kv_radix& tree_;
+  char* first_ = nullptr;  // a record before what the levels have to come
+  std::vector<level> levels_;
+};
+
+}  // namespace stele::detail

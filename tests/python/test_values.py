@@ -1,0 +1,182 @@
+"""Dicts and lists of a pool against Python's own, by random operations and at their edges; what is refused, and how it is said."""
+
+import collections.abc
+import copy
+import gc
+import random
+
+import stele
+from beds import PoolCase
+
+
+class Values(PoolCase):
+    def check(self, root, model):
+        self.assertEqual(root.copy(), model)
+        self.assertEqual(list(root), list(model))
+
+    def any_value(self, rng, depth=0):
+        choice = rng.randrange(11)
+        if choice == 0 and depth < 3:
+            return [self.any_value(rng, depth + 1) for _ in range(rng.randrange(5))]
+        if choice == 1 and depth < 3:
+            return {rng.choice(["k", 7, "länger als vierzehn"]): self.any_value(rng, depth + 1) for _ in range(rng.randrange(4))}
+        return rng.choice([None, True, False, 0, -(2**63), 2**63 - 1, 1.5, float("inf"), "", "ü" * rng.randrange(40), b"\0" * rng.randrange(40)])
+
+    def dict_step(self, rng, d, m):
+        key, value = rng.choice([1, 2, -3, "a", "b", "eine lange Schlüsselzeichenkette", ""]), self.any_value(rng)
+        choice = rng.randrange(8)
+        if choice < 3:
+            d[key] = value
+            m[key] = copy.deepcopy(value)
+        elif choice == 3:
+            self.assertEqual(d.pop(key, "none"), m.pop(key, "none"))
+        elif choice == 4:
+            d.update({key: value}, z=1)
+            m.update({key: copy.deepcopy(value)}, z=1)
+        elif choice == 5:
+            m.setdefault(key, copy.deepcopy(value))
+            self.assertEqual(d.setdefault(key, value), m[key])
+        elif choice == 6 and m:
+            self.assertEqual(d.popitem(), m.popitem())
+        self.assertEqual(key in d, key in m)
+        self.assertEqual(d.get(key, 5), m.get(key, 5))
+        self.assertEqual(len(d), len(m))
+
+    def list_step(self, rng, l, m):
+        value, i, j = self.any_value(rng), rng.randrange(-12, 12), rng.randrange(-12, 12)
+        step = rng.choice([1, 1, 2, -1, -3])
+        choice = rng.randrange(9)
+        if choice < 2:
+            l.append(value)
+            m.append(copy.deepcopy(value))
+        elif choice == 2:
+            l.insert(i, value)
+            m.insert(i, copy.deepcopy(value))
+        elif choice == 3:
+            l[i:j] = [value, 1]
+            m[i:j] = [copy.deepcopy(value), 1]
+        elif choice == 4 and rng.randrange(4) == 0:
+            del l[i:j:step]
+            del m[i:j:step]
+        elif choice == 5:
+            l.extend((value, "x"))
+            m.extend((copy.deepcopy(value), "x"))
+        elif choice == 6 and -len(m) <= i < len(m):
+            l[i] = value
+            m[i] = copy.deepcopy(value)
+        elif choice == 7 and -len(m) <= i < len(m):
+            self.assertEqual(l.pop(i), m.pop(i))
+        elif choice == 8 and rng.randrange(4) == 0:
+            l.reverse()
+            m.reverse()
+        self.assertEqual([stele.List.copy(v) if isinstance(v, stele.List) else v for v in l[i:j:step]], m[i:j:step])
+        self.assertEqual(len(l), len(m))
+
+    def test_dicts_behave_as_pythons(self):
+        rng, model, pool = random.Random(1), {}, self.open()
+        for _ in range(1500):
+            self.dict_step(rng, pool.root, model)
+        self.check(pool.root, model)
+        pool.check()
+        pool.close()
+        again = self.open()
+        self.check(again.root, model)
+        self.assertEqual(again.root, model)
+
+    def test_lists_behave_as_pythons(self):
+        rng, model, pool = random.Random(2), [], self.open()
+        pool.root["l"] = []
+        l = pool.root["l"]
+        for _ in range(1500):
+            self.list_step(rng, l, model)
+            self.assertEqual(l, model)
+        pool.check()
+        pool.root["same"] = [1, 2, 1]
+        same = pool.root["same"]
+        same.remove(1)
+        self.assertEqual(same, [2, 1])
+        self.assertEqual((same.index(1), same.count(2), 2 in same, 5 in same), (1, 1, True, False))
+        self.assertRaises(ValueError, same.remove, 77)
+        same += [9]
+        self.assertEqual(list(reversed(same)), [9, 1, 2])
+
+    def test_nested_ones_are_live(self):
+        root = self.open().root
+        root["a"] = {"b": [{}]}
+        inner = root["a"]["b"][0]
+        inner["x"] = 1
+        root["a"]["b"].append((1, 2))
+        self.assertEqual(root, {"a": {"b": [{"x": 1}, [1, 2]]}})
+        root["copy"] = root["a"]
+        inner["x"] = 2
+        self.assertEqual(root["copy"], {"b": [{"x": 1}, [1, 2]]})
+        self.assertIsInstance(root, collections.abc.MutableMapping)
+        self.assertIsInstance(root["a"]["b"], collections.abc.MutableSequence)
+        self.assertEqual(repr(root["copy"]["b"]), "stele.List([{'x': 1}, [1, 2]])")
+        self.assertEqual(list(root.items())[1][1], root["copy"])
+        self.assertEqual(root.keys() & {"a", 1}, {"a"})
+
+    def test_what_has_ended_says_so(self):
+        root = self.open().root
+        for end in (lambda: root.pop("x"), lambda: root.__setitem__("x", {"new": 1}), lambda: root.clear()):
+            root["x"] = {"y": [1]}
+            x, y = root["x"], root["x"]["y"]
+            end()
+            for use in (lambda: x["y"], lambda: y.append(1), lambda: len(x), lambda: list(y), lambda: x.update(a=1)):
+                with self.assertRaisesRegex(stele.errors.NotFoundError, "not in the pool any more"):
+                    use()
+            root["x"] = {"y": [2]}  # very likely where the old ones lay
+            self.assertRaises(stele.errors.NotFoundError, lambda: x["y"])
+
+    def test_what_a_pool_cannot_hold_is_refused_in_sentences(self):
+        root = self.open().root
+        root["l"] = [1]
+        for wrong, error, said in (
+            (2**63, OverflowError, "64 bits"), ([-(2**64)], OverflowError, "64 bits"), (object(), TypeError, "not object"),
+            ({1.5: 2}, TypeError, "str or an int, not float"), ({True: 2}, TypeError, "not bool"), ({1, 2}, TypeError, "not set"),
+            ("\ud800", UnicodeEncodeError, "surrogates"), (1j, TypeError, "not complex"),
+        ):
+            for store in (lambda: root.__setitem__("x", wrong), lambda: root["l"].append([wrong]), lambda: root.setdefault("y", wrong)):
+                with self.assertRaisesRegex(error, said):
+                    store()
+        cycle = []
+        cycle.append(cycle)
+        with self.assertRaises(RecursionError):
+            root["x"] = cycle
+        self.assertEqual(root, {"l": [1]})
+        for miss, error in ((lambda: root["z"], KeyError), (lambda: root["l"][1], IndexError), (lambda: root["l"][-2], IndexError),
+                            (lambda: root["l"].pop(3), IndexError), (lambda: root[1.5], TypeError), (lambda: root["l"]["a"], TypeError)):
+            self.assertRaises(error, miss)
+        self.assertRaises(KeyError, root.__delitem__, "z")
+        self.assertRaises(TypeError, hash, root)
+
+    def test_buffers_become_bytes_and_subclasses_what_they_are(self):
+        root = self.open().root
+
+        class Text(str):
+            pass
+
+        root["a"] = [bytearray(b"ab"), memoryview(b"cd"), Text("ef"), collections.OrderedDict(g=1)]
+        self.assertEqual(root["a"], [b"ab", b"cd", "ef", {"g": 1}])
+
+    def test_deep_ones_are_walked_by_hand(self):
+        pool = self.open(size="32M")
+        l = pool.root.setdefault("l", [])
+        for _ in range(5000):
+            l.append([])
+            l = l[0]
+        with self.assertRaisesRegex(stele.errors.InvalidArgumentError, "deep"):
+            pool.root.copy()
+        pool.check()
+        del pool.root["l"]
+        self.assertEqual(len(pool.root), 0)
+
+    def test_nothing_is_leaked(self):
+        pool = self.open()
+        used = pool.space["used_bytes"]
+        for _ in range(300):
+            pool.root["x"] = {"y": ["z" * 50, {}]}
+            list(pool.root.items()), pool.root["x"].copy()
+            del pool.root["x"]
+        gc.collect()
+        self.assertLess(pool.space["used_bytes"] - used, 1000)  # the root keeps its first buckets

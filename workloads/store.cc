@@ -1,0 +1,186 @@
+// store: puts, gets and erases of 8-byte keys on stele::kv, through the calls that programs use.
+#include <workloads/store.h>
+
+#include <containers/kv_store.h>
+#include <stele/kv.h>
+#include <workloads/kinds.h>
+#include <workloads/run.h>
+
+#include <unordered_map>
+
+namespace stele::workloads {
+
+namespace {
+
+using kind_of = operation::kind;
+
+thread_local std::string value_buffer, read_buffer;
+
+// f(key, value bytes); of both memories.
+template <class Store, class Size>
+void apply_to(Store& s, Size value_size, const operation& op) {
+  if (op.what == kind_of::put) s.put(store::key(op.a), store::value(op.b, value_size, value_buffer));
+  if (op.what == kind_of::erase) s.erase(store::key(op.a));
+  if (op.what == kind_of::read && s.get(store::key(op.a), read_buffer)) use(read_buffer);
+}
+
+std::uint64_t digest_pair(std::string_view key, std::string_view value) {
+  return digest_item(detail::hash_bytes(key.data(), key.size()), value.data(), value.size());
+}
+
+class store_model final : public model {
+ public:
+  explicit store_model(const parameters& p) : value_size_(p.value_size) {
+    (void)store::fill(p, [&](std::uint64_t number, std::uint64_t word) -> result<> {
+      words_[number] = word;
+      return {};
+    });
+  }
+  void apply(const operation& op) override {
+    if (op.what == kind_of::put) words_[op.a] = op.b;
+    if (op.what == kind_of::erase) words_.erase(op.a);
+  }
+  std::uint64_t digest() const override {
+    std::uint64_t sum = 0;
+    std::string value;
+    for (const auto& [number, word] : words_) sum += digest_pair(store::key(number), store::value(word, value_size_, value));
+    return sum;
+  }
+
+ private:
+  std::size_t value_size_;
+  std::unordered_map<std::uint64_t, std::uint64_t> words_;
+};
+
+class store_run final : public workload {
+ public:
+  explicit store_run(const parameters& p) : keys_(p) {}
+
+  std::string_view name() const override { return "store"; }
+  std::size_t root_size() const override { return kv::root_size(); }
+  void attach(detail::pool_handle handle) override {
+    auto opened = kv::over(std::move(handle));
+    if (!opened) throw failure(opened.error());
+    kv_.emplace(std::move(*opened));
+  }
+  void detach() override { kv_.reset(); }
+  detail::runtime& core() override { return kv_->core(); }
+
+  result<> set_up() override {
+    kv::batch some;
+    std::size_t bytes = 0;
+    std::string buffer;
+    auto filled = store::fill(keys_.given(), [&](std::uint64_t number, std::uint64_t word) -> result<> {
+      some.put(store::key(number), store::value(word, value_size(), buffer));
+      bytes += value_size() + store::key_bytes;
+      if (bytes < batch_bytes && some.size() < batch_items) return {};
+      auto done = kv_->write(some, durability::ordered);
+      some.clear();
+      bytes = 0;
+      return done;
+    });
+    if (filled) filled = kv_->write(some, durability::ordered);
+    return filled ? kv_->sync() : filled;
+  }
+
+  operation draw(base::rng& random) const override { return store::draw(keys_, random); }
+
+  result<> apply(std::span<const operation> operations) override {
+    if (operations.size() == 1) return apply_one(operations.front());
+    if (only_reads(operations)) {
+      return kv_->read([&](const kv::view& v) {
+        for (const operation& op : operations)
+          if (v.get(store::key(op.a), read_buffer)) use(read_buffer);
+      });
+    }
+    return kv_->update(
+        [&](kv::changes& c) {
+          for (const operation& op : operations) apply_to(c, value_size(), op);
+        },
+        commits_as());
+  }
+
+  result<std::uint64_t> digest() override {
+    if (auto sound = kv_->check(); !sound) return std::unexpected(std::move(sound.error()));
+    return kv_->read([](const kv::view& v) {
+      std::uint64_t sum = 0;
+      v.for_each({}, {}, [&](std::string_view key, std::string_view value) {
+        sum += digest_pair(key, value);
+        return true;
+      });
+      return sum;
+    });
+  }
+
+  void reach(const visitor& visit) override {
+    const auto done = kv_->read([&](const kv::view&) { kv_->visit_blocks(visit); });
+    if (!done) throw failure(done.error());
+  }
+
+  std::unique_ptr<model> make_model() const override { return std::make_unique<store_model>(keys_.given()); }
+
+ private:
+  static constexpr std::size_t batch_bytes = 16384, batch_items = 64;  // of one transaction of set_up
+
+  std::size_t value_size() const { return keys_.given().value_size; }
+  result<> apply_one(const operation& op) {
+    const auto without_value = [](auto done) -> result<> { return done ? result<>{} : std::unexpected(std::move(done.error())); };
+    const store::key key(op.a);
+    switch (op.what) {
+      case kind_of::put: return kv_->put(key, store::value(op.b, value_size(), value_buffer), commits_as());
+      case kind_of::erase: return without_value(kv_->erase(key, commits_as()));
+      default: {
+        auto there = kv_->get(key, read_buffer);
+        if (there && *there) use(read_buffer);
+        return without_value(std::move(there));
+      }
+    }
+  }
+
+  key_space keys_;
+  std::optional<kv> kv_;
+};
+
+class plain_store_run final : public volatile_run {
+ public:
+  explicit plain_store_run(const parameters& p) : keys_(p) {}
+
+  void set_up() override {
+    (void)store::fill(keys_.given(), [&](std::uint64_t number, std::uint64_t word) -> result<> {
+      store_->put(store::key(number), store::value(word, keys_.given().value_size, value_buffer));
+      return {};
+    });
+  }
+  operation draw(base::rng& random) const override { return store::draw(keys_, random); }
+  void apply(std::span<const operation> operations) override {
+    for (const operation& op : operations) apply_to(*store_, keys_.given().value_size, op);
+  }
+  std::uint64_t digest() override {
+    std::uint64_t sum = 0;
+    store_->for_each({}, {}, [&](std::string_view key, std::string_view value) {
+      sum += digest_pair(key, value);
+      return true;
+    });
+    return sum;
+  }
+
+ private:
+  using twin = detail::kv_store<plain_memory>;
+  key_space keys_;
+  std::unique_ptr<twin> store_ = std::make_unique<twin>();
+};
+
+template <class Base, class Run>
+std::unique_ptr<Base> make_run(const parameters& p) {
+  return std::make_unique<Run>(p);
+}
+
+}  // namespace
+
+constinit const kind store_kind = {.name = "store",
+                                   .make = make_run<workload, store_run>,
+                                   .make_volatile = make_run<volatile_run, plain_store_run>,
+                                   .make_native = nullptr,
+                                   .largest_value = store::largest_value};
+
+}  // namespace stele::workloads
