@@ -49,7 +49,14 @@ class basic_string {
 
   void assign(std::string_view text);
   void append(std::string_view text);
+  void push_back(char c) { append({&c, 1}); }
+  void pop_back() { resize(checked(size() - 1)); }  // throws failure(errc::invalid_argument) when the string is empty
+  void resize(std::size_t count, char fill = '\0');
   void clear() { assign({}); }  // frees the block
+  // A byte; throws failure(errc::invalid_argument) when there is none.
+  [[nodiscard]] char at(std::size_t i) const;
+  [[nodiscard]] char front() const { return at(0); }
+  [[nodiscard]] char back() const { return at(size() - 1); }
 
   [[nodiscard]] std::strong_ordering compare(std::string_view text) const;
   [[nodiscard]] bool equal(std::string_view text) const;
@@ -88,6 +95,7 @@ class basic_string {
   const char* text(std::uint64_t head) const {
     return is_long(head) ? block_.load() : reinterpret_cast<const char*>(this) + 1;
   }
+  std::size_t checked(std::size_t i) const;
   void create(std::string_view text, std::size_t capacity);
   void create_inline(std::string_view text);
   static std::pair<char*, std::uint64_t> place(const void* whose, std::size_t capacity);  // a block and what capacity_ says of it
@@ -173,6 +181,27 @@ void basic_string<Memory>::append(std::string_view more) {
   } else {
     replace(str().append(more), is_long(head) ? std::max(total, 2 * capacity()) : total);
   }
+}
+
+template <class Memory>
+void basic_string<Memory>::resize(std::size_t count, char fill) {
+  const std::size_t size = this->size();
+  if (count > size) return append(std::string(count - size, fill));
+  if (count <= inline_capacity) return assign(str().substr(0, count));
+  head_ = count << 8 | long_tag;
+}
+
+template <class Memory>
+std::size_t basic_string<Memory>::checked(std::size_t i) const {
+  if (i < size()) return i;
+  throw failure({errc::invalid_argument, "string: there is no such byte among its " + std::to_string(size()) + "; look at size() first"});
+}
+
+template <class Memory>
+char basic_string<Memory>::at(std::size_t i) const {
+  char c = 0;
+  Memory::load_bytes(&c, text(head_.load()) + checked(i), 1);
+  return c;
 }
 
 template <class Memory>

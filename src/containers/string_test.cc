@@ -38,6 +38,33 @@ TYPED_TEST(string_on, behaves_as_std_string) {
   }
 }
 
+TYPED_TEST(string_on, grows_and_shrinks_by_bytes_as_std_string) {
+  using string = basic_string<TypeParam>;
+  base::rng random(12);
+  bed<string, TypeParam> b;
+  std::string model;
+  b.update([&](string& s) {
+    EXPECT_THROW(s.pop_back(), failure);
+    EXPECT_THROW((void)s.at(0), failure);
+    for (int i = 0; i < 3000; ++i) {
+      const std::size_t size = random.below(80);
+      const char c = static_cast<char>('a' + size % 26);
+      if (random.below(20) == 0) {
+        s.resize(size, c), model.resize(size, c);
+      } else if (i / 100 % 2 == 0 || model.empty()) {
+        s.push_back(c), model.push_back(c);
+      } else {
+        s.pop_back(), model.pop_back();
+      }
+      ASSERT_TRUE(s.check());
+      ASSERT_EQ(s.str(), model);
+      if (model.empty()) continue;
+      ASSERT_EQ(s.at(size % model.size()), model[size % model.size()]);
+      ASSERT_TRUE(s.front() == model.front() && s.back() == model.back());
+    }
+  });
+}
+
 TYPED_TEST(string_on, text_up_to_23_bytes_needs_no_block) {
   using string = basic_string<TypeParam>;
   bed<string, TypeParam> b;

@@ -3,7 +3,7 @@
 // All of them on an image in memory, by the steps that opening a file takes; a sample of them on files, through the API.
 #include <media/image.h>
 #include <stele/hash_map.h>
-#include <stele/rb_map.h>
+#include <stele/map.h>
 #include <stele/string.h>
 #include <tests/conformance/pools.h>
 #include <tx/open.h>
@@ -19,7 +19,7 @@ constexpr std::size_t pool_size = 65536;
 struct content {
   using pool_resident = void;
   hash_map<string, string> texts;
-  rb_map<std::uint64_t, std::uint64_t> numbers;
+  map<std::uint64_t, std::uint64_t> numbers;
 };
 
 // Everything that the pool answers.

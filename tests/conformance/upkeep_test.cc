@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <format/pool_layout.h>
 #include <stele/hash_map.h>
-#include <stele/rb_map.h>
+#include <stele/map.h>
 #include <stele/string.h>
 #include <sys/statfs.h>
 #include <tests/conformance/child.h>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 struct shop {
   using pool_resident = void;
   hash_map<std::uint64_t, string> names;
-  rb_map<std::uint64_t, std::uint64_t> balances;
+  map<std::uint64_t, std::uint64_t> balances;
   field<std::uint64_t> moved;
 
   result<> check() const {
