@@ -1,5 +1,6 @@
 // stele pool create|info|check|dump|resize|backup: pool files from the shell.
 #include <cli/command.h>
+#include <cli/pool_content.h>
 #include <fmt/format.h>
 #include <tx/inspect.h>
 #include <tx/open.h>
@@ -108,6 +109,7 @@ void print_check(const detail::check_report& r, const std::string& path) {
   fmt::print("  root       offset {}, {} bytes\n", r.root_offset, r.root_size);
   fmt::print("  used       {} blocks, {} bytes\n", r.heap.used_blocks, r.heap.used_bytes);
   fmt::print("  free       {} chunks, and {} bytes in blocks; longest run {} chunks\n", r.heap.free_chunks, r.heap.free_blocks_bytes, r.heap.longest_free_run);
+  if (knows_layout(r.info.header.layout.data())) fmt::print("  content    of layout '{}': its structure is sound\n", r.info.header.layout.data());
   if (r.sums)
     fmt::print("header, logs and heap are sound: used and free tile the heap, and {} bytes of home are what their sums say\n", r.judged_bytes);
   else
@@ -123,10 +125,21 @@ std::vector<std::string> repair(const options& o) {
   return *done;
 }
 
+// Storage first, then what the layout says.
+result<detail::check_report> check_all(const options& o) {
+  auto r = detail::check_pool(o.path, shown("checking"));
+  const std::string layout = r ? r->info.header.layout.data() : "";
+  if (!knows_layout(layout)) return r;
+  auto copy = detail::open_copy_of(o.path);
+  if (!copy) return std::unexpected(copy.error());
+  if (auto sound = check_content(std::move(*copy), layout); !sound) return std::unexpected(sound.error());
+  return r;
+}
+
 void check(const options& o) {
   std::vector<std::string> repaired;
   if (o.repair) repaired = repair(o);
-  const auto r = detail::check_pool(o.path, shown("checking"));
+  const auto r = check_all(o);
   if (!r) {
     if (!o.json.empty()) write_json(o.json, {{"sound", false}, {"error", name_of(r.error().code)}, {"message", r.error().message}});
     fail(r.error());
@@ -167,10 +180,16 @@ void backup(options& o) {
   info(o);
 }
 
-// The header and every block in use, as JSON.
+// The header and, as JSON, the content if its layout is known, else every block in use.
 void dump(const options& o) {
   const auto i = detail::info_of(o.path);
   if (!i) fail(i.error());
+  if (const std::string layout = i->header.layout.data(); knows_layout(layout)) {
+    auto copy = detail::open_copy_of(o.path);
+    const auto content = copy ? content_of(std::move(*copy), layout) : std::unexpected(copy.error());
+    if (!content) fail(content.error());
+    return write_json(o.json.empty() ? "-" : o.json, {{"info", json_of(*i)}, {"content", *content}});
+  }
   nlohmann::json blocks = nlohmann::json::array();
   const auto walked = detail::for_each_used_block(o.path, [&](const detail::used_block& b) { blocks.push_back({{"offset", b.offset}, {"size_bytes", b.size}}); });
   if (!walked) fail(walked.error());
@@ -201,7 +220,7 @@ void add_pool(CLI::App& app) {
   CLI::App* checked = add(*group, "check", "whether header, logs, heap and the content's sums are sound; changes nothing without --repair", o);
   checked->add_flag("--repair", o->repair, "first repair what is provably safe: a header from its copy, a pool that was not closed");
   checked->callback([o] { check(*o); });
-  add(*group, "dump", "header and blocks in use, as JSON", o)->callback([o] { dump(*o); });
+  add(*group, "dump", "header and content, as JSON: of a key-value store its items, of a document its values, else the blocks in use", o)->callback([o] { dump(*o); });
   CLI::App* resized = add(*group, "resize", "makes a pool longer; its content stays where it is", o);
   resized->add_option("--size", o->size, "bytes that it is to have at least; K, M, G, T are known")->required();
   resized->callback([o] { resize(*o); });

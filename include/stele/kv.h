@@ -82,6 +82,8 @@ class kv {
   result<> check() const;
 
   // As pool<Root> has them.
+  result<> backup(const std::string& path, const progress& told = {});
+  result<> grow(std::size_t size_bytes);
   result<> sync();
   ticket committed() const noexcept;
   pool_counters counters() const noexcept;

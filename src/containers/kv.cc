@@ -143,6 +143,8 @@ result<> kv::check() const {
   return state_->read([&] { return state_->root->check(); });
 }
 
+result<> kv::backup(const std::string& path, const progress& told) { return detail::back_up(core(), path, told); }
+result<> kv::grow(std::size_t size_bytes) { return detail::grow(core(), size_bytes); }
 result<> kv::sync() { return detail::sync_pool(core()); }
 ticket kv::committed() const noexcept { return {detail::newest_commit(core())}; }
 pool_counters kv::counters() const noexcept { return detail::counters_of(core()); }

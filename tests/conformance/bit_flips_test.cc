@@ -72,9 +72,12 @@ result<std::string> open_image(media::image_view& view) {
 TEST(bit_flips, each_of_a_closed_pool_is_found_or_harmless) {
   scratch_directory dir;
   const std::string said = make_pool(dir.file("pool"));
-  std::vector<std::byte> image = bytes_of(dir.file("pool"));
-  ASSERT_EQ(image.size(), pool_size);
-  media::image_view view(image.data(), image.size());
+  const std::vector<std::byte> bytes = bytes_of(dir.file("pool"));
+  ASSERT_EQ(bytes.size(), pool_size);
+  const std::unique_ptr<std::byte, void (*)(void*)> memory(static_cast<std::byte*>(std::aligned_alloc(4096, pool_size)), std::free);  // as a mapping is
+  std::byte* const image = memory.get();
+  std::memcpy(image, bytes.data(), pool_size);
+  media::image_view view(image, pool_size);
   ASSERT_EQ(open_image(view).value(), said);
   view.undo();
   std::uint64_t found = 0, harmless = 0;

@@ -209,8 +209,8 @@ TEST_F(elsewhere, workloads_agree_with_their_models) {
 TEST_F(elsewhere, examples_run) {
   std::set<std::string> known = {"address_book.cc", "jobs.cc", "kv.cc", "list.cc", "phone_book.cc", "transfer.cc"}, there;
   for (const auto& entry : std::filesystem::directory_iterator(STELE_SOURCE_DIR "/examples"))
-    if (entry.path().extension() == ".cc" && !entry.path().filename().string().starts_with("itm_")) there.insert(entry.path().filename());
-  EXPECT_EQ(known, there) << "an example is not run here";
+    if (entry.path().extension() == ".cc" && !entry.path().filename().string().starts_with("itm_") && entry.path().filename() != "care.cc") there.insert(entry.path().filename());
+  EXPECT_EQ(known, there) << "an example is not run here (care.cc asks for what this mechanism has not)";
   std::string program = "example", path = dir_.file("list");
   char* arguments[] = {program.data(), path.data(), nullptr};
   EXPECT_EQ(list_example::example_main(2, arguments), 0);

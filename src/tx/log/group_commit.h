@@ -6,9 +6,12 @@
 // Systems" (1984), section 5.2.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 
 namespace stele::detail {
 
@@ -41,28 +44,54 @@ class group_commit {
   template <class Write>
   bool harden(std::uint64_t position, Write&& write) {
     std::unique_lock hold(mutex_);
+    ++arrived_;
     while (durable_ < position && !failed_) {
       if (writing_) {
         written_.wait(hold);
         continue;
       }
       writing_ = true;
-      const range now{durable_, appended_};
-      hold.unlock();
-      const bool done = write(now);
-      hold.lock();
-      writing_ = false;
-      failed_ = failed_ || !done;
-      if (done) durable_ = std::max(durable_, now.to);
-      written_.notify_all();
+      gather(hold);
+      write_all(hold, write);
     }
     return !failed_;
   }
 
  private:
+  using clock = std::chrono::steady_clock;
+
+  // Those who came together last time are on their way, most likely: they are waited for, for a part of what the write will take.
+  void gather(std::unique_lock<std::mutex>& hold) {
+    const auto until = clock::now() + write_time_ / 2;
+    while (arrived_ < last_group_ && clock::now() < until) {
+      hold.unlock();
+      std::this_thread::yield();
+      hold.lock();
+    }
+    last_group_ = arrived_;
+    arrived_ = 0;
+  }
+  template <class Write>
+  void write_all(std::unique_lock<std::mutex>& hold, Write&& write) {
+    const range now{durable_, appended_};
+    hold.unlock();
+    const auto begin = clock::now();
+    const bool done = write(now);
+    const auto took = clock::now() - begin;
+    hold.lock();
+    write_time_ = took;
+    writing_ = false;
+    failed_ = failed_ || !done;
+    if (done) durable_ = std::max(durable_, now.to);
+    written_.notify_all();
+  }
+
   std::mutex mutex_;
   std::condition_variable written_;
   std::uint64_t durable_ = 0, appended_ = 0;
+  unsigned arrived_ = 0;     // since somebody last began to write
+  unsigned last_group_ = 0;  // when they did
+  clock::duration write_time_{0};
   bool writing_ = false, failed_ = false;
 };
 

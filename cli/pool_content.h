@@ -1,0 +1,20 @@
+// The content of pools whose layout the command knows: the key-value store's and that of documents (Python's). Of others it knows the blocks.
+#pragma once
+
+#include <stele/error.h>
+#include <tx/runtime.h>
+
+#include <nlohmann/json_fwd.hpp>
+#include <memory>
+#include <string>
+
+namespace stele::cli {
+
+// Whether there is anything to know.
+bool knows_layout(const std::string& layout);
+
+// Takes a pool in use, its root not looked at. Errors: corrupt, by the structure's own invariants; those of reading.
+result<> check_content(std::unique_ptr<detail::runtime> pool, const std::string& layout);
+result<nlohmann::json> content_of(std::unique_ptr<detail::runtime> pool, const std::string& layout);
+
+}  // namespace stele::cli
