@@ -1,7 +1,7 @@
 /* stele.h: pools and key-value stores for programs in C, and for languages that call C.
  *
  * Start with stele_pool_open() and stele_update(). Every function returns STELE_OK (0) or a negative error code;
- * stele_error_message() has the sentence. A pool is the same file that stele::pool<Root> of <stele/pool.h> opens: a root of
+ * stele_error_message() has the sentence. stele_kv_open() is the way to a key-value store. A pool is the same file that stele::pool<Root> of <stele/pool.h> opens: a root of
  * root_size bytes, zero at first, and what it points to. Its memory is read and changed only by the functions that take a
  * stele_tx; a plain load may see anything, a plain store is torn by a crash.
  *
@@ -140,6 +140,48 @@ typedef struct stele_ptr {
 } stele_ptr;
 int stele_get_ptr(stele_tx* tx, const stele_ptr* from, void** to);
 int stele_set_ptr(stele_tx* tx, stele_ptr* at, void* target);
+
+/* ---- Key-value stores ---- */
+
+/* stele::kv of <stele/kv.h>: byte strings under byte strings of 1 to 65,536 bytes, in the order of the bytes. Every call is a
+ * transaction of its own, or a part of the body that runs in this thread on the same store. */
+typedef struct stele_kv stele_kv;
+
+/* As stele_pool_open; the layout is "stele.kv" or null. Null is nothing to close. */
+int stele_kv_open(const char* path, const stele_options* options, stele_kv** kv);
+int stele_kv_close(stele_kv* kv);
+int stele_kv_sync(stele_kv* kv);
+int stele_kv_durability(const stele_kv* kv, const char** to);
+/* STELE_CORRUPT when indexes and items contradict each other. Time goes with the store's size, as that of stele_kv_count. */
+int stele_kv_check(const stele_kv* kv);
+int stele_kv_count(const stele_kv* kv, uint64_t* items);
+
+/* Inserts or overwrites. STELE_FULL when it does not fit. */
+int stele_kv_put(stele_kv* kv, const void* key, size_t key_size, const void* value, size_t value_size, int durability);
+/* STELE_NOT_FOUND when there is no such key: nothing has changed, and a body goes on. */
+int stele_kv_erase(stele_kv* kv, const void* key, size_t key_size, int durability);
+/* Copies the value, at most `room` bytes of it, and says in *size how long it is. STELE_NOT_FOUND likewise. `to` may be null when
+ * room is 0. */
+int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to, size_t room, size_t* size);
+
+/* stele_update and stele_read for stores: calls on `kv` in the body are parts of one transaction. */
+typedef int (*stele_kv_body)(stele_tx* tx, stele_kv* kv, void* arg);
+int stele_kv_update(stele_kv* kv, stele_kv_body body, void* arg, int durability);
+int stele_kv_read(stele_kv* kv, stele_kv_body body, void* arg);
+
+/* Goes over the items with from <= key < to in order; a `to` of no bytes has no bound. Items are read in pages, each of one
+ * state; the store may change meanwhile, and must outlive the cursor. One thread at a time. */
+typedef struct stele_kv_cursor stele_kv_cursor;
+typedef struct stele_kv_item {
+  const char* key;
+  size_t key_size;
+  const char* value;
+  size_t value_size;
+} stele_kv_item;
+int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size, const void* to, size_t to_size, stele_kv_cursor** cursor);
+/* The next item, good until the next call with this cursor. STELE_NOT_FOUND behind the last. */
+int stele_kv_next(stele_kv_cursor* cursor, stele_kv_item* item);
+void stele_kv_cursor_free(stele_kv_cursor* cursor); /* null is nothing */
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,7 @@ class Documents(PoolCase):
 
     def test_docstrings(self):
         finder = doctest.DocTestFinder(exclude_empty=True)
-        self.run_examples([t for module in (stele, stele.errors) for t in finder.find(module)])
+        self.run_examples([t for module in (stele, stele.errors, stele.kv) for t in finder.find(module)])
 
     def test_the_guide(self):
         name = os.path.join(os.environ["STELE_SOURCE_DIR"], "docs/guide/python.md")

@@ -37,6 +37,7 @@ auto number_or_error(F&& f) noexcept -> decltype(f()) {
 
 void bind_dict(nb::module_& m);
 void bind_list(nb::module_& m);
-void bind_pool(nb::module_& m);
+void bind_pool(nb::module_& m);  // the first: what others derive from
+void bind_kv(nb::module_& m);
 
 }  // namespace stele::python

@@ -11,11 +11,15 @@ dict_proxy& self_of(PyObject* self) {
   return *nb::inst_ptr<dict_proxy>(nb::handle(self));
 }
 
+// Filled in place: this is what programs do most.
 std::optional<loaded> find(const dict_proxy& d, const scalar& key) {
-  return d.pool->read([&]() -> std::optional<loaded> {
+  std::optional<loaded> to;
+  d.pool->read([&] {
     const document_value* const found = d.resolve().find(key);
-    return found != nullptr ? std::optional(load(*found)) : std::nullopt;
+    found != nullptr ? void(to = load(*found)) : to.reset();
+    return true;
   });
+  return to;
 }
 
 void assign(const dict_proxy& d, const scalar& key, const draft& value) {

@@ -27,7 +27,7 @@ std::shared_ptr<open_pool> open(const std::string& path, std::size_t size, const
   return std::make_shared<open_pool>(path, unwrap(std::move(handle)), ordered ? durability::ordered : durability::durable);
 }
 
-nb::dict counters(const open_pool& p) {
+nb::dict counters(const turns& p) {
   p.usable();
   const pool_counters c = detail::counters_of(p.core());
   nb::dict to;
@@ -37,7 +37,7 @@ nb::dict counters(const open_pool& p) {
   return to;
 }
 
-nb::dict space(const open_pool& p) {
+nb::dict space(const turns& p) {
   p.usable();
   const pool_space s = detail::space_of(p.core());
   nb::dict to;
@@ -53,7 +53,7 @@ void check(open_pool& p) {
 
 template <class F>
 auto of_usable(F f) {
-  return [f](const open_pool& p) {
+  return [f](const turns& p) {
     p.usable();
     return f(p.core());
   };
@@ -95,19 +95,19 @@ void raise_key_error(nb::handle key) {
 }
 
 void bind_pool(nb::module_& m) {
-  nb::class_<open_pool>(m, "OpenPool")
-      .def("root", [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })
-      .def("begin", [](open_pool& p, bool ordered) { p.begin(ordered ? durability::ordered : durability::durable); })
-      .def("end", &open_pool::end)
-      .def("sync", &open_pool::sync)
-      .def("close", &open_pool::close)
-      .def("closed", &open_pool::closed)
-      .def("in_transaction", &open_pool::in_transaction)
-      .def("path", &open_pool::path)
+  nb::class_<turns>(m, "Turns")
+      .def("begin", [](turns& p, bool ordered) { p.begin(ordered ? durability::ordered : durability::durable); })
+      .def("end", &turns::end)
+      .def("sync", &turns::sync)
+      .def("close", &turns::close)
+      .def("closed", &turns::closed)
+      .def("path", &turns::path)
       .def("durability", of_usable([](detail::runtime& r) { return detail::durability_of(r); }))
       .def("mechanism", of_usable([](detail::runtime& r) { return detail::mechanism_of(r); }))
       .def("counters", &counters)
-      .def("space", &space)
+      .def("space", &space);
+  nb::class_<open_pool, turns>(m, "OpenPool")
+      .def("root", [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })
       .def("check", &check);
   m.def("open", &open);
 }
@@ -117,6 +117,7 @@ NB_MODULE(_stele, m) {
   bind_pool(m);
   bind_dict(m);
   bind_list(m);
+  bind_kv(m);
 }
 
 }  // namespace stele::python

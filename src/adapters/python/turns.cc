@@ -1,5 +1,5 @@
 // Begin and end of transactions that Python holds open, and the end of a pool.
-#include "open_pool.h"
+#include "turns.h"
 
 namespace stele::python {
 
@@ -7,24 +7,17 @@ void refuse(errc code, std::string message) {
   throw refused({code, std::move(message)});
 }
 
-open_pool::open_pool(std::string path, detail::pool_handle handle, durability how)
-    : path_(std::move(path)),
-      handle_(std::move(handle)),
-      how_(how),
-      reads_lock_(core().state().file.header().log_count < 2) {}
+turns::turns(std::string path, detail::runtime& core, durability how)
+    : path_(std::move(path)), core_(core), how_(how), reads_lock_(core.state().file.header().log_count < 2) {}
 
-open_pool::~open_pool() {
-  const nb::gil_scoped_release others_run;
-  if (in_transaction()) {
-    roll_back();
-    writer_.unlock();
-  }
-  {
-    const detail::pool_handle last = std::move(handle_);
-  }
+void turns::leave() noexcept {
+  if (!in_transaction()) return;
+  roll_back();
+  owner_ = std::thread::id();
+  writer_.unlock();
 }
 
-void open_pool::usable() const {
+void turns::usable() const {
   if (closed_) refuse(errc::invalid_argument, path_ + " has been closed; open it again");
   if (detail::this_access.size != 0)
     refuse(errc::nested, path_ +
@@ -33,14 +26,14 @@ void open_pool::usable() const {
 }
 
 // The line locks of ordered commits that other threads have made: a `with` cannot give way to them.
-void open_pool::settle_ordered() {
+void turns::settle_ordered() {
   if (core().state().overlays.load() == 0) return;
   detail::visitor* const v = unwrap(core().enter_anew());
   core().leave(*v);
   core().retire_idle(*v);
 }
 
-void open_pool::begin(durability how) {
+void turns::begin(durability how) {
   if (in_transaction()) {
     if (lost_) throw refused(*lost_);
     ++depth_;
@@ -59,7 +52,7 @@ void open_pool::begin(durability how) {
 }
 
 // With the memory gathered that an allocation did not find, if that is why.
-void open_pool::roll_back() {
+void turns::roll_back() {
   if (detail::this_access.running->wants_reclaim) {
     detail::retry_transaction();
     if (detail::begin_transaction(core(), true, durability::durable) == detail::begun::refused) return;
@@ -67,7 +60,7 @@ void open_pool::roll_back() {
   detail::abandon_transaction();
 }
 
-void open_pool::end(bool failed) {
+void turns::end(bool failed) {
   if (!in_transaction()) refuse(errc::invalid_argument, path_ + ": a transaction ends in the thread that began it");
   if (failed && !lost_)
     lose({errc::cancelled, path_ + ": an exception ended a transaction inside this one, so nothing of it is kept"});
@@ -91,13 +84,13 @@ void open_pool::end(bool failed) {
   if (why) throw refused(std::move(*why));
 }
 
-void open_pool::sync() {
+void turns::sync() {
   usable();
   const nb::gil_scoped_release others_run;
   unwrap(detail::sync_pool(core()));
 }
 
-void open_pool::close() {
+void turns::close() {
   if (closed_) return;
   if (in_transaction()) refuse(errc::in_use, path_ + " cannot be closed inside a transaction on it");
   const nb::gil_scoped_release others_run;

@@ -1,0 +1,93 @@
+"""What an open pool and an open key-value store have in common."""
+
+import atexit
+import re
+import weakref
+
+from ._transaction import Transaction
+from .errors import Error
+
+_open = weakref.WeakSet()
+_units = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def bytes_of(size):
+    if isinstance(size, int):
+        return size
+    found = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", size.strip(), re.IGNORECASE)
+    if not found:
+        raise ValueError(f"{size!r} is no size; write bytes, or a text such as '64M'")
+    return int(found[1]) * _units[found[2].upper()]
+
+
+class Opened:
+    """Transactions, what survives, figures, and the end. As a context manager it closes itself."""
+
+    def __init__(self, core):
+        self._core = core
+        _open.add(self)
+
+    def transaction(self, *, ordered=False):
+        """A context manager: what happens to it inside is one transaction, durable when it has ended.
+
+        An exception rolls all of it back, and goes on. One in another is a part of it. Other threads' changes wait until it has ended, as
+        do their reads of what it has changed. It begins and ends in one thread, and must not be kept open over an `await` or a `yield`.
+        """
+        return Transaction(self._core, ordered)
+
+    def sync(self):
+        """Everything that has been changed before is durable when this returns."""
+        self._core.sync()
+
+    def close(self):
+        """Everything is durable and the file is free for others. Once closed, a pool stays closed."""
+        self._core.close()
+
+    def check(self):
+        """Goes through all values, and raises CorruptError when they contradict each other. Time goes with their number."""
+        self._core.check()
+
+    @property
+    def closed(self):
+        return self._core.closed()
+
+    @property
+    def path(self):
+        return self._core.path()
+
+    @property
+    def durability(self):
+        """What an acknowledged change survives: "power", "power, cache included", "process" or "none"."""
+        return self._core.durability()
+
+    @property
+    def mechanism(self):
+        return self._core.mechanism()
+
+    @property
+    def space(self):
+        """A dict: size_bytes, used_bytes, free_bytes, largest_free, log_bytes, fragmentation."""
+        return self._core.space()
+
+    @property
+    def counters(self):
+        """A dict of what the pool has done since it was opened: commits, aborts, reads, fences, flushed_lines, ..."""
+        return self._core.counters()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.close()
+
+    def __repr__(self):
+        return f"<stele.{type(self).__name__} {self.path!r}{', closed' if self.closed else ''}>"
+
+
+@atexit.register
+def _close_all():
+    for one in list(_open):
+        try:
+            one.close()
+        except Error:
+            pass  # it stays as a crash would leave it, and the next open recovers it

@@ -1,0 +1,164 @@
+// The C functions of key-value stores. They join the body that runs in their thread, as the C++ ones do.
+#include <capi/shim.h>
+#include <stele/kv.h>
+
+#include <algorithm>
+
+struct stele_kv {
+  stele::kv store;
+  std::string durability;
+};
+
+struct stele_kv_cursor {
+  stele::kv::cursor at;
+};
+
+namespace {
+
+using namespace stele;
+
+constexpr std::size_t most_kept = 1 << 20;  // bytes of a thread's buffer that outlive a call
+
+std::string_view bytes_of(const void* from, std::size_t size, const char* name) {
+  if (size == 0) return {};
+  return {static_cast<const char*>(capi::required(from, name)), size};
+}
+
+result<> open_store(const char* path, const stele_options* options, stele_kv** to) {
+  *capi::required(to, "kv") = nullptr;
+  auto opened = kv::open(capi::required(path, "path"), capi::options_of(options));
+  if (!opened) return std::unexpected(std::move(opened.error()));
+  std::string durability = opened->durability_in_force();
+  *to = new stele_kv{std::move(*opened), std::move(durability)};
+  return {};
+}
+
+// Without ending the attempt of a body: that a key is not there is an answer.
+int found_or_not(int code, bool found) {
+  if (code != STELE_OK || found) return code;
+  return capi::tell(STELE_NOT_FOUND, "the store has no such key");
+}
+
+template <class T>
+result<> keep(result<T> from, T& to) {
+  if (!from) return std::unexpected(std::move(from.error()));
+  to = std::move(*from);
+  return {};
+}
+
+int run(stele_kv* kv, bool writes, int d, stele_kv_body body, void* arg) {
+  auto how = durability::durable;
+  const int refused = capi::call([&]() -> result<> {
+    capi::required(kv, "kv"), capi::required(body, "body");
+    how = capi::durability_of(d);
+    return {};
+  });
+  if (refused != STELE_OK) return refused;
+  return capi::run_body(kv->store.core(), writes, how, [&](stele_tx* tx) { return body(tx, kv, arg); });
+}
+
+}  // namespace
+
+extern "C" {
+
+int stele_kv_open(const char* path, const stele_options* options, stele_kv** kv) {
+  return capi::call([&] { return open_store(path, options, kv); });
+}
+
+int stele_kv_close(stele_kv* kv) {
+  if (kv == nullptr) return STELE_OK;
+  const int code = capi::call([&] { return kv->store.close(); });
+  if (code != STELE_IN_USE) delete kv;
+  return code;
+}
+
+int stele_kv_sync(stele_kv* kv) {
+  return capi::call([&] { return capi::required(kv, "kv")->store.sync(); });
+}
+
+int stele_kv_durability(const stele_kv* kv, const char** to) {
+  return capi::call([&]() -> result<> {
+    *capi::required(to, "to") = capi::required(kv, "kv")->durability.c_str();
+    return {};
+  });
+}
+
+int stele_kv_check(const stele_kv* kv) {
+  return capi::call([&] { return capi::required(kv, "kv")->store.check(); });
+}
+
+int stele_kv_count(const stele_kv* kv, uint64_t* items) {
+  return capi::call([&]() -> result<> {
+    std::size_t count = 0;
+    const result<> counted = keep(capi::required(kv, "kv")->store.size(), count);
+    *capi::required(items, "items") = count;
+    return counted;
+  });
+}
+
+int stele_kv_put(stele_kv* kv, const void* key, size_t key_size, const void* value, size_t value_size, int durability) {
+  return capi::call([&] {
+    return capi::required(kv, "kv")->store.put(bytes_of(key, key_size, "key"), bytes_of(value, value_size, "value"),
+                                               capi::durability_of(durability));
+  });
+}
+
+int stele_kv_erase(stele_kv* kv, const void* key, size_t key_size, int durability) {
+  bool there = false;
+  const int code = capi::call([&] {
+    return keep(capi::required(kv, "kv")->store.erase(bytes_of(key, key_size, "key"), capi::durability_of(durability)),
+                there);
+  });
+  return found_or_not(code, there);
+}
+
+int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to, size_t room, size_t* size) {
+  static thread_local std::string value;
+  bool there = false;
+  const int code = capi::call([&] {
+    if (room != 0) capi::required(to, "to");
+    capi::required(size, "size");
+    return keep(capi::required(kv, "kv")->store.get(bytes_of(key, key_size, "key"), value), there);
+  });
+  if (code != STELE_OK || !there) return found_or_not(code, there);
+  *size = value.size();
+  if (room != 0) std::memcpy(to, value.data(), std::min(room, value.size()));
+  if (value.capacity() > most_kept) std::string().swap(value);
+  return STELE_OK;
+}
+
+int stele_kv_update(stele_kv* kv, stele_kv_body body, void* arg, int durability) {
+  return run(kv, true, durability, body, arg);
+}
+
+int stele_kv_read(stele_kv* kv, stele_kv_body body, void* arg) {
+  return run(kv, false, STELE_DURABLE, body, arg);
+}
+
+int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size, const void* to, size_t to_size,
+                  stele_kv_cursor** cursor) {
+  return capi::call([&]() -> result<> {
+    *capi::required(cursor, "cursor") = nullptr;
+    *cursor = new stele_kv_cursor{
+        capi::required(kv, "kv")->store.walk(bytes_of(from, from_size, "from"), bytes_of(to, to_size, "to"))};
+    return {};
+  });
+}
+
+int stele_kv_next(stele_kv_cursor* cursor, stele_kv_item* item) {
+  bool there = false;
+  const int code = capi::call([&] {
+    capi::required(item, "item");
+    return keep(capi::required(cursor, "cursor")->at.next(), there);
+  });
+  if (code != STELE_OK || !there) return found_or_not(code, there);
+  const auto& at = cursor->at;
+  *item = {at.key().data(), at.key().size(), at.value().data(), at.value().size()};
+  return STELE_OK;
+}
+
+void stele_kv_cursor_free(stele_kv_cursor* cursor) {
+  delete cursor;
+}
+
+}  // extern "C"
