@@ -120,7 +120,7 @@ class store_run final : public workload {
   std::unique_ptr<model> make_model() const override { return std::make_unique<store_model>(keys_.given()); }
 
  private:
-  static constexpr std::size_t batch_bytes = 16384, batch_items = 64;  // of one transaction of set_up
+  static constexpr std::size_t batch_bytes = 16384, batch_items = 16;  // of one transaction of set_up, which has to fit the explorer's logs
 
   std::size_t value_size() const { return keys_.given().value_size; }
   result<> apply_one(const operation& op) {

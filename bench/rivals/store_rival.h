@@ -1,7 +1,7 @@
 // What rivals that are key-value stores share: the workload `store` run on an engine of theirs.
 //
 // Durability is equal to that of Stele's row: on media "file" every transaction has reached the device when it returns, else
-// it survives the process, which costs an engine no sync. A transaction is atomic on every engine. Values are copied out by gets, as
+// it survives the process, which costs an engine no sync. A transaction is atomic unless the name says otherwise. Values are copied out by gets, as
 // Stele's get does. The store is filled by transactions of many puts, outside of the measured time.
 #pragma once
 
@@ -61,7 +61,10 @@ class store_contender final : public contender {
     std::filesystem::remove_all(path(), ignored);
   }
 
-  std::string name() const override { return Engine::name; }
+  std::string name() const override {
+    if constexpr (requires { Engine::name_in_report(true); }) return Engine::name_in_report(synced());
+    return Engine::name;
+  }
   std::string media() const override { return synced() ? "file" : "process"; }
   std::string durability() const override { return synced() ? "power" : "process"; }
 
