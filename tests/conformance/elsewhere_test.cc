@@ -94,9 +94,9 @@ void use_all(containers& c, base::rng& choices) {
     c.present.insert(text), c.marked.insert(n);
     c.present.erase(c.present.lower_bound(text)), c.marked.erase(c.marked.find(n));
     c.present.insert(text), c.marked.insert(n);
-    for (auto it = c.ordered.rbegin(); it != c.ordered.rend(); ++it) it->second += 0;
     c.text.pop_back(), c.text.push_back('t');
   }
+  for (auto it = c.ordered.rbegin(); it != c.ordered.rend(); ++it) it->second += 0;
   c.lines.assign(5, "the same"), c.lines.resize(7);
 }
 
