@@ -98,7 +98,11 @@ judge::answer judge::ask(timeline& t) {
 result<> judge::recover() {
   recoverer_.clock.store(0, std::memory_order_relaxed);
   recoverer_.stale_lines = recoverer_.lost_lines = 0;
-  if (subject_.named_by().grow_every != 0) recoverer_.file = adopted(work_);  // it may have grown
+  if (subject_.named_by().grow_every != 0) {  // it may have grown
+    auto file = storage::pool_file::adopt(work_.data(), work_.size());
+    if (!file) return std::unexpected(file.error());
+    recoverer_.file = std::move(*file);
+  }
   return detail::recover_if_open(recoverer_, media_);
 }
 

@@ -51,9 +51,8 @@ enum class mutant : std::uint16_t {
   sums_after_mark,        // sums are renewed when the watermark has moved
   sums_not_recovered,     // recovery leaves the sums of the blocks it replays
   sums_spill_kept,        // a spilled record overwrites blocks whose sums stay
-  grow_no_table_fence,    // a growth slot names a table that is not durable
   grow_same_slot,         // the slot in force is written over
-  grow_no_slot_fence,     // a slot is in force before it is durable
+  grow_no_slot_fence,     // a slot is in force before it and its table are durable
   default_shared_alone,     // a commit in the shared log makes its own last line durable, not those before it
   default_shared_unflushed, // a commit in the shared log returns without its record being flushed
   xil_no_log_fence,       // a commit returns before its blocks are durable
@@ -194,7 +193,6 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sums_after_mark, "sums_after_mark", "vcbp,default"},
     {mutant::sums_not_recovered, "sums_not_recovered", "vcbp,default"},
     {mutant::sums_spill_kept, "sums_spill_kept", "vcbp,default"},
-    {mutant::grow_no_table_fence, "grow_no_table_fence", "default"},
     {mutant::grow_same_slot, "grow_same_slot", "default"},
     {mutant::grow_no_slot_fence, "grow_no_slot_fence", "default"},
     {mutant::default_shared_alone, "default_shared_alone", "default"},

@@ -53,7 +53,7 @@ class media_engine : public engine {
     return base::fail(errc::unsupported, "the mechanism in use cannot empty its logs while the pool is open; open it with the mechanism 'default'");
   }
 
-  // docs/protocol/grow.md, steps 1 to 4.
+  // docs/protocol/grow.md, steps 1 to 3.
   result<> grow(const format::growth& to) override {
     using base::mutant;
     using base::planted;
@@ -61,15 +61,14 @@ class media_engine : public engine {
     const auto h = storage::grown(old, to, state_.file.path());
     if (!h) return std::unexpected(h.error());
     if (auto written = write_tables(old, *h, to.table_chunk); !written) return written;  // 1
-    if (!planted<Media>(mutant::grow_no_table_fence)) control_.fence();                  // 2: the table is durable before a slot names it
     const auto in_force = read_word(format::growth_offset);
     if (!in_force) return std::unexpected(in_force.error());
     const std::uint64_t slot = planted<Media>(mutant::grow_same_slot) || *in_force != 1 ? 1 : 2;
     write_word(format::growth_slot_offset(slot), to.chunk_count);
     write_word(format::growth_slot_offset(slot) + 8, to.table_chunk);
-    if (!planted<Media>(mutant::grow_no_slot_fence)) control_.fence();  // 3: the slot is durable before it is in force
+    if (!planted<Media>(mutant::grow_no_slot_fence)) control_.fence();  // 2: table and slot are durable before it is in force
     write_word(format::growth_offset, slot);
-    control_.fence();  // 4: grown
+    control_.fence();  // 3: grown
     return check_medium();
   }
 
