@@ -29,7 +29,9 @@ class Ordered : public testing::TestWithParam<std::tuple<std::string, const char
 
 TEST_P(Ordered, every_crash_state_is_a_prefix_from_the_last_sync_on) {
   const auto [mechanism, workload, threads] = GetParam();
+  const bool defers = mechanism == "default" || mechanism.starts_with("archapt");  // to others an ordered commit is a durable one
   for (const std::uint64_t sync_every : {1, 4, 17, 1000}) {
+    if (!defers && sync_every != 17) continue;
     settings s;
     s.bound = (*detail::find_mechanism(mechanism))->has_parity ? 128 : 256;  // where each line is skipped that can be, there are several times the crash points
     const auto found = explore_apart(ordered_plan(mechanism, workload, threads, sync_every), s);
