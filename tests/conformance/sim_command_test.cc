@@ -1,11 +1,9 @@
 // The commands `stele tape` and `stele sim` as a user runs them: tapes recorded and converted, machines, crashes, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
+#include <tests/conformance/command.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,23 +12,12 @@ namespace stele {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using testing::command_outcome, testing::run_command;
+using ::testing::HasSubstr;
 
-class sim_command : public testing::Test {
+class sim_command : public ::testing::Test {
  protected:
-  struct outcome {
-    int status = -1;
-    std::string said;
-  };
-  static outcome run(const std::string& arguments) {
-    outcome o;
-    FILE* const out = ::popen((std::string(STELE_COMMAND) + " " + arguments + " 2>&1").c_str(), "r");
-    std::array<char, 4096> some;
-    for (std::size_t n; (n = std::fread(some.data(), 1, some.size(), out)) != 0;) o.said.append(some.data(), n);
-    const int ended = ::pclose(out);
-    o.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
-    return o;
-  }
+  static command_outcome run(const std::string& arguments) { return run_command(arguments); }
   nlohmann::json json(const std::string& file) const { return nlohmann::json::parse(std::ifstream(dir_ / file)); }
   std::string at(const std::string& file) const { return (dir_ / file).string(); }
   void record(const std::string& more) const {

@@ -1,0 +1,125 @@
+// `stele pool` as a user runs it: what it says of sound, damaged and unclosed pools, what it repairs, copies and lengthens.
+#include <gmock/gmock.h>
+#include <stele/document.h>
+#include <stele/kv.h>
+#include <tests/conformance/child.h>
+#include <tests/conformance/command.h>
+#include <tests/conformance/pools.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace stele::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class pool_command : public ::testing::Test {
+ protected:
+  std::string at(const std::string& file) const { return dir_.file(file); }
+  nlohmann::json json(const std::string& file) const { return nlohmann::json::parse(std::ifstream(at(file))); }
+  std::string make_store() const {
+    auto store = kv::open(at("store"), {.create_size = 1 << 20});
+    EXPECT_TRUE(holds(store));
+    EXPECT_TRUE(holds(store->put("pear", "green")));
+    EXPECT_TRUE(holds(store->put("apple", std::string("\xff\x00\x01", 3))));
+    EXPECT_TRUE(holds(store->close()));
+    return at("store");
+  }
+  static void flip(const std::string& path, std::uint64_t offset) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(offset));
+    const char byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(static_cast<std::streamoff>(offset));
+    file.put(byte);
+  }
+  scratch_directory dir_;
+};
+
+TEST_F(pool_command, a_damaged_header_is_repaired_from_its_copy) {
+  const std::string path = make_store();
+  EXPECT_EQ(run_command("pool check " + path).status, 0);
+  flip(path, 100);
+  const auto damaged = run_command("pool check " + path);
+  EXPECT_EQ(damaged.status, 1);
+  EXPECT_THAT(damaged.said, HasSubstr("--repair"));
+  EXPECT_FALSE(kv::open(path));
+  const auto repaired = run_command("pool check --repair --json " + at("report") + " " + path);
+  EXPECT_EQ(repaired.status, 0) << repaired.said;
+  EXPECT_EQ(json("report")["repaired"].size(), 1u);
+  EXPECT_TRUE(json("report")["sound"]);
+  EXPECT_EQ(kv::open(path)->get("pear").value(), "green");
+  flip(path, 100);
+  flip(path, 356);  // the copy too
+  EXPECT_EQ(run_command("pool check --repair " + path).status, 1);
+}
+
+TEST_F(pool_command, a_pool_that_was_not_closed_is_recovered_by_repair_alone) {
+  child writer([&](const teller& tell) {
+    auto store = kv::open(at("store"), {.create_size = 1 << 20});
+    for (std::uint64_t n = 1;; ++n) {
+      (void)store->put(std::to_string(n), "x");
+      tell(n);
+    }
+  });
+  std::uint64_t n = 0;
+  while (n < 50 && writer.hear(n)) {}
+  const std::uint64_t last = writer.kill_and_drain(n);
+  const auto looked = run_command("pool check " + at("store"));
+  EXPECT_EQ(looked.status, 0) << looked.said;
+  EXPECT_THAT(looked.said, HasSubstr("not closed"));
+  const auto repaired = run_command("pool check --repair " + at("store"));
+  EXPECT_EQ(repaired.status, 0) << repaired.said;
+  EXPECT_THAT(repaired.said, HasSubstr("repaired: it had not been closed"));
+  EXPECT_THAT(run_command("pool info " + at("store")).said, HasSubstr("closed"));
+  EXPECT_TRUE(*kv::open(at("store"))->contains(std::to_string(last)));
+}
+
+TEST_F(pool_command, damage_to_content_is_found_and_left_alone) {
+  const std::string path = make_store();
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  flip(path, bytes.find("green"));
+  const auto found = run_command("pool check --repair --json " + at("report") + " " + path);
+  EXPECT_EQ(found.status, 1);
+  EXPECT_THAT(found.said, HasSubstr("what their sums say"));
+}
+
+TEST_F(pool_command, dumps_a_store_and_a_document) {
+  EXPECT_EQ(run_command("pool dump --json " + at("dump") + " " + make_store()).status, 0);
+  const auto items = json("dump")["content"];
+  EXPECT_EQ(items[0], (nlohmann::json{{"key", "apple"}, {"value", {{"hex", "ff0001"}}}}));
+  EXPECT_EQ(items[1], (nlohmann::json{{"key", "pear"}, {"value", "green"}}));
+  {
+    auto p = open_pool<document_dict>(at("document"), {.create_size = 1 << 20, .layout = std::string(document_layout)});
+    ASSERT_TRUE(holds(p.update([](document_dict& d) {
+      d["answer"] = 42;
+      d["list"].make_list().append("one");
+    })));
+  }
+  EXPECT_EQ(run_command("pool check " + at("document")).status, 0);
+  EXPECT_EQ(run_command("pool dump --json " + at("dump") + " " + at("document")).status, 0);
+  EXPECT_EQ(json("dump")["content"]["dict"][0], (nlohmann::json{{"key", "answer"}, {"value", 42}}));
+  EXPECT_EQ(json("dump")["content"]["dict"][1]["value"], nlohmann::json::array({"one"}));
+}
+
+TEST_F(pool_command, copies_and_lengthens) {
+  const std::string path = make_store();
+  EXPECT_EQ(run_command("pool backup " + path + " " + at("copy")).status, 0);
+  EXPECT_EQ(run_command("pool backup " + path + " " + at("copy")).status, 1) << "it would overwrite";
+  EXPECT_EQ(run_command("pool resize --size 3M --json " + at("info") + " " + at("copy")).status, 0);
+  EXPECT_GE(json("info")["size_bytes"], 3u << 20);
+  EXPECT_EQ(run_command("pool check " + at("copy")).status, 0);
+  const auto one = kv::open(path), two = kv::open(at("copy"));
+  ASSERT_TRUE(holds(one));
+  ASSERT_TRUE(holds(two));
+  EXPECT_EQ(two->get("pear").value(), "green");
+  const auto in_use = run_command("pool backup " + path + " " + at("another"));
+  EXPECT_EQ(in_use.status, 1);
+  EXPECT_THAT(in_use.said, HasSubstr("open in process " + std::to_string(::getpid())));
+}
+
+}  // namespace
+}  // namespace stele::testing
