@@ -53,11 +53,11 @@ result<pool_header> read_header(int fd, const std::string& path) {
   struct stat status = {};
   if (os::examine(fd, status) != 0) return fail_path("examine", path);
   if (!S_ISREG(status.st_mode)) return fail(errc::not_a_pool, fmt::format("{} is not an ordinary file, so it is no pool", path));
-  std::array<std::byte, format::header_area> front;
-  if (!os::read_all(fd, front.data(), front.size(), 0)) {
-    if (errno != 0) return fail_path("read", path);
+  std::array<std::byte, format::header_area> front{};
+  const auto length = static_cast<std::size_t>(status.st_size);
+  if (length < sizeof(pool_header))
     return fail(errc::not_a_pool, fmt::format("{} is {} bytes long, too short for a pool; if it was one, it has been truncated: restore it from a copy", path, status.st_size));
-  }
+  if (!os::read_all(fd, front.data(), std::min(length, front.size()), 0)) return fail_path("read", path);
   return header_in(front.data(), static_cast<std::uint64_t>(status.st_size), path);
 }
 
@@ -222,7 +222,8 @@ pool_header header_at(const std::byte* from) {
   return h;
 }
 
-bool is_whole(const pool_header& h) { return h.magic == format::pool_magic && h.version == format::pool_version && h.checksum == format::header_checksum(h); }
+bool is_whole(const pool_header& h) { return h.magic == format::pool_magic && h.checksum == format::header_checksum(h); }
+bool is_whole_copy(const pool_header& h) { return is_whole(h) && h.version == format::pool_version; }
 
 // As it was at creation.
 result<> check_header(const pool_header& h, bool copy_is_whole, std::uint64_t file_size, const std::string& path) {
@@ -249,7 +250,7 @@ result<> check_header(const pool_header& h, bool copy_is_whole, std::uint64_t fi
 
 result<pool_header> header_in(const std::byte* front, std::uint64_t file_size, const std::string& path) {
   const pool_header h = header_at(front);
-  if (auto fine = check_header(h, is_whole(header_at(front + format::header_copy_offset)), file_size, path); !fine) return std::unexpected(fine.error());
+  if (auto fine = check_header(h, is_whole_copy(header_at(front + format::header_copy_offset)), file_size, path); !fine) return std::unexpected(fine.error());
   const auto g = format::growth_in(front, h.id);
   if (!g) return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown are damaged (check bits); restore the pool from a copy", path));
   if (g->chunk_count == 0) return h;
@@ -292,7 +293,7 @@ result<bool> pool_file::repair_header(const std::string& path) {
   if (!os::read_all(file.fd, front.data(), front.size(), 0)) return fail_path("read", path);
   if (is_whole(header_at(front.data()))) return false;
   const pool_header copy = header_at(front.data() + format::header_copy_offset);
-  if (!is_whole(copy)) return fail(errc::corrupt, fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy", path));
+  if (!is_whole_copy(copy)) return fail(errc::corrupt, fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy", path));
   if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
   if (!os::write_all(file.fd, &copy, sizeof copy, 0) || os::sync_data(file.fd) != 0) return fail_path("write", path);
   return true;

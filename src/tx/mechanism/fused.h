@@ -136,7 +136,7 @@ class fused final : public bulk_engine<Media> {
   [[gnu::noinline]] bool commit_ordered(lane& l, transaction& t, std::uint64_t txid) {
     group& g = groups_[t.log()];
     const std::uint64_t after = base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.ordered_before();
-    if (shares_ && !append_shared(t, format::record_kind::redo_after, txid, after)) return t.joined(), false;
+    if (shares_) append_shared(t, format::record_kind::redo_after, txid, after);
     std::unique_lock hold(g.mutex);
     if (!shares_)
       l.log.append_stored(format::record_kind::redo_after, txid, [&](auto& out) {  // O1
@@ -222,22 +222,46 @@ class fused final : public bulk_engine<Media> {
   // One log for all: docs/protocol/default.md, steps L1 to L4.
   static constexpr bool may_share = Media::whole_cache != media::whole_cache::impossible;
 
-  // Room in the rings is looked for when the record is appended; here only chunks for one that no ring can hold.
+  // Lines of a ring that a log's owner has been promised. Before a TxID is drawn: later ones would fill what it waits for, and could not be
+  // cut before it. An attempt that did not come to commit keeps its promise until the log's next one.
+  struct promise {
+    std::size_t lane = 0;
+    std::uint64_t lines = 0;
+  };
   result<> prepare_shared(lane& own, transaction& t) {
     this->drop_reserved(own);
-    if (this->lines_needed(t, own.log.lines() / 2) <= own.log.lines()) return {};
-    return this->make_spill(own, t, sharers_[t.log()]);
+    std::uint64_t lines = this->lines_needed(t, own.log.lines() / 2);
+    if (lines > own.log.lines()) {
+      if (auto made = this->make_spill(own, t, sharers_[t.log()]); !made) return made;
+      lines = lines_for_words(5);  // TxID, the ordered commit before it, and where the rest is
+    }
+    while (!promised(t.log(), lines)) {
+      this->truncate();
+      if (this->state_.poisoned.load()) return this->check_medium();
+    }
+    return {};
+  }
+  bool promised(unsigned log, std::uint64_t lines) {
+    const std::lock_guard one(appending_);
+    give_back(log);
+    lane* const l = lane_with_room(lines);
+    if (l == nullptr) return false;
+    promises_[log] = {l->number, lines};
+    promised_[l->number] += lines;
+    return true;
+  }
+  void give_back(unsigned log) {
+    promised_[promises_[log].lane] -= promises_[log].lines;
+    promises_[log].lines = 0;
   }
 
   bool commit_shared(transaction& t, std::uint64_t txid) {
-    const auto at = append_shared(t, format::record_kind::redo, txid, 0);  // L1
-    if (!at || !harden(t, *at)) return false;                             // L2, L3: the log is durable before home changes
-    store_home_shared(t);                                                 // L4
+    if (!harden(t, append_shared(t, format::record_kind::redo, txid, 0))) return false;  // L1 to L3: the log is durable before home changes
+    store_home_shared(t);                                                                // L4
     return true;
   }
   bool commit_shared_after(transaction& t, std::uint64_t txid, std::uint64_t after) {
-    const auto at = append_shared(t, format::record_kind::redo_after, txid, after);
-    const bool durable = at && harden(t, *at);
+    const bool durable = harden(t, append_shared(t, format::record_kind::redo_after, txid, after));
     t.joined();
     if (!durable) return false;
     if (!base::planted<Media>(base::mutant::default_no_wait)) settle();
@@ -253,18 +277,12 @@ class fused final : public bulk_engine<Media> {
     unsigned lane;
     std::uint64_t end;
   };
-  // Stored, not streamed: whoever writes the ring makes it durable. Nothing: the pool is poisoned.
-  std::optional<shared_place> append_shared(transaction& t, format::record_kind kind, std::uint64_t txid, std::uint64_t front) {
+  // Stored, not streamed: whoever writes the ring makes it durable.
+  shared_place append_shared(transaction& t, format::record_kind kind, std::uint64_t txid, std::uint64_t front) {
     lane& own = this->lanes_[t.log()];
-    const std::uint64_t lines = own.reserved_bytes != 0 ? lines_for_words(5) : this->lines_needed(t, own.log.lines() / 2);
-    std::unique_lock one(appending_);
-    lane* l = lane_with_room(lines);
-    for (; l == nullptr; l = lane_with_room(lines)) {
-      one.unlock();
-      this->truncate();
-      if (this->state_.poisoned.load()) return std::nullopt;
-      one.lock();
-    }
+    const std::lock_guard one(appending_);
+    lane* const l = &this->lanes_[promises_[t.log()].lane];
+    give_back(t.log());
     if (own.reserved_bytes != 0) {
       append_payload(own, *l, t, kind, txid, front);
     } else {
@@ -291,7 +309,7 @@ class fused final : public bulk_engine<Media> {
   lane* lane_with_room(std::uint64_t lines) {
     for (std::size_t i = 0; i < this->lanes_.size(); ++i) {
       const std::size_t n = (current_ + i) % this->lanes_.size();
-      if (this->lanes_[n].log.room() < lines) continue;
+      if (this->lanes_[n].log.room() < promised_[n] + lines) continue;
       if (i != 0 && short_of_log()) this->wake();
       return &this->lanes_[current_ = n];
     }
@@ -314,7 +332,9 @@ class fused final : public bulk_engine<Media> {
   }
 
   bool shares_ = false;
-  std::mutex appending_;  // of the rings and the lanes' media
+  std::mutex appending_;  // of the rings, the lanes' media, and what follows
+  std::vector<promise> promises_ = std::vector<promise>(this->lanes_.size());              // by log
+  std::vector<std::uint64_t> promised_ = std::vector<std::uint64_t>(this->lanes_.size());  // by ring
   std::size_t current_ = 0;
   std::deque<group_commit> streams_{this->lanes_.size()};  // a ring each
   std::deque<Media> sharers_;                              // one for each log's owner: what its commits fence and store home with
