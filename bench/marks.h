@@ -20,6 +20,7 @@ struct figure {
 
 struct marks_options {
   std::string dir = "/dev/shm";
+  std::string file_dir = ".";       // on the device whose files are measured
   std::string configs = "configs";  // where the simulator's machines are
   unsigned runs = 5;
   double seconds = 0.5;
@@ -32,6 +33,8 @@ struct marks_options {
 result<std::vector<figure>> measure_marks(const marks_options& o);
 // Those of the mechanism log_structured alone, after "Log-Structured Non-Volatile Main Memory" (2017): `stele bench lsnvmm`.
 result<std::vector<figure>> measure_lsnvmm_marks(const marks_options& o);
+// The key-value store beside other embedded stores, commits on a file, judging and copying a pool: `stele bench store`.
+result<std::vector<figure>> measure_store_marks(const marks_options& o);
 // The simulator's speeds: `stele bench sim`. What they are relative to is not another program but a number.
 result<std::vector<figure>> measure_sim_marks(const marks_options& o);
 

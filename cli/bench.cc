@@ -1,4 +1,4 @@
-// stele bench media|all|lsnvmm|sim: the machine's own limits, and the project's marks beside what was measured.
+// stele bench media|all|store|lsnvmm|sim: the machine's own limits, and the project's marks beside what was measured.
 #include <bench/machine.h>
 #include <bench/marks.h>
 #include <cli/command.h>
@@ -56,6 +56,7 @@ using measured_marks = result<std::vector<bench::figure>> (*)(const bench::marks
 void bench_marks(const options& o, measured_marks measure) {
   bench::marks_options m;
   m.dir = memory_dir(o);
+  m.file_dir = o.file_dir;
   m.runs = o.runs;
   m.seconds = o.seconds;
   m.configs = STELE_CONFIGS;
@@ -105,6 +106,9 @@ void add_bench(CLI::App& app) {
   CLI::App* lsnvmm = add(*group, "lsnvmm", "the figures of the mechanism log_structured, some ten minutes", o);
   lsnvmm->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
   lsnvmm->callback([o] { bench_marks(*o, bench::measure_lsnvmm_marks); });
+  CLI::App* store = add(*group, "store", "the key-value store beside other embedded stores, commits on a file, care of a pool", o);
+  store->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
+  store->callback([o] { bench_marks(*o, bench::measure_store_marks); });
   add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] { bench_marks(*o, bench::measure_sim_marks); });
 }
 

@@ -94,8 +94,8 @@ TEST_P(objects, point_at_each_other_at_any_address) {
         return total == r.sum;
       });
       EXPECT_TRUE(sum.value_or(false));
-      const auto& header = p.core().state().file.header();
-      const std::size_t size = header.home_size != 0 ? header.home_size : header.size;  // as its addresses took
+      const auto& file = p.core().state().file;
+      const std::size_t size = file.header().home_size != 0 ? file.header().home_size : file.addresses();  // as its addresses took
       opened.reset();
       fillers.emplace_back(::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), size);  // not there again
     }
