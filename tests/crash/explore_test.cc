@@ -106,7 +106,7 @@ TEST(Explore, values_of_many_lines) {
     p.value_size = 256;
     p.threads = 2;
     settings s = ci_budget();
-    if ((*detail::find_mechanism(mechanism))->has_parity) p.pool_size *= 2, p.operations = 30, s.bound = 128;
+    if ((*detail::find_mechanism(mechanism))->has_parity) p.pool_size *= 2, p.operations = 30, s.bound = 64;
     expect_no_violation(p, s);
   }
 }
