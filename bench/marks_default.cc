@@ -23,11 +23,6 @@ double rate(const report& r, std::string_view system) {
   const row* found = find_row(r, system);
   return found == nullptr ? 0 : found->tx_per_s.median;
 }
-// A rival's row says behind its name what it does not protect. 0 when there is none: no figure is met then.
-double over_libpmemobj(const report& r) {
-  const auto found = std::ranges::find_if(r.rows, [](const row& w) { return w.system.starts_with("libpmemobj"); });
-  return found == r.rows.end() ? 0 : rate(r, "default") / found->tx_per_s.median;
-}
 
 comparison of(const marks_options& o, const char* workload, std::size_t value_size, std::size_t operations) {
   comparison c;
@@ -54,7 +49,7 @@ result<> with_one_thread(const marks_options& o, std::vector<figure>& figures) {
     if (!r) return std::unexpected(r.error());
     const row* ours = find_row(*r, "default");
     const double by_hand = rate(*r, "one-fence log by hand");
-    figures.push_back({name_of(m) + ", default over libpmemobj", "x", m.one_thread, over_libpmemobj(*r), false,
+    figures.push_back({name_of(m) + ", default over libpmemobj", "x", m.one_thread, over_rival(*r, "libpmemobj"), false,
                        fmt::format("{:.0f} tx/s, {:.2f} fences, {:.1f} lines, {:.0f} B streamed a tx; {:.2f} of the log by hand; single_writer", ours->tx_per_s.median,
                                    ours->fences_per_tx.value_or(0), ours->lines_per_tx.value_or(0), ours->streamed_bytes_per_tx.value_or(0), ours->tx_per_s.median / by_hand)});
     if (&m == &rival_marks[0])
@@ -75,7 +70,7 @@ result<> with_two_threads(const marks_options& o, std::vector<figure>& figures) 
     c.rivals = {"libpmemobj"};
     const auto two = compare(c);
     if (!two) return std::unexpected(two.error());
-    figures.push_back({name_of(m) + ", two threads, default over libpmemobj", "x", m.two_threads, over_libpmemobj(*two), false,
+    figures.push_back({name_of(m) + ", two threads, default over libpmemobj", "x", m.two_threads, over_rival(*two, "libpmemobj"), false,
                        fmt::format("{:.0f} tx/s; stm; libpmemobj without isolation", rate(*two, "default"))});
     if (m.value_size == 8 && m.operations == 1 && m.workload != std::string_view("rbtree"))
       figures.push_back({name_of(m) + ", two threads over one", "x", 1.7, rate(*two, "default") / rate(*one, "default"), false, "stm"});
@@ -136,6 +131,11 @@ result<> blurred_over_base(const marks_options& o, std::vector<figure>& figures)
 }
 
 }  // namespace
+
+double over_rival(const report& r, std::string_view rival) {
+  const auto found = std::ranges::find_if(r.rows, [&](const row& w) { return w.system.starts_with(rival); });
+  return found == r.rows.end() ? 0 : rate(r, "default") / found->tx_per_s.median;
+}
 
 const std::vector<marks_part>& default_marks() {
   static const std::vector<marks_part> parts = {with_one_thread, with_two_threads, tail, space, blurred_over_base};

@@ -1,7 +1,6 @@
 // The figures of the key-value store and of pool care: puts and gets beside other embedded stores at equal durability, on the device's
 // file system and in memory; commits of many threads on a file; the tail beside a checkpoint; judging and copying a pool in use.
-#include <bench/compare.h>
-#include <bench/marks.h>
+#include <bench/marks_parts.h>
 #include <fmt/format.h>
 #include <stele/kv.h>
 #include <tx/inspect.h>
@@ -19,17 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
-struct over_rival {
+struct rival_mark {
   const char* rival;
   double mark;
 };
-
-// 0 when the build has no such rival: no figure is met then.
-double over(const report& r, std::string_view rival) {
-  const auto found = std::ranges::find_if(r.rows, [&](const row& w) { return w.system.starts_with(rival); });
-  const row* ours = find_row(r, "default");
-  return found == r.rows.end() || ours == nullptr ? 0 : ours->tx_per_s.median / found->tx_per_s.median;
-}
 
 comparison puts_on_file(const marks_options& o) {
   comparison c;
@@ -61,8 +53,8 @@ result<> on_file(const marks_options& o, std::vector<figure>& figures) {
   const double device = one->hardware.synced_block_ns ? 1e9 / one->hardware.synced_block_ns->median : 0;
   figures.push_back({"puts of 1 KB, each durable, over the device", "x", 0.95, ours.tx_per_s.median / device, false,
                      fmt::format("{:.0f} puts/s; a 4 KiB block overwritten + fdatasync {:.0f}/s; {:.2f} fences a put", ours.tx_per_s.median, device, ours.fences_per_tx.value_or(0))});
-  for (const auto& [rival, mark] : {over_rival{"leveldb", 1.05}, {"rocksdb", 2}, {"lmdb", 2}, {"libpmemobj", 10}})
-    figures.push_back({fmt::format("puts of 1 KB, each durable, over {}", rival), "x", mark, over(*one, rival), false, "one thread, media file"});
+  for (const auto& [rival, mark] : {rival_mark{"leveldb", 1.05}, {"rocksdb", 2}, {"lmdb", 2}, {"libpmemobj", 10}})
+    figures.push_back({fmt::format("puts of 1 KB, each durable, over {}", rival), "x", mark, over_rival(*one, rival), false, "one thread, media file"});
   figures.push_back({"99th percentile of a put over its median", "x", 3, ours.p99_ns / ours.p50_ns, true,
                      fmt::format("{:.0f} us, checkpoints meanwhile", ours.p99_ns / 1e3)});
   o.progress("eight threads on a file");
@@ -97,7 +89,7 @@ result<> in_memory(const marks_options& o, std::vector<figure>& figures) {
     const auto r = compare(c);
     if (!r) return std::unexpected(r.error());
     figures.push_back({what + " a second, media adr", "M/s", read_share == 0 ? 1.0 : 5.0, find_row(*r, "default")->tx_per_s.median / 1e6, false, "2^20 keys of 8 B, one thread"});
-    figures.push_back({what + " over " + (read_share == 0 ? "leveldb" : "libpmemobj"), "x", read_share == 0 ? 1.7 : 1.5, over(*r, read_share == 0 ? "leveldb" : "libpmemobj"), false,
+    figures.push_back({what + " over " + (read_share == 0 ? "leveldb" : "libpmemobj"), "x", read_share == 0 ? 1.7 : 1.5, over_rival(*r, read_share == 0 ? "leveldb" : "libpmemobj"), false,
                        "each at the durability 'process'"});
   }
   return {};

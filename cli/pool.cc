@@ -27,7 +27,6 @@ progress shown(const char* what) {
   };
 }
 
-
 // 65536, 64K, 64M, 64MiB, 1G, 1T.
 std::size_t parse_size(const std::string& text) {
   std::size_t used = 0;
@@ -130,7 +129,7 @@ result<detail::check_report> check_all(const options& o) {
   auto r = detail::check_pool(o.path, shown("checking"));
   const std::string layout = r ? r->info.header.layout.data() : "";
   if (!knows_layout(layout)) return r;
-  auto copy = detail::open_copy_of(o.path);
+  auto copy = detail::open_copy_of(o.path, verification::never);  // its sums have just been judged
   if (!copy) return std::unexpected(copy.error());
   if (auto sound = check_content(std::move(*copy), layout); !sound) return std::unexpected(sound.error());
   return r;
@@ -180,20 +179,23 @@ void backup(options& o) {
   info(o);
 }
 
+result<nlohmann::json> blocks_of(const detail::runtime& pool) {
+  nlohmann::json blocks = nlohmann::json::array();
+  const auto walked = pool.state().heap.audit([&](std::uint64_t offset, std::size_t size) { blocks.push_back({{"offset", offset}, {"size_bytes", size}}); });
+  return walked ? result<nlohmann::json>(blocks) : std::unexpected(walked.error());
+}
+
 // The header and, as JSON, the content if its layout is known, else every block in use.
 void dump(const options& o) {
   const auto i = detail::info_of(o.path);
   if (!i) fail(i.error());
-  if (const std::string layout = i->header.layout.data(); knows_layout(layout)) {
-    auto copy = detail::open_copy_of(o.path);
-    const auto content = copy ? content_of(std::move(*copy), layout) : std::unexpected(copy.error());
-    if (!content) fail(content.error());
-    return write_json(o.json.empty() ? "-" : o.json, {{"info", json_of(*i)}, {"content", *content}});
-  }
-  nlohmann::json blocks = nlohmann::json::array();
-  const auto walked = detail::for_each_used_block(o.path, [&](const detail::used_block& b) { blocks.push_back({{"offset", b.offset}, {"size_bytes", b.size}}); });
-  if (!walked) fail(walked.error());
-  write_json(o.json.empty() ? "-" : o.json, {{"info", json_of(*i)}, {"blocks", blocks}});
+  const std::string layout = i->header.layout.data();
+  const bool known = knows_layout(layout);
+  auto copy = detail::open_copy_of(o.path, known ? verification::automatic : verification::never);
+  if (!copy) fail(copy.error());
+  const auto content = known ? content_of(std::move(*copy), layout) : blocks_of(**copy);
+  if (!content) fail(content.error());
+  write_json(o.json.empty() ? "-" : o.json, {{"info", json_of(*i)}, {known ? "content" : "blocks", *content}});
 }
 
 CLI::App* add(CLI::App& group, const char* name, const char* what, const std::shared_ptr<options>& o) {

@@ -36,8 +36,8 @@ class backup_copy {
     {
       const runtime::pause still(runtime_);  // from here on commits mark what they store to
       runtime_.mark_pages(&marks_);
-      if (auto counted = runtime_.state().heap.for_each_used_run([&](std::uint64_t, std::uint64_t bytes) { all_ += bytes; }); !counted) return counted;
-      used_ = runs();
+      const auto take = [&](std::uint64_t offset, std::uint64_t bytes) { used_.emplace_back(offset, bytes), all_ += bytes; };
+      if (auto walked = runtime_.state().heap.for_each_used_run(take); !walked) return walked;
     }
     for (const auto& [offset, bytes] : used_)
       if (auto copied = copy(offset, bytes); !copied) return copied;
@@ -55,11 +55,6 @@ class backup_copy {
   static std::uint64_t draw_id() {
     std::uint64_t id = 0;
     return ::getrandom(&id, sizeof id, 0) == sizeof id ? id : 0;
-  }
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs() const {
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
-    (void)runtime_.state().heap.for_each_used_run([&](std::uint64_t offset, std::uint64_t bytes) { all.emplace_back(offset, bytes); });
-    return all;
   }
 
   result<> copy(std::uint64_t offset, std::uint64_t bytes) {

@@ -117,19 +117,23 @@ result<pool_info> info_of(const std::string& path) {
 
 namespace {
 
-// A private copy of a pool that nobody has open, recovered.
-result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, const pool_info& info, std::vector<log_report>* logs) {
-  if (info.in_use_by) return fail(errc::in_use, fmt::format("{} is open in process {}; close it there before checking it", path, *info.in_use_by));
-  auto file = storage::pool_file::open_copy(path);
+// A private copy of a pool that nobody has open: a picture of it in motion proves nothing.
+result<storage::pool_file> copy_at_rest(const std::string& path, const result<pool_info>& info) {
+  if (!info) return std::unexpected(info.error());
+  if (info->in_use_by) return fail(errc::in_use, fmt::format("{} is open in process {}; close it there before checking it", path, *info->in_use_by));
+  return storage::pool_file::open_copy(path);
+}
+
+// The same, recovered, and what its logs held before.
+result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, const pool_info& info, std::vector<log_report>& logs) {
+  auto file = copy_at_rest(path, info);
   if (!file) return std::unexpected(file.error());
   auto state = std::make_unique<pool_state>(std::move(*file));
   const auto session = format::control_word(state->file.base(), state->file.header().id, format::session_offset);
   if (!session) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
-  if (logs != nullptr) {
-    auto read = read_logs(*state, static_cast<log_kind>(format::session::unpack(*session).log_kind));
-    if (!read) return std::unexpected(read.error());
-    *logs = std::move(*read);
-  }
+  auto read = read_logs(*state, static_cast<log_kind>(format::session::unpack(*session).log_kind));
+  if (!read) return std::unexpected(read.error());
+  logs = std::move(*read);
   if (auto recovered = recover_if_open(*state, {.what = media_choice::kind::process}); !recovered) return std::unexpected(recovered.error());
   if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
   return state;
@@ -151,7 +155,7 @@ result<check_report> check_pool(const std::string& path, const progress& told) {
   auto info = info_of(path);
   if (!info) return std::unexpected(info.error());
   check_report report{.info = *info, .logs = {}, .lost = {}, .heap = {}};
-  auto state = recovered_copy(path, *info, &report.logs);
+  auto state = recovered_copy(path, *info, report.logs);
   if (!state) return std::unexpected(state.error());
   report.recovered = info->left_open;
   report.lost = (*state)->lost;
@@ -179,13 +183,14 @@ result<std::vector<std::string>> repair_pool(const std::string& path) {
   return done;
 }
 
-result<> for_each_used_block(const std::string& path, const std::function<void(const used_block&)>& each) {
-  const auto info = info_of(path);
-  if (!info) return std::unexpected(info.error());
-  const auto state = recovered_copy(path, *info, nullptr);
-  if (!state) return std::unexpected(state.error());
-  const auto audited = (*state)->heap.audit([&](std::uint64_t offset, std::size_t size) { each({offset, size}); });
-  return audited ? result<>{} : std::unexpected(audited.error());
+result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how) {
+  auto file = copy_at_rest(path, info_of(path));
+  if (!file) return std::unexpected(file.error());
+  const auto mechanism = find_mechanism(file->header().home == format::home_kind::log ? "log_structured" : "default");
+  if (!mechanism) return std::unexpected(mechanism.error());
+  media_choice media{.what = media_choice::kind::process};
+  media.tuning.background = false;
+  return open_on(std::make_unique<pool_state>(std::move(*file)), media, **mechanism, {.verify = how, .background = false});
 }
 
 }  // namespace stele::detail

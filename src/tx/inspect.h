@@ -51,12 +51,8 @@ result<check_report> check_pool(const std::string& path, const progress& told = 
 // recovered and closed; what is not known to be right is left alone. Errors: as check_pool, after which nothing more is repaired.
 result<std::vector<std::string>> repair_pool(const std::string& path);
 
-// A used block of the heap, for dump.
-struct used_block {
-  std::uint64_t offset;
-  std::size_t size;
-};
-// Calls each(block) on the pool as recovery leaves it, on a copy in memory. Errors: as check_pool.
-result<> for_each_used_block(const std::string& path, const std::function<void(const used_block&)>& each);
+// The pool in use on a private copy in memory, which goes with the runtime: the file stays as it is. Its root is not looked at. Errors:
+// in_use, those of opening.
+result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how);
 
 }  // namespace stele::detail

@@ -173,16 +173,6 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   return opened;
 }
 
-result<std::unique_ptr<runtime>> open_copy_of(const std::string& path) {
-  auto file = storage::pool_file::open_copy(path);
-  if (!file) return std::unexpected(file.error());
-  const auto mechanism = find_mechanism(file->header().home == format::home_kind::log ? "log_structured" : "default");
-  if (!mechanism) return std::unexpected(mechanism.error());
-  media_choice media{.what = kind::process};
-  media.tuning.background = false;
-  return open_on(std::make_unique<pool_state>(std::move(*file)), media, **mechanism, {.background = false});
-}
-
 result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options, std::size_t root_size) {
   auto opened = open_path(path, options);
   if (!opened) return std::unexpected(opened.error());

@@ -22,9 +22,6 @@ std::string durability_by_place(const std::string& path);
 // A pool by its path, as pool<Root>::open says, its root not looked at.
 result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_options& options);
 
-// The same on a private copy in memory, which goes with the runtime: the file stays as it is. Errors: as above, in_use excepted.
-result<std::unique_ptr<runtime>> open_copy_of(const std::string& path);
-
 // Recovery, heap, engine: a pool in use, its root not looked at.
 result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, const media_choice& media, const mechanism_entry& mechanism,
                                          const pool_options& options);

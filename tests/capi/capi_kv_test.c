@@ -1,21 +1,11 @@
 /* The key-value store of stele.h from C: items, order, refusals, transactions over several items and stores in one another.
  */
 #define _DEFAULT_SOURCE
-#include <stele/stele.h>
+#include "check.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int failures;
-#define CHECK(condition)                                                                            \
-  do {                                                                                              \
-    if (!(condition)) {                                                                             \
-      ++failures;                                                                                   \
-      printf("%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #condition, stele_error_message()); \
-    }                                                                                               \
-  } while (0)
 
 static char directory[64];
 static char path[96], path_of_other[96];

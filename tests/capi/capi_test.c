@@ -2,23 +2,13 @@
  * reopening. Prints each check that fails, and ends with their number.
  */
 #define _DEFAULT_SOURCE
-#include <stele/stele.h>
+#include "check.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int failures;
-#define CHECK(condition)                                                                              \
-  do {                                                                                                \
-    if (!(condition)) {                                                                               \
-      ++failures;                                                                                     \
-      printf("%s:%d: %s; last error: %s\n", __FILE__, __LINE__, #condition, stele_error_message());   \
-    }                                                                                                 \
-  } while (0)
 
 typedef struct node {
   uint64_t key;

@@ -119,6 +119,7 @@ TEST_F(pool_command, copies_and_lengthens) {
   const auto in_use = run_command("pool backup " + path + " " + at("another"));
   EXPECT_EQ(in_use.status, 1);
   EXPECT_THAT(in_use.said, HasSubstr("open in process " + std::to_string(::getpid())));
+  EXPECT_THAT(run_command("pool dump " + path).said, HasSubstr("open in process " + std::to_string(::getpid())));
 }
 
 }  // namespace
