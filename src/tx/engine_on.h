@@ -227,14 +227,14 @@ class engine_on : public media_engine<Media> {
         [&](std::uint64_t at, std::uint8_t mask, std::uint32_t count) { out.word(format::run_head{offset = at, mask, count}.pack()); },
         [&](std::uint64_t value) { out.word(word_of(offset, value)), offset += 8; });
   }
-  template <class WordOf>
+  template <line_goes way = line_goes::past_the_cache, class WordOf>
   [[gnu::noinline]] void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of, std::uint64_t front = 0) {
     const spilled_payload at = stream_spill(l, t, word_of);
     auto fill = [&](auto& record) {
       if (format::has_front_word(kind)) record.word(front);
       record.word(at.offset), record.word(at.words), record.word(at.checksum);
     };
-    l.log.append(format::record_kind::spilled, txid, fill, kind);
+    l.log.template append<way>(format::record_kind::spilled, txid, fill, kind);
   }
   // Streams t's runs to the chunks reserved, durable when it returns; the chunks are the log's from now on.
   template <class WordOf>

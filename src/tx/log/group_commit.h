@@ -7,10 +7,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 
 namespace stele::detail {
@@ -18,81 +17,79 @@ namespace stele::detail {
 class group_commit {
  public:
   // Nothing waits in the ring; before the first record of a session.
-  void start(std::uint64_t position) noexcept { durable_ = appended_ = position; }
-
-  // Positions after the record that was appended last, and after the last durable one.
-  void appended(std::uint64_t end) {
-    const std::lock_guard hold(mutex_);
-    appended_ = end;
+  void start(std::uint64_t position) noexcept {
+    durable_.store(position);
+    appended_.store(position);
   }
+
+  // Positions after the record that was appended last, by one thread at a time, and after the last durable one.
+  void appended(std::uint64_t end) noexcept { appended_.store(end, std::memory_order_release); }
   struct range {
     std::uint64_t from, to;
   };
-  range waiting() {
-    const std::lock_guard hold(mutex_);
-    return {durable_, appended_};
+  range waiting() const noexcept {
+    const std::uint64_t from = durable_.load(std::memory_order_acquire);
+    return {from, std::max(from, appended_.load(std::memory_order_acquire))};
   }
   // Someone has made everything up to `position` durable.
-  void hardened(std::uint64_t position) {
-    const std::lock_guard hold(mutex_);
-    durable_ = std::max(durable_, position);
-    written_.notify_all();
+  void hardened(std::uint64_t position) noexcept {
+    advance(position);
+    end_round();
   }
 
   // Returns when everything up to `position` is durable, which `write(range)` makes a range; false when that failed, for this thread or the one
   // that wrote for it. Nothing is tried again then.
   template <class Write>
   bool harden(std::uint64_t position, Write&& write) {
-    std::unique_lock hold(mutex_);
-    ++arrived_;
-    while (durable_ < position && !failed_) {
-      if (writing_) {
-        written_.wait(hold);
+    arrived_.fetch_add(1, std::memory_order_relaxed);
+    for (;;) {
+      const std::uint32_t round = rounds_.load(std::memory_order_acquire);  // before the looks: whose round ends after them is not slept through
+      if (failed_.load(std::memory_order_acquire)) return false;
+      if (durable_.load(std::memory_order_acquire) >= position) return true;
+      if (writing_.exchange(true, std::memory_order_acq_rel)) {
+        rounds_.wait(round, std::memory_order_acquire);
         continue;
       }
-      writing_ = true;
-      gather(hold);
-      write_all(hold, write);
+      if (durable_.load(std::memory_order_acquire) < position && !failed_.load(std::memory_order_acquire)) write_all(write);
+      writing_.store(false, std::memory_order_release);
+      end_round();
     }
-    return !failed_;
   }
 
  private:
   using clock = std::chrono::steady_clock;
 
   // Those who came together last time are on their way, most likely: they are waited for, for a part of what the write will take.
-  void gather(std::unique_lock<std::mutex>& hold) {
+  void gather() {
     const auto until = clock::now() + write_time_ / 2;
-    while (arrived_ < last_group_ && clock::now() < until) {
-      hold.unlock();
-      std::this_thread::yield();
-      hold.lock();
-    }
-    last_group_ = arrived_;
-    arrived_ = 0;
+    while (arrived_.load(std::memory_order_relaxed) < last_group_ && clock::now() < until) std::this_thread::yield();
+    last_group_ = arrived_.exchange(0, std::memory_order_relaxed);
   }
   template <class Write>
-  void write_all(std::unique_lock<std::mutex>& hold, Write&& write) {
-    const range now{durable_, appended_};
-    hold.unlock();
+  void write_all(Write&& write) {
+    gather();
+    const range now = waiting();
     const auto begin = clock::now();
     const bool done = write(now);
-    const auto took = clock::now() - begin;
-    hold.lock();
-    write_time_ = took;
-    writing_ = false;
-    failed_ = failed_ || !done;
-    if (done) durable_ = std::max(durable_, now.to);
-    written_.notify_all();
+    write_time_ = clock::now() - begin;
+    done ? advance(now.to) : failed_.store(true, std::memory_order_release);
+  }
+  void advance(std::uint64_t position) noexcept {
+    std::uint64_t before = durable_.load(std::memory_order_relaxed);
+    while (before < position && !durable_.compare_exchange_weak(before, position, std::memory_order_acq_rel)) {
+    }
+  }
+  void end_round() noexcept {
+    rounds_.fetch_add(1, std::memory_order_acq_rel);
+    rounds_.notify_all();
   }
 
-  std::mutex mutex_;
-  std::condition_variable written_;
-  std::uint64_t durable_ = 0, appended_ = 0;
-  unsigned arrived_ = 0;     // since somebody last began to write
-  unsigned last_group_ = 0;  // when they did
+  std::atomic<std::uint64_t> durable_{0}, appended_{0};
+  std::atomic<std::uint32_t> rounds_{0};   // that have ended: who waits sleeps on it
+  std::atomic<std::uint32_t> arrived_{0};  // since somebody last began to write
+  std::atomic<bool> writing_{false}, failed_{false};
+  std::uint32_t last_group_ = 0;  // how many had arrived then; this and the next are the writer's
   clock::duration write_time_{0};
-  bool writing_ = false, failed_ = false;
 };
 
 }  // namespace stele::detail

@@ -128,18 +128,10 @@ class ring {
   }
 
   // Streams a record: the TxID, then what `fill(writer)` adds with word(). Durable after the next fence; published (for
-  // readers of other threads) by publish().
-  template <class Fill>
+  // readers of other threads) by publish(). What goes through the cache any thread may make durable, by flush and fence.
+  template <line_goes way = line_goes::past_the_cache, class Fill>
   void append(format::record_kind kind, std::uint64_t txid, Fill&& fill, format::record_kind spilled_kind = format::record_kind::none) {
-    line_writer<Media> out(media_, bytes(), lines_, tail_.load(std::memory_order_relaxed), file_.header().id, kind, spilled_kind);
-    out.word(txid);
-    fill(out);
-    next_ = out.finish();
-  }
-  // The same by ordinary stores: any thread may make it durable, by flush and fence.
-  template <class Fill>
-  void append_stored(format::record_kind kind, std::uint64_t txid, Fill&& fill, format::record_kind spilled_kind = format::record_kind::none) {
-    line_writer<Media, line_goes::through_it> out(media_, bytes(), lines_, tail_.load(std::memory_order_relaxed), file_.header().id, kind, spilled_kind);
+    line_writer<Media, way> out(media_, bytes(), lines_, tail_.load(std::memory_order_relaxed), file_.header().id, kind, spilled_kind);
     out.word(txid);
     fill(out);
     next_ = out.finish();

@@ -139,7 +139,7 @@ class fused final : public bulk_engine<Media> {
     if (shares_) append_shared(t, format::record_kind::redo_after, txid, after);
     std::unique_lock hold(g.mutex);
     if (!shares_)
-      l.log.append_stored(format::record_kind::redo_after, txid, [&](auto& out) {  // O1
+      l.log.template append<line_goes::through_it>(format::record_kind::redo_after, txid, [&](auto& out) {  // O1
         out.word(after);
         this->write_runs(t, out, this->new_value);
       });
@@ -284,9 +284,10 @@ class fused final : public bulk_engine<Media> {
     lane* const l = &this->lanes_[promises_[t.log()].lane];
     give_back(t.log());
     if (own.reserved_bytes != 0) {
-      append_payload(own, *l, t, kind, txid, front);
+      std::swap(own.reserved_spill, l->reserved_spill), std::swap(own.reserved_bytes, l->reserved_bytes);
+      this->template append_spilled<line_goes::through_it>(*l, kind, txid, t, this->new_value, front);
     } else {
-      l->log.append_stored(kind, txid, [&](auto& out) {
+      l->log.template append<line_goes::through_it>(kind, txid, [&](auto& out) {
         if (format::has_front_word(kind)) out.word(front);
         this->write_runs(t, out, this->new_value);
       });
@@ -295,15 +296,6 @@ class fused final : public bulk_engine<Media> {
     l->log.publish();
     streams_[l->number].appended(l->log.tail());
     return shared_place{l->number, l->log.tail()};
-  }
-  void append_payload(lane& own, lane& l, transaction& t, format::record_kind kind, std::uint64_t txid, std::uint64_t front) {
-    std::swap(own.reserved_spill, l.reserved_spill), std::swap(own.reserved_bytes, l.reserved_bytes);
-    const spilled_payload at = this->stream_spill(l, t, this->new_value);
-    auto fill = [&](auto& out) {
-      if (format::has_front_word(kind)) out.word(front);
-      out.word(at.offset), out.word(at.words), out.word(at.checksum);
-    };
-    l.log.append_stored(format::record_kind::spilled, txid, fill, kind);
   }
   // The ring in use, or the next one that has room. Under appending_.
   lane* lane_with_room(std::uint64_t lines) {
