@@ -316,10 +316,10 @@ class pool {
   std::optional<pool_fallback> fallback() const;
   result<> acknowledge_fallback();
 
-  // Writes a copy of the pool to `path`, which must be free: a closed pool of its own, with a new id, as this one was at one moment between
-  // the call and the return. Transactions go on meanwhile, but for the copy of what changed last. Durable on return; after a crash or an
-  // error nothing is there. Errors: exists, full, io, permission; cancelled; nested, inside a transaction; unsupported, by log_structured
-  // and archapt. Thread-safe.
+  // Writes a copy of the pool to `path`, which must be free: a closed pool of its own, with a new id, as this one was when the backup
+  // began, which waited for transactions that were running. They go on meanwhile; the first store to a page of 4 KiB waits for its copy.
+  // Durable on return; after a crash or an error nothing is there. Errors: exists, full, io, permission; cancelled; nested, inside a
+  // transaction; unsupported, by log_structured. Thread-safe.
   result<> backup(const std::string& path, const progress& told = {});
 
   // Makes the pool at least `size_bytes` long; nothing when it is. Transactions wait meanwhile. After a crash it has the old size or

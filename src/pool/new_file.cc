@@ -66,13 +66,14 @@ new_file::~new_file() {
   if (named_ && file_.fd >= 0) ::unlink(name_.c_str());
 }
 
-result<new_file> new_file::make(const std::string& path, std::size_t size) {
+result<new_file> new_file::make(const std::string& path) {
   if (::access(path.c_str(), F_OK) == 0) return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
   new_file made(path);
   if (made.file_.fd < 0) return fail_path("create", path);
-  if (auto space = allocate_space(made.file_.fd, size, path); !space) return std::unexpected(space.error());
   return made;
 }
+
+result<> new_file::reserve(std::size_t size) { return allocate_space(file_.fd, size, path_); }
 
 result<> new_file::write(std::span<const std::byte> bytes, std::uint64_t offset) {
   if (!os::write_all(file_.fd, bytes.data(), bytes.size(), offset)) return fail_path("write", path_);

@@ -30,11 +30,13 @@ struct descriptor {
 
 class new_file {
  public:
-  // Of `size` bytes of real space, all zero. Errors: exists, not_found, permission, full, io.
-  static result<new_file> make(const std::string& path, std::size_t size);
+  // Errors: exists, not_found, permission, io.
+  static result<new_file> make(const std::string& path);
   new_file(new_file&&) noexcept = default;
   ~new_file();
 
+  // Real space from 0 to `size`, not a promise; zero where nothing is written. Errors: full, io.
+  result<> reserve(std::size_t size);
   result<> write(std::span<const std::byte> bytes, std::uint64_t offset);
   // Durable and under its name when it returns; before that nothing is there. Errors: exists, io.
   result<> publish();

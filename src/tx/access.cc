@@ -56,12 +56,15 @@ void finish() noexcept {
   this_runtime = nullptr;
 }
 
-// Waits a random while that grows with the attempts lost, so that two losers do not meet again.
+// Waits a random while that grows with the attempts lost, so that two losers do not meet again. Who has lost often waits for a commit that
+// waits for its device, which needs the processor more than the loser does.
 void back_off(unsigned attempts) {
   static thread_local base::rng random(reinterpret_cast<std::uintptr_t>(&this_access));
   if (attempts < 4) return;
   const std::uint64_t wait = random.below(std::uint64_t{1} << std::min(attempts, 12u));
-  if (attempts > 8)
+  if (attempts > 12)
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  else if (attempts > 8)
     std::this_thread::yield();
   else
     for (std::uint64_t i = 0; i < wait; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -99,6 +102,8 @@ void load_range(const void* from, void* to, std::size_t size) {
     return;
   }
   base::check(a.load_size - (address - a.home) >= size, "a load reaches past the end of its pool");
+  if (a.running->load_plainly(address - a.home, static_cast<std::byte*>(to), size)) [[likely]]
+    return;
   for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
     auto* const target = static_cast<std::byte*>(to) + done;
     if ((a.filter & filter_bit(at)) == 0)

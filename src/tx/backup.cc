@@ -1,7 +1,7 @@
-// A copy of a pool that is in use, as it was at one moment.
+// A copy of a pool that is in use, as it was at one moment: when the backup began and no transaction ran.
 //
-// Everything in use is copied while transactions run, then what they have stored to since, again and again while that gets less;
-// the last time they wait. What a copy must have of its own is made on the way: an id, and with it the check bits of every guarded
+// Everything that was in use then is copied while transactions go on; who stores to a page that is not copied yet copies it first
+// (page_snapshot.h). What a copy must have of its own is made on the way: an id, and with it the check bits of every guarded
 // word and the sums of blocks. The file has no name until it is whole. Contract: pool<Root>::backup.
 #include <base/check.h>
 #include <fmt/format.h>
@@ -11,6 +11,7 @@
 #include <tx/open.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace stele::detail {
 
@@ -19,35 +20,30 @@ using format::pool_header;
 
 namespace {
 
-constexpr std::uint64_t page = page_marks::page_size;
-constexpr std::uint64_t piece = std::uint64_t{1} << 20;  // copied at a time
-constexpr unsigned most_passes = 8;
-constexpr std::uint64_t few_pages = 256;  // so few that transactions may wait for them
+constexpr std::uint64_t page = page_snapshot::page_size;
+constexpr std::uint64_t most_pages = 16;  // copied at a time: they stay in the processor's cache, and nobody waits long for one of them
 
-class backup_copy {
+class backup_copy final : private page_snapshot {
  public:
   backup_copy(runtime& r, storage::new_file file, const progress& told)
-      : runtime_(r), pool_(r.state().file), h_(pool_.header()), file_(std::move(file)), told_(told), marks_(h_.size), sums_(h_.sums_offset != 0 ? format::sums_for(h_.size - h_.home_offset) : 0) {
+      : page_snapshot(r.state().file.header().size), runtime_(r), pool_(r.state().file), h_(pool_.header()), file_(std::move(file)), told_(told), sums_(h_.sums_offset != 0 ? format::sums_for(h_.size - h_.home_offset) : 0) {
     while (id_ == 0) id_ = draw_id();
   }
-  ~backup_copy() { runtime_.mark_pages(nullptr); }
+  ~backup_copy() override {
+    if (runtime_.snapshot() == nullptr) return;
+    if (!still_) still_.emplace(runtime_);
+    runtime_.keep(nullptr);
+  }
 
   result<> run() {
-    {
-      const runtime::pause still(runtime_);  // from here on commits mark what they store to
-      runtime_.mark_pages(&marks_);
-      const auto take = [&](std::uint64_t offset, std::uint64_t bytes) { used_.emplace_back(offset, bytes), all_ += bytes; };
-      if (auto walked = runtime_.state().heap.for_each_used_run(take); !walked) return walked;
-    }
+    still_.emplace(runtime_);
+    if (auto begun = begin(); !begun) return begun;
+    if (!runtime_.in_place()) still_.reset();
     for (const auto& [offset, bytes] : used_)
       if (auto copied = copy(offset, bytes); !copied) return copied;
-    for (std::uint64_t pass = 0, before = ~std::uint64_t{0}; pass < most_passes; ++pass) {
-      const auto again = copy_marked();
-      if (!again) return std::unexpected(again.error());
-      if (*again <= few_pages || *again >= before) break;
-      before = *again;
-    }
-    if (auto ended = end(); !ended) return ended;
+    if (runtime_.state().poisoned.load()) return fail(errc::poisoned, fmt::format("writing to {} has failed: there is nothing sound to copy", pool_.path()));
+    if (auto written = write_table(); !written) return written;
+    if (auto space = file_.reserve(h_.size); !space) return space;  // what is free in it: last, so that nothing is written twice
     return file_.publish();
   }
 
@@ -57,56 +53,76 @@ class backup_copy {
     return ::getrandom(&id, sizeof id, 0) == sizeof id ? id : 0;
   }
 
-  result<> copy(std::uint64_t offset, std::uint64_t bytes) {
-    for (std::uint64_t at = 0; at < bytes; at += piece) {
-      const std::uint64_t size = std::min(piece, bytes - at);
-      buffer_.resize(size);
-      std::memcpy(buffer_.data(), pool_.at(offset + at), size);
-      if (auto written = put(offset + at); !written) return written;
-      done_ += size;
-      if (told_ && !told_(std::min(done_, all_), all_)) return fail(errc::cancelled, fmt::format("the backup of {} was stopped; nothing is left of it", pool_.path()));
-    }
+  // What there is to copy, and of what transactions change by single words a copy at once.
+  result<> begin() {
+    const auto take = [&](std::uint64_t offset, std::uint64_t bytes) {
+      used_.emplace_back(offset, bytes);
+      all_ += bytes;
+      expect(offset, bytes);
+    };
+    if (auto walked = runtime_.state().heap.for_each_used_run(take); !walked) return walked;
+    keep_table();
+    front_.resize(format::header_area);
+    lay_out(front_.data());
+    runtime_.keep(this);
     return {};
   }
-  // The buffer, whole blocks, to this place; with its sums, for later.
-  result<> put(std::uint64_t offset) {
-    for (std::uint64_t at = 0; !sums_.empty() && at < buffer_.size(); at += format::sum_block_size)
-      sums_[(offset + at - h_.home_offset) / format::sum_block_size] = format::sum_of_block(buffer_.data() + at, id_, offset + at);
-    return file_.write(buffer_, offset);
-  }
-  // How many pages there were.
-  result<std::uint64_t> copy_marked() {
-    std::uint64_t count = 0;
-    for (std::uint64_t p = h_.chunks_offset / page; p < marks_.pages(); ++p) {
-      if (!marks_.take(p)) continue;
-      ++count;
-      if (auto copied = copy(p * page, std::min(page, h_.size - p * page)); !copied) return std::unexpected(copied.error());
+
+  result<> copy(std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t end = (offset + bytes + page - 1) / page;
+    for (std::uint64_t p = offset / page; p < end;) {
+      const std::uint64_t count = take_run(p, std::min(most_pages, end - p));
+      if (auto copied = copy_pages(p, count); !copied) return copied;
+      p += std::max<std::uint64_t>(count, 1);
+      if (!tell(p * page - offset)) return fail(errc::cancelled, fmt::format("the backup of {} was stopped; nothing is left of it", pool_.path()));
     }
-    return count;
+    done_ += bytes;
+    if (failed_.load()) return fail(errc::io, fmt::format("cannot write the copy of {}; nothing is left of it", pool_.path()));
+    return {};
+  }
+  // Now and then, and at first. False: stop.
+  bool tell(std::uint64_t of_run) {
+    constexpr std::uint64_t step = std::uint64_t{1} << 20;
+    const std::uint64_t now = std::min(done_ + of_run, all_);
+    if (!told_ || now < next_) return true;
+    next_ = now + step;
+    return told_(now, all_);
+  }
+  result<> copy_pages(std::uint64_t first, std::uint64_t count) {
+    std::byte bytes[most_pages * page];
+    const std::uint64_t from = first * page, size = std::min(count * page, h_.size - from);
+    std::memcpy(bytes, pool_.at(from), size);
+    done(first, count);
+    return put({bytes, size}, from);
+  }
+  void copy_for_a_store(std::uint64_t offset) noexcept override {
+    if (!put({pool_.at(offset), std::min(page, h_.size - offset)}, offset)) failed_.store(true);
+  }
+  // Whole blocks, to this place; their sums are for later. Thread-safe for pages of one's own.
+  result<> put(std::span<const std::byte> bytes, std::uint64_t offset) {
+    for (std::uint64_t at = 0; !sums_.empty() && at < bytes.size(); at += format::sum_block_size)
+      sums_[(offset + at - h_.home_offset) / format::sum_block_size] = format::sum_of_block(bytes.data() + at, id_, offset + at);
+    return file_.write(bytes, offset);
   }
 
-  result<> end() {
-    const runtime::pause still(runtime_);
-    if (runtime_.state().poisoned.load()) return fail(errc::poisoned, fmt::format("writing to {} has failed: there is nothing sound to copy", pool_.path()));
-    if (auto copied = copy_marked(); !copied) return std::unexpected(copied.error());
-    if (auto copied = copy_table(); !copied) return copied;
-    std::vector<std::byte> front(format::header_area);
-    lay_out(front.data());
-    return file_.write(front, 0);
-  }
-
-  // Home header and chunk table, with sums after them.
-  result<> copy_table() {
+  // Home header and chunk table, in whole blocks; a pool that has grown has its table apart from the header.
+  void keep_table() {
     const std::uint64_t table_end = h_.table_offset + 8 * h_.chunk_count;
-    if (h_.table_offset > h_.chunks_offset)  // a pool that has grown: the table lies apart from the home header
-      if (auto copied = copy(h_.home_offset, format::sum_block_size); !copied) return copied;
-    const std::uint64_t from = h_.table_offset - (h_.table_offset - h_.home_offset) % format::sum_block_size;
-    const std::uint64_t to = (table_end - h_.home_offset + format::sum_block_size - 1) / format::sum_block_size * format::sum_block_size + h_.home_offset;
-    buffer_.resize(to - from);
-    std::memcpy(buffer_.data(), pool_.at(from), buffer_.size());
-    for (std::uint64_t at = h_.table_offset; at < table_end; at += 8) reguard(buffer_.data() + (at - from), at);
-    if (auto written = put(from); !written || sums_.empty()) return written;
-    return file_.write(std::as_bytes(std::span(sums_)), h_.sums_offset);
+    const auto block_of = [&](std::uint64_t offset) { return offset - (offset - h_.home_offset) % format::sum_block_size; };
+    const auto bytes_of = [&](std::uint64_t from, std::uint64_t to) { return std::vector<std::byte>(pool_.at(from), pool_.at(to)); };
+    if (h_.table_offset > h_.chunks_offset) home_header_ = bytes_of(h_.home_offset, h_.home_offset + format::sum_block_size);
+    table_from_ = block_of(h_.table_offset);
+    table_ = bytes_of(table_from_, block_of(table_end - 1) + format::sum_block_size);
+    for (std::uint64_t at = h_.table_offset; at < table_end; at += 8) reguard(table_.data() + (at - table_from_), at);
+  }
+  // With the sums, and the header last.
+  result<> write_table() {
+    if (!home_header_.empty())
+      if (auto written = put(home_header_, h_.home_offset); !written) return written;
+    if (auto written = put(table_, table_from_); !written) return written;
+    if (!sums_.empty())
+      if (auto written = file_.write(std::as_bytes(std::span(sums_)), h_.sums_offset); !written) return written;
+    return file_.write(front_, 0);
   }
   void reguard(std::byte* word_at, std::uint64_t offset) const {
     std::uint64_t word;
@@ -139,11 +155,12 @@ class backup_copy {
   const pool_header& h_;
   storage::new_file file_;
   const progress& told_;
-  page_marks marks_;
-  std::uint64_t id_ = 0, done_ = 0, all_ = 0;
+  std::optional<runtime::pause> still_;
+  std::uint64_t id_ = 0, done_ = 0, all_ = 0, next_ = 0, table_from_ = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> used_;
+  std::vector<std::byte> front_, home_header_, table_;
   std::vector<std::uint64_t> sums_;
-  std::vector<std::byte> buffer_;
+  std::atomic<bool> failed_{false};  // a transaction could not write its page
 };
 
 }  // namespace
@@ -151,10 +168,10 @@ class backup_copy {
 result<> back_up(runtime& r, const std::string& path, const progress& told) {
   const auto& h = r.state().file.header();
   if (auto outside = outside_transactions(r, "backed up"); !outside) return outside;
-  if (h.home == format::home_kind::log || h.parity_block_size != 0)
-    return fail(errc::unsupported, fmt::format("{} cannot be backed up while it is open: pools of log_structured and archapt cannot yet; close it and copy the file", r.state().file.path()));
+  if (h.home == format::home_kind::log)
+    return fail(errc::unsupported, fmt::format("{} cannot be backed up while it is open: a pool of log_structured cannot yet; close it and copy the file", r.state().file.path()));
   const std::lock_guard one(r.upkeep());
-  auto file = storage::new_file::make(path, h.size);
+  auto file = storage::new_file::make(path);
   if (!file) return std::unexpected(file.error());
   return backup_copy(r, std::move(*file), told).run();
 }

@@ -9,7 +9,7 @@
 #include <media/tape.h>
 #include <stele/pool.h>
 #include <tx/engine.h>
-#include <tx/page_marks.h>
+#include <tx/page_snapshot.h>
 #include <tx/transaction.h>
 
 #include <condition_variable>
@@ -92,9 +92,9 @@ class runtime {
 
   // Long work on the whole pool, one at a time: backup, growth, check.
   std::mutex& upkeep() noexcept { return upkeep_; }
-  // Pages of home that commits have stored to, for a backup that runs; null: none does.
-  void mark_pages(page_marks* marks) noexcept { marks_.store(marks, std::memory_order_seq_cst); }
-  page_marks* marks() const noexcept { return marks_.load(std::memory_order_acquire); }
+  // Home as it was, for a backup that runs; null: none does. Set while no transaction runs.
+  void keep(page_snapshot* snapshot) noexcept { snapshot_.store(snapshot, std::memory_order_release); }
+  page_snapshot* snapshot() const noexcept { return snapshot_.load(std::memory_order_relaxed); }
 
   // Takes the free blocks that threads between transactions keep at hand; those threads take a log anew.
   void recall_idle(const visitor& v) noexcept;
@@ -161,7 +161,7 @@ class runtime {
   std::mutex unlucky_;
   std::mutex upkeep_;
   bool paused_ = false;  // under registry_
-  std::atomic<page_marks*> marks_{nullptr};
+  std::atomic<page_snapshot*> snapshot_{nullptr};
   bool closed_ = false;
   std::mutex awaiting_mutex_;
   std::multimap<std::uint64_t, std::function<void(result<>)>> awaiting_;  // by TxID

@@ -213,9 +213,11 @@ void transaction::defer(std::uint64_t txid) {
   settled_.store(false, std::memory_order_relaxed);
 }
 
-void transaction::begin_settling() { runtime_.close_gate(); }
+void transaction::begin_settling() {
+  if (page_snapshot* const s = runtime_.snapshot()) keep_pages(*s, pending_);
+  runtime_.close_gate();
+}
 void transaction::end_settling() noexcept {
-  if (page_marks* const marks = runtime_.marks()) mark_pages(*marks, pending_);
   runtime_.open_gate();
   settled_.store(true, std::memory_order_release);
 }
@@ -233,13 +235,8 @@ void transaction::retire() noexcept {
   settled_.store(false, std::memory_order_relaxed);
 }
 
-void transaction::mark_pages(page_marks& marks, const write_set& stored) noexcept {
-  for (const written_line& line : stored.lines()) marks.mark(line.offset);
-}
-// Of stores in place.
-void transaction::mark_kept_pages() noexcept {
-  page_marks* const marks = runtime_.marks();
-  for (const old_word* o = kept_.data(); marks != nullptr && o != this_access.kept; ++o) marks->mark((o->where & ((std::uintptr_t{1} << 56) - 1)) - this_access.home);
+void transaction::keep_pages(page_snapshot& snapshot, const write_set& stored) noexcept {
+  for (const written_line& line : stored.lines()) snapshot.before_store(line.offset);
 }
 
 attempt transaction::commit_nothing() noexcept {
@@ -253,7 +250,6 @@ attempt transaction::commit_in_place() noexcept {
   auto& place = runtime_.places_[log_];
   const std::uint64_t txid = runtime_.state().clock.load(std::memory_order_relaxed) + 1;
   runtime_.state().clock.store(txid, std::memory_order_release);
-  mark_kept_pages();
   for (const old_word* o = kept_.data(); o != this_access.kept; ++o) place.stored_in_place.store(place.stored_in_place.load(std::memory_order_relaxed) + (o->where >> 56), std::memory_order_relaxed);
   heap().commit(cache, changes_);
   clear();
@@ -279,7 +275,7 @@ attempt transaction::fail_lost() {
 attempt engine::run_commit(transaction& t) { return t.commit_by(*this); }
 
 void transaction::rollback() noexcept {
-  if (stores_ == stores_go::home) undo_in_place(), mark_kept_pages();
+  if (stores_ == stores_go::home) undo_in_place();
   if (!outside_.empty()) [[unlikely]]
     roll_back_outside();
   if (in_log()) runtime_.mechanism().abort(*this);

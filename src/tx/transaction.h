@@ -23,7 +23,7 @@
 
 namespace stele::detail {
 
-class page_marks;
+class page_snapshot;
 class runtime;
 struct visitor;
 
@@ -82,6 +82,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   std::uint64_t load_word(std::uint64_t offset);
   void store_word(std::uint64_t offset, std::uint64_t bits);
   void store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);  // within one word
+  // Any range, for who only reads: false when some line is locked or newer than the snapshot, or the transaction is not so simple.
+  bool load_plainly(std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
   // Within one line.
   void load_part(std::uint64_t offset, std::byte* to, std::size_t size);
   void store_part(std::uint64_t offset, const std::byte* from, std::size_t size);
@@ -139,8 +141,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_word_anywhere(std::uint64_t offset, std::uint64_t bits);
   void store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
-  static void mark_pages(page_marks& marks, const write_set& stored) noexcept;
-  void mark_kept_pages() noexcept;
+  static void keep_pages(page_snapshot& snapshot, const write_set& stored) noexcept;
   attempt commit_nothing() noexcept;
   attempt commit_outside() noexcept;
   void roll_back_outside() noexcept;
@@ -170,6 +171,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   std::uint64_t filter_ = 0;  // has the bit of every line in the write set
   bool ordered_ = false, asked_for_order_ = false;
   bool record_reads_ = false;
+  bool reads_plainly_ = false;  // a reader under stm that keeps no account of its loads and has nothing of its own
   bool gate_held_ = false;
   visitor* visitor_ = nullptr;
   access_buffer* const loads_;  // null: nobody wants to know

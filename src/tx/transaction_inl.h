@@ -11,6 +11,12 @@ namespace stele::detail {
 
 inline constexpr unsigned patience = 128;  // looks at a locked line before giving up on it
 
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool sanitizes_threads = true;  // it takes loads of 16 bytes that are looked at afterwards for races
+#else
+inline constexpr bool sanitizes_threads = false;
+#endif
+
 inline std::uint64_t transaction::blend(const written_line& line, unsigned word, std::uint64_t below) const noexcept {
   const std::uint8_t mask = line.word_mask(word);
   if (mask == 0) return below;
@@ -96,20 +102,33 @@ inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
   return value;
 }
 
+// Two looks at each line's lock, and between them its bytes, as wide as they are going to be read.
+inline bool transaction::load_plainly(std::uint64_t offset, std::byte* to, std::size_t size) noexcept {
+  using pair [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
+  if (!reads_plainly_ || (offset | size) % sizeof(pair) != 0) return false;
+  any_read_ = true;
+  const std::uint64_t snapshot = snapshot_;
+  for (const std::uint64_t end = offset + size; offset != end;) {
+    const std::uint64_t line_end = std::min(end, (offset | (line_size - 1)) + 1);
+    const line_lock& lock = lock_of(offset);
+    const std::uint64_t seen = lock.load(std::memory_order_acquire);
+    for (; offset != line_end; offset += sizeof(pair), to += sizeof(pair)) {
+      const pair two = *reinterpret_cast<const volatile pair*>(home_ + offset);
+      std::memcpy(to, &two, sizeof two);
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);  // the bytes before the second look
+    if ((seen & 1) != 0 || seen >> 1 > snapshot || lock.load(std::memory_order_relaxed) != seen) [[unlikely]]
+      return false;
+  }
+  return true;
+}
+
 // Bytes of one line, in one look at its lock.
 inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::size_t size) {
   const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
   const std::size_t skip = offset - line;
   if (loads_ != nullptr) [[unlikely]]
     loads_->note(offset);
-  if (filter_ == 0 && stm_ && !record_reads_ && space_ == nullptr) {  // a reader with nothing of its own: two looks at the lock, and the bytes
-    line_lock& lock = lock_of(offset);
-    const std::uint64_t seen = lock.load(std::memory_order_acquire);
-    copy_home(line, skip, to, size);
-    any_read_ = true;
-    if ((seen & 1) == 0 && seen >> 1 <= snapshot_ && lock.load(std::memory_order_acquire) == seen) [[likely]]
-      return;
-  }
   const written_line* own = (filter_ & filter_bit(this_access.home + line)) != 0 ? writes_.find(line) : nullptr;
   const std::uint64_t wanted = byte_range(skip, size);
   if (own == nullptr || (own->mask & wanted) != wanted) stm_ ? stm_load_part(line, skip, to, size) : copy_home(line, skip, to, size);
@@ -259,6 +278,7 @@ inline void transaction::begin(visitor& v, bool writes, bool ordered) {
   if (stm_) {
     any_read_ = false;
     record_reads_ = writes || attempts > 2;
+    reads_plainly_ = !record_reads_ && filter_ == 0 && space_ == nullptr && loads_ == nullptr && !sanitizes_threads;
   }
   if (writes && runtime_.in_place()) {
     stores_ = stores_go::home;
@@ -304,9 +324,9 @@ attempt transaction::commit_by(Engine& e) {
   std::uint64_t txid = 0;
   if (!draw_txid(txid)) [[unlikely]]
     return attempt::retry;
+  if (page_snapshot* const s = runtime_.snapshot()) [[unlikely]]
+    keep_pages(*s, writes_);
   const bool kept = e.commit(*this, txid);
-  if (page_marks* const marks = runtime_.marks()) [[unlikely]]
-    mark_pages(*marks, writes_);
   if (has_pending()) [[unlikely]]
     pending_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no older version
   heap().commit(cache, changes_);

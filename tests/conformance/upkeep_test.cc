@@ -40,7 +40,7 @@ void open_accounts(pool<shop>& p) {
     }
   })));
 }
-void transfer(pool<shop>& p, base::rng& random) {
+void transfer(pool<shop>& p, base::rng& random, durability d = durability::durable) {
   ASSERT_TRUE(holds(p.update([&](shop& s) {
     const std::uint64_t from = random.below(accounts), to = random.below(accounts), amount = random.below(10);
     auto a = s.balances.find(from), b = s.balances.find(to);
@@ -48,7 +48,7 @@ void transfer(pool<shop>& p, base::rng& random) {
     a->second -= amount;
     b->second += amount;
     s.moved += amount;
-  })));
+  }, d)));
 }
 void expect_no_money_lost(const pool<shop>& p) {
   const auto sum = p.read([](const shop& s) {
@@ -160,6 +160,37 @@ TEST_P(upkeep, a_backup_is_of_one_moment_and_opens_beside_the_original) {
   stop = true;
   threads.clear();
   expect_no_money_lost(p);
+}
+
+// Under every mechanism that can; with commits of both kinds meanwhile.
+TEST(backups, are_of_one_moment_under_every_mechanism) {
+  scratch_directory dir;
+  for (const auto& m : detail::mechanisms()) {
+    SCOPED_TRACE(m.name);
+    const std::string path = dir.file(m.name);
+    auto p = open_pool<shop>(path, {.create_size = 2 << 20, .mechanism = m.name});
+    open_accounts(p);
+    if (m.home == format::home_kind::log) {
+      EXPECT_TRUE(refused(p.backup(path + ".copy"), errc::unsupported));
+      continue;
+    }
+    std::atomic<bool> stop{false};
+    std::jthread writer([&] {
+      base::rng random(1);
+      while (!stop.load()) transfer(p, random, random.below(2) == 0 ? durability::ordered : durability::durable);
+    });
+    for (unsigned i = 0; i < 3; ++i) {
+      const std::string copy = path + ".copy" + std::to_string(i);
+      ASSERT_TRUE(holds(p.backup(copy)));
+      auto second = open_pool<shop>(copy, {.mechanism = m.name, .verify = verification::always});
+      expect_no_money_lost(second);
+      EXPECT_TRUE(holds(second.check()));
+      base::rng random(i);
+      for (unsigned n = 0; n < 50; ++n) transfer(second, random);
+      expect_no_money_lost(second);
+    }
+    stop = true;
+  }
 }
 
 TEST_P(upkeep, a_backup_that_is_stopped_or_has_no_place_leaves_nothing) {
