@@ -140,10 +140,18 @@ class kv_hash {
     return i;
   }
 
+  // The slots with the tag of a hash, a bit each; free ones too if it is 0. Without branches on what was loaded, so that the processor goes on.
+  static unsigned matches(const line& l, std::uint64_t hash) {
+    const std::uint64_t wanted = hash & ~format::kv_reference_mask;
+    unsigned those = 0;
+    for (unsigned s = 0; s < slots; ++s) those |= static_cast<unsigned>((l[s] ^ wanted) <= format::kv_reference_mask) << s;
+    return those;
+  }
   [[gnu::always_inline]] found find_in_chain(bucket* b, line& l, std::string_view key, std::uint64_t hash) const {
     for (;; l = load(b)) {
-      for (unsigned s = 0; s < slots; ++s) {
-        if (l[s] >> format::kv_reference_bits != tag_of(hash) || l[s] == 0) continue;
+      for (unsigned left = matches(l, hash); left != 0; left &= left - 1) {
+        const auto s = static_cast<unsigned>(std::countr_zero(left));
+        if (l[s] == 0) continue;
         const record r(referred(l[s]));
         r.prefetch();
         format::kv_record_head lengths;
