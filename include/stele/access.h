@@ -45,7 +45,7 @@ inline std::uint64_t filter_bit(std::uintptr_t address) noexcept {
 std::uint64_t load_word(std::uintptr_t address);
 void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size);  // within one word; the low `size` bytes of bits
 void store_whole_word(std::uintptr_t address, std::uint64_t bits);
-void load_range(const void* from, void* to, std::size_t size);
+void load_routed_range(std::uintptr_t address, void* to, std::size_t size);
 void store_range(void* to, const void* from, std::size_t size);
 void fill_zero(void* to, std::size_t size);
 void more_kept();  // makes room for old words
@@ -64,9 +64,17 @@ template <class T>
     const std::uint64_t word = load_word(address & ~std::uintptr_t{7}) >> ((address & 7) * 8);
     std::memcpy(&value, &word, sizeof(T));
   } else {
-    load_range(from, &value, sizeof(T));
+    load_routed_range(address, &value, sizeof(T));
   }
   return value;
+}
+
+[[gnu::always_inline]] inline void load_range(const void* from, void* to, std::size_t size) {
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  if (address - this_access.home >= this_access.load_size)
+    std::memcpy(to, from, size);
+  else
+    load_routed_range(address, to, size);
 }
 
 template <class T>

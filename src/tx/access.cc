@@ -94,13 +94,8 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
 
 void more_kept() { this_access.running->more_kept(); }
 
-void load_range(const void* from, void* to, std::size_t size) {
-  const auto address = reinterpret_cast<std::uintptr_t>(from);
+void load_routed_range(std::uintptr_t address, void* to, std::size_t size) {
   const access& a = this_access;
-  if (address - a.home >= a.load_size) {
-    std::memcpy(to, from, size);
-    return;
-  }
   base::check(a.load_size - (address - a.home) >= size, "a load reaches past the end of its pool");
   if (a.running->load_plainly(address - a.home, static_cast<std::byte*>(to), size)) [[likely]]
     return;

@@ -9,6 +9,7 @@
 #include <pool/new_file.h>
 #include <sys/random.h>
 #include <tx/open.h>
+#include <tx/parked_pages.h>
 
 #include <algorithm>
 #include <optional>
@@ -21,12 +22,13 @@ using format::pool_header;
 namespace {
 
 constexpr std::uint64_t page = page_snapshot::page_size;
+constexpr std::uint64_t most_parked = 8192;  // pages: 32 MiB
 constexpr std::uint64_t most_pages = 16;  // copied at a time: they stay in the processor's cache, and nobody waits long for one of them
 
 class backup_copy final : private page_snapshot {
  public:
   backup_copy(runtime& r, storage::new_file file, const progress& told)
-      : page_snapshot(r.state().file.header().size), runtime_(r), pool_(r.state().file), h_(pool_.header()), file_(std::move(file)), told_(told), sums_(h_.sums_offset != 0 ? format::sums_for(h_.size - h_.home_offset) : 0) {
+      : page_snapshot(r.state().file.header().size), runtime_(r), pool_(r.state().file), h_(pool_.header()), file_(std::move(file)), told_(told), sums_(h_.sums_offset != 0 ? format::sums_for(h_.size - h_.home_offset) : 0), parked_(std::min<std::uint64_t>(most_parked, h_.size / page)) {
     while (id_ == 0) id_ = draw_id();
   }
   ~backup_copy() override {
@@ -71,12 +73,14 @@ class backup_copy final : private page_snapshot {
   result<> copy(std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t end = (offset + bytes + page - 1) / page;
     for (std::uint64_t p = offset / page; p < end;) {
+      if (auto written = write_parked(); !written) return written;
       const std::uint64_t count = take_run(p, std::min(most_pages, end - p));
       if (auto copied = copy_pages(p, count); !copied) return copied;
       p += std::max<std::uint64_t>(count, 1);
       if (!tell(p * page - offset)) return fail(errc::cancelled, fmt::format("the backup of {} was stopped; nothing is left of it", pool_.path()));
     }
     done_ += bytes;
+    if (auto written = write_parked(); !written) return written;
     if (failed_.load()) return fail(errc::io, fmt::format("cannot write the copy of {}; nothing is left of it", pool_.path()));
     return {};
   }
@@ -96,7 +100,11 @@ class backup_copy final : private page_snapshot {
     return put({bytes, size}, from);
   }
   void copy_for_a_store(std::uint64_t offset) noexcept override {
-    if (!put({pool_.at(offset), std::min(page, h_.size - offset)}, offset)) failed_.store(true);
+    const std::span<const std::byte> bytes(pool_.at(offset), std::min(page, h_.size - offset));
+    if (!parked_.park(bytes, offset) && !put(bytes, offset)) failed_.store(true);
+  }
+  result<> write_parked() {
+    return parked_.take_all([&](std::span<const std::byte> bytes, std::uint64_t offset) { return put(bytes, offset); });
   }
   // Whole blocks, to this place; their sums are for later. Thread-safe for pages of one's own.
   result<> put(std::span<const std::byte> bytes, std::uint64_t offset) {
@@ -160,6 +168,7 @@ class backup_copy final : private page_snapshot {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> used_;
   std::vector<std::byte> front_, home_header_, table_;
   std::vector<std::uint64_t> sums_;
+  parked_pages parked_;
   std::atomic<bool> failed_{false};  // a transaction could not write its page
 };
 
