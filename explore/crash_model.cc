@@ -88,11 +88,6 @@ std::span<const std::uint32_t> crash_model::fence(unsigned thread) {
   return changed_;
 }
 
-std::span<const std::uint32_t> crash_model::bulk(unsigned thread, std::uint64_t offset, std::uint64_t size) {
-  flush(thread, offset, size);
-  return fence(thread);
-}
-
 // Moves the settled stores of a line to the image. An older pending store to the same bytes is superseded.
 void crash_model::settle(std::uint32_t line, unsigned thread, std::uint64_t through) {
   auto& units = lines_[line];
@@ -166,7 +161,13 @@ crash_model::content crash_model::after(std::uint32_t line, std::uint64_t option
   return words;
 }
 
-std::vector<crash_model::fate> crash_model::fates(std::uint32_t line, std::uint64_t option) const {
+void crash_model::put(hashed_image& image, std::uint32_t line, std::uint64_t option) const noexcept { image.put(line, option == 0 ? settled_->line(line) : reinterpret_cast<const std::byte*>(after(line, option).data())); }
+
+void crash_model::add_stale(const hashed_image& image, std::uint32_t line, std::vector<std::uint32_t>& lines) const {
+  if (const content newest = after(line, options(line) - 1); std::memcmp(image.line(line), newest.data(), line_size) != 0) lines.push_back(line);
+}
+
+std::vector<media_model::fate> crash_model::fates(std::uint32_t line, std::uint64_t option) const {
   std::vector<fate> all;
   for (const unit& u : lines_[line]) all.push_back({line * line_size + u.word * 8, u.bits, u.mask, u.streamed, false});
   choose(line, option, [&](const unit& u) { all[static_cast<std::size_t>(&u - lines_[line].data())].kept = true; });

@@ -1,4 +1,4 @@
-// What a crash may leave of memory: for each line, the stores that are not settled yet and the contents they allow.
+// What a crash may leave of memory, by lines: for each line, the stores that are not settled yet and the contents they allow.
 //
 // Ordinary stores of one line persist as a prefix of program order, 8-byte words whole; a store wider than that is a group
 // of words in any order, after all before it and before all after it. Streamed words persist in any order. A thread's
@@ -8,7 +8,7 @@
 // A line's possible contents are numbered: option 0 is none of its pending stores, the last one all of them.
 #pragma once
 
-#include <explore/hashed_image.h>
+#include <explore/media_model.h>
 
 #include <array>
 #include <cstdint>
@@ -17,35 +17,26 @@
 
 namespace stele::explore {
 
-class crash_model {
+class crash_model final : public media_model {
  public:
   using content = std::array<std::uint64_t, 8>;
 
   explicit crash_model(std::size_t size) : lines_(size / line_size) {}
 
-  // Everything in `settled` is persistent, nothing is pending.
-  void start(hashed_image& settled);
+  void start(hashed_image& settled) override;
+  void store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) override;
+  void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) override;
+  void flush(unsigned thread, std::uint64_t offset, std::uint64_t size) override;
+  std::span<const std::uint32_t> fence(unsigned thread) override;
 
-  void store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes);
-  void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes);
-  void flush(unsigned thread, std::uint64_t offset, std::uint64_t size);
-  // Settles into the image given to start(). Returns the lines that changed there; valid until the next fence.
-  std::span<const std::uint32_t> fence(unsigned thread);
-  std::span<const std::uint32_t> bulk(unsigned thread, std::uint64_t offset, std::uint64_t size);
-
-  // The lines with pending stores, in the order of their first one.
-  std::span<const std::uint32_t> pending() const noexcept { return pending_; }
-  // How many numbered contents a line has, at least 2 when it is pending; several may be equal.
-  std::uint64_t options(std::uint32_t line) const noexcept;
+  std::span<const std::uint32_t> pending() const noexcept override { return pending_; }
+  std::uint64_t options(std::uint32_t line) const noexcept override;
   content after(std::uint32_t line, std::uint64_t option) const noexcept;
-
-  struct fate {
-    std::uint64_t offset;
-    std::uint64_t bits, mask;
-    bool streamed, kept;
-  };
-  // What an option keeps and loses, store by store.
-  std::vector<fate> fates(std::uint32_t line, std::uint64_t option) const;
+  void put(hashed_image& image, std::uint32_t line, std::uint64_t option) const noexcept override;
+  void add_stale(const hashed_image& image, std::uint32_t line, std::vector<std::uint32_t>& lines) const override;
+  std::uint64_t unit_size() const noexcept override { return line_size; }
+  const char* unit_name() const noexcept override { return "line"; }
+  std::vector<fate> fates(std::uint32_t line, std::uint64_t option) const override;
 
  private:
   struct unit {

@@ -93,27 +93,27 @@ void explorer::explore_tape(std::span<const std::byte> tape, const hashed_image&
 }
 
 void explorer::visit_point(scene& s, timeline& t, unsigned level) {
-  const auto lines = s.model.pending();
+  const auto units = s.model->pending();
   std::vector<std::uint64_t> options;
-  for (std::uint32_t line : lines) options.push_back(s.model.options(line));
+  for (const std::uint32_t unit : units) options.push_back(s.model->options(unit));
   choices all(options, level == 0 ? settings_.bound : settings_.recovery_bound,
               base::mix(subject_.named_by().seed) + s.point);
   ++found_.epochs;
   found_.epochs_exhausted += all.exhaustive();
   if (level == 0) ++found_.points;
   path_[level].point = s.point;
-  path_[level].chosen.assign(lines.size(), 0);
-  std::vector<std::uint64_t> next(lines.size());
+  path_[level].chosen.assign(units.size(), 0);
+  std::vector<std::uint64_t> next(units.size());
   const unsigned samples = level == 0 ? settings_.recovery_samples : random_.below(16) == 0;
   allowance left{samples, samples};
   for (std::uint64_t k = 0; k < all.count() && !done(); ++k) {
     all.select(k, next);
     auto& now = path_[level].chosen;
-    for (std::size_t i = 0; i < lines.size(); ++i)
-      if (next[i] != now[i]) s.choose(lines[i], now[i] = next[i]);
+    for (std::size_t i = 0; i < units.size(); ++i)
+      if (next[i] != now[i]) s.choose(units[i], now[i] = next[i]);
     visit_state(s, t, level, left);
   }
-  for (std::uint32_t line : lines) s.unchoose(line);
+  for (const std::uint32_t unit : units) s.choose(unit, 0);
   if (!done() && std::memcmp(s.work.data(), s.settled.data(), s.work.size()) != 0)
     report("something was stored to the pool past the medium");
   tell_progress();

@@ -86,26 +86,28 @@ result<> replayer::go_to(std::span<const std::byte> tape, const hashed_image& st
 }
 
 result<> replayer::choose(const crash& c) {
-  const auto lines = scene_->model.pending();
-  if (c.chosen.size() != lines.size())
-    return fail(errc::invalid_argument, fmt::format("{} lines are pending at crash point {}, the choice names {}",
-                                                    lines.size(), c.point, c.chosen.size()));
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (c.chosen[i] >= scene_->model.options(lines[i]))
+  const auto units = scene_->model->pending();
+  if (c.chosen.size() != units.size())
+    return fail(errc::invalid_argument, fmt::format("{} {}s are pending at crash point {}, the choice names {}",
+                                                    units.size(), scene_->model->unit_name(), c.point, c.chosen.size()));
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    if (c.chosen[i] >= scene_->model->options(units[i]))
       return fail(errc::invalid_argument,
-                  fmt::format("line {} has {} contents, not {}", i, scene_->model.options(lines[i]), c.chosen[i]));
-    scene_->choose(lines[i], c.chosen[i]);
+                  fmt::format("{} {} has {} contents, not {}", scene_->model->unit_name(), i,
+                              scene_->model->options(units[i]), c.chosen[i]));
+    scene_->choose(units[i], c.chosen[i]);
   }
   tell(c);
   return {};
 }
 
 void replayer::tell(const crash& c) {
-  const auto lines = scene_->model.pending();
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const auto fates = scene_->model.fates(lines[i], c.chosen[i]);
+  const auto units = scene_->model->pending();
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const auto fates = scene_->model->fates(units[i], c.chosen[i]);
     const auto kept = std::count_if(fates.begin(), fates.end(), [](const auto& f) { return f.kept; });
-    story_ += fmt::format("  line {:#x}: {} of {} stores reached memory\n", lines[i] * line_size, kept, fates.size());
+    story_ += fmt::format("  {} {:#x}: {} of {} stores reached media\n", scene_->model->unit_name(),
+                          units[i] * scene_->model->unit_size(), kept, fates.size());
     for (const auto& f : fates)
       story_ += fmt::format("    {} {} {:#x} = {:#018x}\n", f.kept ? "kept" : "LOST", f.streamed ? "stream" : "store ",
                             f.offset, f.bits);

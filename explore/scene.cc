@@ -1,14 +1,18 @@
 // Passing a tape's events to the crash model.
+#include <explore/crash_model.h>
 #include <explore/scene.h>
 
 namespace stele::explore {
 
 using media::tape_op;
 
+scene::scene(subject& s, experience& e)
+    : settled(s.blank()), work(s.blank()), model(std::make_unique<crash_model>(settled.size())), judging(s, work, e) {}
+
 void scene::begin(const hashed_image& at_start, std::uint64_t position) {
   settled.assign(at_start);
   work.assign(at_start);
-  model.start(settled);
+  model->start(settled);
   point = 0;
   floor = ceiling = position;
   waiting_.reset();
@@ -17,13 +21,13 @@ void scene::begin(const hashed_image& at_start, std::uint64_t position) {
 bool scene::take(const media::tape_event& e) {
   switch (e.op) {
     case tape_op::store:
-      model.store(e.thread, e.address, e.bytes);
+      model->store(e.thread, e.address, e.bytes);
       return false;
     case tape_op::stream:
-      model.stream(e.thread, e.address, e.bytes);
+      model->stream(e.thread, e.address, e.bytes);
       return false;
     case tape_op::flush:
-      model.flush(e.thread, e.address, e.length);
+      model->flush(e.thread, e.address, e.length);
       return false;
     case tape_op::invoked:
       ceiling = e.address + 1;
@@ -44,19 +48,18 @@ bool scene::take(const media::tape_event& e) {
 void scene::leave_point() {
   ++point;
   if (!waiting_) return;
-  if (waiting_->op == tape_op::fence) bring_over(model.fence(waiting_->thread));
-  if (waiting_->op == tape_op::bulk) bring_over(model.bulk(waiting_->thread, waiting_->address, waiting_->length));
+  if (waiting_->op == tape_op::fence) bring_over(model->fence(waiting_->thread));
+  if (waiting_->op == tape_op::bulk) bring_over(model->bulk(waiting_->thread, waiting_->address, waiting_->length));
   waiting_.reset();
 }
 
-void scene::bring_over(std::span<const std::uint32_t> lines) {
-  for (std::uint32_t line : lines) work.put(line, settled.line(line));
+void scene::bring_over(std::span<const std::uint32_t> units) {
+  for (const std::uint32_t unit : units) choose(unit, 0);
 }
 
 std::vector<std::uint32_t> scene::stale() const {
   std::vector<std::uint32_t> lines;
-  for (const std::uint32_t line : model.pending())
-    if (const auto newest = model.after(line, model.options(line) - 1); std::memcmp(work.line(line), newest.data(), line_size) != 0) lines.push_back(line);
+  for (const std::uint32_t unit : model->pending()) model->add_stale(work, unit, lines);
   return lines;
 }
 

@@ -1,0 +1,71 @@
+// What a power failure may leave of a file: for each sector of 512 bytes, the versions it has had since it was last known to
+// be durable.
+//
+// A sector is written whole or not at all. A store is one to a mapped or cached page, which the kernel may write at any
+// moment: the sector may have any version from the durable one on. Stores wider than 8 bytes are words one after the other.
+// The kernel may also write a mapped page while it changes, so that lines of one sector are of different versions; of these
+// mixtures each such sector has a few. A stream is a synchronous write that has been asked for: its sectors are old or new
+// until it returns, which is the thread's next fence. A sync is a flush of what its thread finds dirty, and a fence when it
+// has returned. Nothing else makes anything durable; a sync or write that fails has no fence.
+#pragma once
+
+#include <explore/media_model.h>
+
+#include <array>
+
+namespace stele::explore {
+
+class sector_model final : public media_model {
+ public:
+  static constexpr std::size_t sector_size = 512;
+
+  explicit sector_model(std::size_t size) : sectors_(size / sector_size) {}
+
+  void start(hashed_image& settled) override;
+  void store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) override;
+  void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) override;
+  void flush(unsigned thread, std::uint64_t offset, std::uint64_t size) override;
+  std::span<const std::uint32_t> fence(unsigned thread) override;
+
+  std::span<const std::uint32_t> pending() const noexcept override { return pending_; }
+  std::uint64_t options(std::uint32_t sector) const noexcept override;
+  void put(hashed_image& image, std::uint32_t sector, std::uint64_t option) const noexcept override;
+  void add_stale(const hashed_image& image, std::uint32_t sector, std::vector<std::uint32_t>& lines) const override;
+  std::uint64_t unit_size() const noexcept override { return sector_size; }
+  const char* unit_name() const noexcept override { return "sector"; }
+  std::vector<fate> fates(std::uint32_t sector, std::uint64_t option) const override;
+
+ private:
+  static constexpr std::size_t lines_in_sector = sector_size / line_size;
+  static constexpr std::uint64_t mixtures = 4;  // looked at, of a sector
+
+  struct snapshot {
+    std::uint64_t number;  // in program order of the whole run
+    bool streamed;
+    std::array<std::byte, sector_size> bytes;
+  };
+  struct history {
+    std::vector<snapshot> versions;
+    unsigned mixed = 0;  // a bit for each line that has changed, when these are several and stores, not one write
+  };
+  struct touched {
+    std::uint32_t sector;
+    std::uint64_t through;  // versions up to this number
+  };
+
+  void change(std::uint32_t sector, std::size_t at, std::span<const std::byte> bytes, bool streamed);
+  void settle(std::uint32_t sector, std::uint64_t through);
+  std::vector<touched>& of(unsigned thread);
+  void note_mixed(std::uint32_t sector) noexcept;
+  // Which version a line of the sector has in an option: 0 the durable one, i the i-th since.
+  std::size_t version_of(std::uint32_t sector, std::uint64_t option, std::size_t line) const noexcept;
+  const std::byte* content(std::uint32_t sector, std::size_t version) const noexcept;
+
+  hashed_image* settled_ = nullptr;
+  std::vector<history> sectors_;
+  std::vector<std::uint32_t> pending_, changed_;
+  std::vector<std::vector<touched>> touched_;  // by thread: flushed or streamed since its last fence
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace stele::explore
