@@ -161,6 +161,11 @@ void add_plan_options(CLI::App& command, options& o) {
 
 void add_run_options(CLI::App& command, options& o) {
   add_plan_options(command, o);
+  command.add_option("--media", o.what.media, "what the power fails on: memory, by lines; file, a real pool file, by sectors that no write or sync has made durable")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"memory", "file"}));
+  command.add_option("--fail-call", o.what.fail_call, "on a file: the write or sync of this number fails, and the run ends there; 0: none");
+  command.add_option("--dir", o.what.folder, "where that file is; default: in memory");
   command.add_option("--bound", o.how.bound, "states a crash point; where there are more they are sampled")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

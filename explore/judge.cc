@@ -16,8 +16,8 @@ using kind = detail::media_choice::kind;
 
 namespace {
 
-storage::pool_file adopted(hashed_image& image) {
-  auto file = storage::pool_file::adopt(image.data(), image.size());
+storage::pool_file adopted(const subject& s, hashed_image& image) {
+  auto file = storage::pool_file::adopt(image.data(), s.length(image));
   if (!file) throw failure(file.error());
   return std::move(*file);
 }
@@ -77,7 +77,7 @@ judge::judge(subject& s, hashed_image& work, experience& e)
       work_(work),
       experience_(e),
       view_(work.data(), work.size()),
-      recoverer_(adopted(work)),
+      recoverer_(adopted(s, work)),
       media_{.what = kind::image, .image = &view_, .tuning = tuning_of(s.named_by())} {}
 
 std::uint32_t judge::remember(verdict v) {
@@ -99,7 +99,7 @@ result<> judge::recover() {
   recoverer_.clock.store(0, std::memory_order_relaxed);
   recoverer_.stale_lines = recoverer_.lost_lines = 0;
   if (subject_.named_by().grow_every != 0) {  // it may have grown
-    auto file = storage::pool_file::adopt(work_.data(), work_.size());
+    auto file = storage::pool_file::adopt(work_.data(), subject_.length(work_));
     if (!file) return std::unexpected(file.error());
     recoverer_.file = std::move(*file);
   }

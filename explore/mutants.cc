@@ -13,18 +13,23 @@ namespace {
 struct trial {
   const char* workload;
   unsigned threads;
-  std::uint64_t operations, bound, sync_every;
+  std::uint64_t operations, bound, sync_every = 0;
   std::size_t value_size = 8;
   std::size_t cache_bytes = 0;  // not 0: for mechanisms with checksums over home only
   std::uint64_t checkpoint_commits = 0;
   bool sums = false;  // with it, or without: for the mutants of sums and growth only
   std::uint64_t grow_every = 0;
   bool shared_log = false;  // likewise, for its mutants only
+  bool on_file = false;     // likewise
+  std::uint64_t fail_call = 0;
 };
 constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"sps", 1, 60, 512, 0, 256, 1792},
     {"sps", 1, 60, 256, 0, 64, 0, 0, true, 25}, {"churn", 1, 120, 256, 0, 8, 0, 0, true, 40}, {"churn", 1, 800, 512, 0, 8, 0, 0, true, 0},
     {"sps", 2, 120, 256, 8, 8, 0, 0, false, 0, true}, {"churn", 2, 400, 512, 30, 8, 0, 0, false, 0, true},
+    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true},
+    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 9},
+    {.workload = "churn", .threads = 2, .operations = 120, .bound = 256, .on_file = true},
     {"churn", 1, 60, 128, 0},   {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
     {"churn", 2, 120, 256, 0},  {"rbtree", 2, 120, 256, 0}, {"sps", 2, 120, 256, 8},
@@ -64,6 +69,7 @@ bool is_of_checkpoints(base::mutant m) { return m >= base::mutant::archapt_check
 bool is_of_sums(base::mutant m) { return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence; }
 
 bool is_of_shared_log(base::mutant m) { return m == base::mutant::default_shared_alone || m == base::mutant::default_shared_unflushed; }
+bool is_of_file(base::mutant m) { return m >= base::mutant::file_home_unsynced && m <= base::mutant::file_sync_retried; }
 
 mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& where, const mutant_choice& c) {
   mutant_outcome o{m, where.name, "", "", 0};
@@ -71,7 +77,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
   s.most_violations = 1;
   for (const trial& t : trials) {
     if (is_of_checkpoints(m.what) && t.checkpoint_commits == 0) continue;
-    if (is_of_sums(m.what) != t.sums || is_of_shared_log(m.what) != t.shared_log) continue;
+    if (is_of_sums(m.what) != t.sums || is_of_shared_log(m.what) != t.shared_log || is_of_file(m.what) != t.on_file) continue;
     s.bound = t.bound;
     for (const std::string& mechanism : where.mechanisms) {
       if (t.cache_bytes != 0 && !(*detail::find_mechanism(mechanism))->has_parity) continue;
@@ -87,6 +93,8 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.sums = t.sums;
       p.grow_every = t.grow_every;
       p.shared_log = t.shared_log;
+      if (t.on_file) p.media = "file";
+      p.fail_call = t.fail_call;
       p.seed = c.seed;
       p.mutant = m.what;
       if (m.what == base::mutant::archapt_short_queue) p.cache_bytes = p.pool_size;  // then nothing may be skipped
@@ -103,6 +111,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
 
 std::vector<mutant_place> places_of(std::string_view of) {
   if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
+  if (of == "file") return {{std::string(of), {"undo", "redo-async", "default"}}};
   if (of == "heap") return {{std::string(of), {"redo", "undo", "base", "redo-async"}}};
   std::vector<mutant_place> all;
   while (!of.empty()) {

@@ -20,6 +20,8 @@ std::string format_plan(const plan& p) {
   if (p.sums) text += " sums=1";
   if (p.grow_every != 0) text += fmt::format(" grow={}", p.grow_every);
   if (p.whole_cache) text += " whole-cache=1";
+  if (p.media != plan{}.media) text += " media=" + p.media;
+  if (p.fail_call != 0) text += fmt::format(" fail-call={}", p.fail_call);
   return text;
 }
 
@@ -40,6 +42,8 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "sums") return p.sums = value == "1", true;
   if (name == "grow") return parse_number(value, p.grow_every);
   if (name == "whole-cache") return p.whole_cache = value == "1", true;
+  if (name == "media") return p.media = value, true;
+  if (name == "fail-call") return parse_number(value, p.fail_call);
   if (name == "seed") return parse_number(value, p.seed);
   if (name == "pool") return parse_number(value, p.pool_size);
   if (name == "reopen") return p.reopen = value, true;

@@ -1,13 +1,24 @@
 // Passing a tape's events to the crash model.
 #include <explore/crash_model.h>
 #include <explore/scene.h>
+#include <explore/sector_model.h>
 
 namespace stele::explore {
 
 using media::tape_op;
 
+namespace {
+
+std::unique_ptr<media_model> model_of(const subject& s) {
+  const std::size_t size = s.blank().size();
+  if (s.on_file()) return std::make_unique<sector_model>(size);
+  return std::make_unique<crash_model>(size);
+}
+
+}  // namespace
+
 scene::scene(subject& s, experience& e)
-    : settled(s.blank()), work(s.blank()), model(std::make_unique<crash_model>(settled.size())), judging(s, work, e) {}
+    : settled(s.blank()), work(s.blank()), model(model_of(s)), judging(s, work, e) {}
 
 void scene::begin(const hashed_image& at_start, std::uint64_t position) {
   settled.assign(at_start);

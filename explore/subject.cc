@@ -1,4 +1,6 @@
 // Making the pool, running the operations, recording the tape.
+#include <explore/file_recorder.h>
+#include <explore/scratch_file.h>
 #include <explore/subject.h>
 #include <fmt/format.h>
 #include <tx/open.h>
@@ -51,6 +53,8 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   s->header_ = *header;
   s->header_.id = base::mix(p.seed) | 1;  // the same pool every time
   s->header_.checksum = format::header_checksum(s->header_);
+  if (p.media != "memory" && p.media != "file") return fail(errc::invalid_argument, fmt::format("nothing is known of crashes of '{}'; choose memory or file", p.media));
+  s->on_file_ = p.media == "file";
   s->room_ = p.grow_every != 0 ? header->size * 2 : header->size;
   if (auto ready = s->prepare(); !ready) return std::unexpected(ready.error());
   return s;
@@ -58,9 +62,18 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
 
 hashed_image subject::blank() const {
   const bool logs_are_void = header_.home == format::home_kind::in_place;  // after recovery; else they are all there is
-  hashed_image image(room_, header_.log_offset, logs_are_void ? header_.home_offset : header_.log_offset);
+  const std::size_t behind = on_file_ ? 4096 : 0;
+  hashed_image image(room_ + behind, header_.log_offset, logs_are_void ? header_.home_offset : header_.log_offset);
   storage::pool_file::lay_out(image.data(), header_);
+  if (on_file_) std::memcpy(image.data() + room_, &header_.size, sizeof header_.size);
   return image;
+}
+
+std::size_t subject::length(const hashed_image& image) const noexcept {
+  if (!on_file_) return image.size();
+  std::uint64_t length;
+  std::memcpy(&length, image.data() + room_, sizeof length);
+  return length;
 }
 
 result<> subject::prepare() {
@@ -76,7 +89,10 @@ result<> subject::prepare() {
 }
 
 result<> subject::open(hashed_image& image, const detail::media_choice& media, const detail::mechanism_entry& mechanism) {
-  auto file = storage::pool_file::adopt(image.data(), image.size());
+  return open(storage::pool_file::adopt(image.data(), length(image)), media, mechanism);
+}
+
+result<> subject::open(result<storage::pool_file> file, const detail::media_choice& media, const detail::mechanism_entry& mechanism) {
   if (!file) return std::unexpected(file.error());
   pool_options options;
   options.mechanism = mechanism.name;
@@ -104,6 +120,7 @@ result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, tim
 
 result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
                                                   const detail::mechanism_entry& mechanism) {
+  if (on_file_) return record_file(image, what, first, threads, mechanism);
   auto shape = detail::tape_shape_of(header_, mechanism.logs);
   shape.pool_size = room_;
   const auto tape = media::tape_writer::to_memory(shape);
@@ -114,12 +131,41 @@ result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline&
     return std::unexpected(opened.error());
   const attached here(*workload_);
   if (auto done = perform(what, first, threads); !done) return std::unexpected(done.error());
-  if (auto closed = workload_->core().close(); !closed) return std::unexpected(closed.error());
-  if (plan_.sync_every != 0 && !what.operations.empty())  // a close is a sync
-    workload_->core().mechanism().note(0, media::mark::returned, what.operations.size() - 1);
-  if (auto finished = tape->finish(); !finished) return std::unexpected(finished.error());
+  if (auto closed = close_marked(what); !closed) return std::unexpected(closed.error());
+  return end_tape(*tape, what);
+}
+
+// The same on a file of its own. Where a call was made to fail the run ends there, and the pool is not closed.
+result<std::vector<std::byte>> subject::record_file(const hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
+                                                    const detail::mechanism_entry& mechanism) {
+  auto shape = detail::tape_shape_of(header_, mechanism.logs);
+  shape.pool_size = image.size();
+  const auto tape = media::tape_writer::to_memory(shape);
+  const std::span content(image.data(), length(image));
+  auto file = scratch_file::make(plan_.folder, content);
+  if (!file) return std::unexpected(file.error());
+  file_recorder recorder(*tape, content, room_, what.after_crash ? 0 : plan_.fail_call);
+  auto opened = open(storage::pool_file::open(file->path(), storage::map_kind::log_apart), {.what = kind::witnessed_file, .witness = &recorder, .tuning = tuning_of(plan_)}, mechanism);
+  file->forget();
+  const attached here(*workload_);
+  if (opened) opened = perform(what, first, threads);
+  if (opened) opened = close_marked(what);
+  if (!opened && !recorder.has_failed()) return std::unexpected(opened.error());
+  return end_tape(*tape, what);
+}
+
+// A close is a sync.
+result<> subject::close_marked(const timeline& what) {
+  detail::runtime& core = workload_->core();
+  if (auto closed = core.close(); !closed) return closed;
+  if (plan_.sync_every != 0 && !what.operations.empty()) core.mechanism().note(0, media::mark::returned, what.operations.size() - 1);
+  return {};
+}
+
+result<std::vector<std::byte>> subject::end_tape(media::tape_writer& tape, timeline& what) {
+  if (auto finished = tape.finish(); !finished) return std::unexpected(finished.error());
   compute_digests(what);
-  return std::vector<std::byte>(tape->memory().begin(), tape->memory().end());
+  return std::vector<std::byte>(tape.memory().begin(), tape.memory().end());
 }
 
 void subject::compute_digests(timeline& what) {
@@ -170,7 +216,7 @@ result<> subject::grow_now() {
   detail::runtime& core = workload_->core();
   const std::size_t size = core.state().file.header().size;
   auto grown = detail::grow(core, size + header_.size / 4);
-  return grown || grown.error().code == errc::unsupported ? result<>{} : grown;
+  return grown || grown.error().code == errc::unsupported || grown.error().code == errc::full ? result<>{} : grown;
 }
 
 // An ordered commit acknowledges nothing. A durable one acknowledges all before it, but only if there was something to
@@ -185,6 +231,7 @@ result<> subject::apply(const operation& op, std::uint64_t number, unsigned lane
     if (auto grown = grow_now(); !grown) return grown;
   core.mechanism().note(lane, media::mark::invoked, number);
   const auto done = workload_->apply({&op, 1});
+  if (!done && done.error().code != errc::full) return done;
   if (all_durable || (!ordered && detail::newest_commit(core) != newest))
     core.mechanism().note(lane, media::mark::returned, number);
   if (all_durable || (number + 1) % plan_.sync_every != 0) return done;

@@ -1,6 +1,6 @@
 // What is explored: a run named by its plan, made into a tape once and repeatable from the plan alone.
 //
-// A recorded run opens a small pool in memory, applies operations one a transaction, and closes it. Its threads take turns
+// A recorded run opens a small pool in memory or on a file, applies operations one a transaction, and closes it. Its threads take turns
 // transaction by transaction, so that several logs are in use and the tape is the same every time. A timeline holds
 // the digests that the model has after each operation: a recovered pool must be equal to one of them.
 //
@@ -44,6 +44,9 @@ struct plan {
   bool shared_log = false;       // default: all threads commit in one log
   bool whole_cache = false;      // bulk persistence of the whole cache, where a mechanism has bulk persistence
   std::uint64_t seed = 1;
+  std::string media = "memory";   // or "file": a real pool file, and a power failure as files see it
+  std::uint64_t fail_call = 0;    // of a run on a file: the call, of those that wait for the device, that fails; 0: none
+  std::string folder = "";        // where that file is made, no part of what is explored; empty: scratch_file.h's choice
   unsigned further = 20;  // operations applied to a recovered pool
   base::mutant mutant = base::mutant::none;
 };
@@ -51,9 +54,10 @@ struct plan {
 // What happened, and what the model says of it. Position p is the state after the first p operations.
 // How engines work here: without threads of their own, so that a run is a function of its plan.
 inline detail::engine_tuning tuning_of(const plan& p) noexcept {
+  const bool on_file = p.media == "file";
   return {.background = false,
-          .shared_log = p.shared_log,
-          .bulk = p.whole_cache ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
+          .shared_log = p.shared_log || on_file,
+          .bulk = p.whole_cache || on_file ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
           .adaptive = {.warm_up = p.warm_up},
           .log_structured = {.clean_from = 0, .victim_live_share = 0.7},
           .archapt = {.cache_bytes = p.cache_bytes, .skip = skipping::always, .halves = p.halves, .checkpoint_commits = p.checkpoint_commits}};  // cleaning at every chunk: it has to be seen
@@ -92,6 +96,9 @@ class subject {
   static result<std::unique_ptr<subject>> make(const plan& p);
 
   const plan& named_by() const noexcept { return plan_; }
+  bool on_file() const noexcept { return on_file_; }
+  // The bytes of an image that are the pool's: a file is as long as the word behind its content says.
+  std::size_t length(const hashed_image& image) const noexcept;
   workloads::workload& workload() noexcept { return *workload_; }
   const hashed_image& start() const noexcept { return *start_; }
 
@@ -118,9 +125,13 @@ class subject {
  private:
   subject() = default;
   result<> open(hashed_image& image, const detail::media_choice& media, const detail::mechanism_entry& mechanism);
+  result<> open(result<storage::pool_file> file, const detail::media_choice& media, const detail::mechanism_entry& mechanism);
   result<> prepare();
   result<std::vector<std::byte>> record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
                                            const detail::mechanism_entry& mechanism);
+  result<std::vector<std::byte>> record_file(const hashed_image& image, timeline& what, std::uint64_t first, unsigned threads, const detail::mechanism_entry& mechanism);
+  result<> close_marked(const timeline& what);
+  result<std::vector<std::byte>> end_tape(media::tape_writer& tape, timeline& what);
   result<> perform(timeline& what, std::uint64_t first, unsigned threads);
   result<> perform_one(timeline& what, std::uint64_t number, unsigned lane);
   void compute_digests(timeline& what);
@@ -131,6 +142,7 @@ class subject {
   const detail::mechanism_entry* reopener_ = nullptr;
   std::unique_ptr<workloads::workload> workload_;
   std::size_t room_ = 0;  // bytes of images: the pool's, and what it may grow by
+  bool on_file_ = false;
   format::pool_header header_{};
   std::unique_ptr<hashed_image> start_;
 };

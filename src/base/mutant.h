@@ -1,8 +1,8 @@
 // Planted bugs. The explorer must find every one of them; that is how we know that it can find ours.
 //
 // A mechanism asks `planted<Media>(mutant::x)` at the place that the bug would be; on a medium that does not explore
-// the answer is a compile-time no. The heap, which knows no medium, asks `planted(mutant::x)`: one relaxed load on paths
-// that are not hot. `stele crash mutants` plants them one at a time.
+// the answer is a compile-time no. The heap, which knows no medium, and the file, which is one, ask `planted(mutant::x)`: one
+// relaxed load on paths that are not hot. `stele crash mutants` plants them one at a time.
 #pragma once
 
 #include <atomic>
@@ -53,6 +53,11 @@ enum class mutant : std::uint16_t {
   sums_spill_kept,        // a spilled record overwrites blocks whose sums stay
   grow_same_slot,         // the slot in force is written over
   grow_no_slot_fence,     // a slot is in force before it and its table are durable
+  file_home_unsynced,     // home is written back and not synced
+  file_last_run,          // a fence leaves out the last run of blocks
+  file_not_synchronous,   // blocks are written without waiting for the device
+  file_failure_ignored,   // a write or sync that fails is taken for done
+  file_sync_retried,      // a sync that fails is tried again, and counts if it succeeds then
   default_shared_alone,     // a commit in the shared log makes its own last line durable, not those before it
   default_shared_unflushed, // a commit in the shared log returns without its record being flushed
   xil_no_log_fence,       // a commit returns before its blocks are durable
@@ -151,7 +156,7 @@ enum class mutant : std::uint16_t {
 };
 
 // By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part that several share and one must
-// show: log, recovery, heap.
+// show: log, recovery, heap, file.
 struct mutant_entry {
   mutant what;
   std::string_view name, of;
@@ -195,6 +200,11 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sums_spill_kept, "sums_spill_kept", "vcbp,default"},
     {mutant::grow_same_slot, "grow_same_slot", "default"},
     {mutant::grow_no_slot_fence, "grow_no_slot_fence", "default"},
+    {mutant::file_home_unsynced, "file_home_unsynced", "file"},
+    {mutant::file_last_run, "file_last_run", "file"},
+    {mutant::file_not_synchronous, "file_not_synchronous", "file"},
+    {mutant::file_failure_ignored, "file_failure_ignored", "file"},
+    {mutant::file_sync_retried, "file_sync_retried", "file"},
     {mutant::default_shared_alone, "default_shared_alone", "default"},
     {mutant::default_shared_unflushed, "default_shared_unflushed", "default"},
     {mutant::xil_no_log_fence, "xil_no_log_fence", "xil,blurred"},

@@ -1,4 +1,5 @@
 // Direct, synchronous block writes for logs, write-back and fdatasync for home.
+#include <base/mutant.h>
 #include <fcntl.h>
 #include <media/file.h>
 #include <media/os.h>
@@ -8,9 +9,13 @@
 
 namespace stele::media {
 
+using base::mutant;
+using base::planted;
+
 file_writer::file_writer(const region& where) : where_(where) {
-  direct_ = os::open(where.path.c_str(), O_RDWR | O_DIRECT | O_DSYNC | O_CLOEXEC | O_NOFOLLOW);
-  if (direct_ < 0) direct_ = os::open(where.path.c_str(), O_RDWR | O_DSYNC | O_CLOEXEC | O_NOFOLLOW);
+  const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (planted(mutant::file_not_synchronous) ? 0 : O_DSYNC);
+  direct_ = os::open(where.path.c_str(), flags | O_DIRECT);
+  if (direct_ < 0) direct_ = os::open(where.path.c_str(), flags);
   if (direct_ < 0) failed_.store(true);
 }
 
@@ -19,6 +24,7 @@ file_writer::~file_writer() {
 }
 
 bool file_writer::write(std::span<const block_runs::run> runs) noexcept {
+  if (planted(mutant::file_last_run)) runs = runs.first(runs.size() - 1);
   return std::ranges::all_of(runs, [this](const block_runs::run& r) {
     const std::uint64_t from = r.first * block_size;
     return os::write_all(direct_, where_.base + from, std::min(r.end * block_size, where_.home_offset) - from, from);
@@ -42,7 +48,7 @@ void file_writer::persist(const block_runs& blocks) noexcept {
   mine.next = writing_;
   writing_ = &mine;
   hold.unlock();
-  const bool written = write(mine.runs);
+  const bool written = write(mine.runs) || planted(mutant::file_failure_ignored);
   hold.lock();
   if (!written) failed_.store(true, std::memory_order_release);  // what reached the device is unknown; never retried
   writing** at = &writing_;
@@ -60,7 +66,12 @@ void file_writer::persist_home() noexcept {
   if (os::examine(where_.fd, now) != 0) return failed_.store(true, std::memory_order_release);
   const std::uint64_t home = static_cast<std::uint64_t>(now.st_size) - where_.home_offset, piece = std::max(least_piece, home / most_pieces);
   for (std::uint64_t at = 0; at < home && !failed(); at += piece) os::write_back(where_.fd, where_.home_offset + at, std::min(piece, home - at));
-  if (!failed() && os::sync_data(where_.fd) != 0) failed_.store(true, std::memory_order_release);  // never retried
+  if (!failed() && !sync_home()) failed_.store(true, std::memory_order_release);  // never retried
+}
+
+bool file_writer::sync_home() const noexcept {
+  if (planted(mutant::file_home_unsynced) || os::sync_data(where_.fd) == 0) return true;
+  return planted(mutant::file_failure_ignored) || (planted(mutant::file_sync_retried) && os::sync_data(where_.fd) == 0);
 }
 
 }  // namespace stele::media

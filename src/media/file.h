@@ -66,6 +66,7 @@ class file_writer {
   };
   bool in_the_way(const writing& mine) const noexcept;
   bool write(std::span<const block_runs::run> runs) noexcept;
+  bool sync_home() const noexcept;
 
   region where_;
   int direct_ = -1;  // O_DIRECT where the file system has it

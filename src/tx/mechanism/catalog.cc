@@ -10,6 +10,7 @@
 #include <media/image.h>
 #include <media/process.h>
 #include <media/recording.h>
+#include <media/witnessed.h>
 #include <format/ordered_log.h>
 #include <tx/mechanism/archapt.h>
 #include <tx/mechanism/base.h>
@@ -44,7 +45,7 @@ media::pcm_layout pcm_layout_of(const format::pool_header& h) {
 template <template <class> class Mechanism>
 std::unique_ptr<engine> build_on(pool_state& state, const media_choice& choice) {
   using kind = media_choice::kind;
-  using media::adr, media::eadr, media::process, media::file, media::delayed, media::banked, media::recording, media::image;
+  using media::adr, media::eadr, media::process, media::file, media::delayed, media::banked, media::recording, media::image, media::witnessed;
   switch (choice.what) {
     case kind::adr: return build<Mechanism, adr>(state, choice);
     case kind::eadr: return build<Mechanism, eadr>(state, choice);
@@ -59,6 +60,7 @@ std::unique_ptr<engine> build_on(pool_state& state, const media_choice& choice) 
     case kind::image: return build<Mechanism, image>(state, choice, *choice.image);
     case kind::recording_image:
       return build<Mechanism, recording<image>>(state, choice, *choice.tape, state.file.region(), *choice.image);
+    case kind::witnessed_file: return build<Mechanism, witnessed<file>>(state, choice, *choice.witness, state.file.region());
   }
   return nullptr;
 }

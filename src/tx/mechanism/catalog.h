@@ -14,20 +14,22 @@
 
 namespace stele::media {
 class tape_writer;
+class witness;
 struct image_view;
 }
 
 namespace stele::detail {
 
 // A medium by name: adr, eadr, process, file, delayed:NS[:GBPS], pcm:strict|rules[:LOG_SPEEDUP][:waits], recording (over adr),
-// image (the explorer's).
+// image, recording_image and witnessed_file (the explorer's).
 struct media_choice {
-  enum class kind : std::uint8_t { adr, eadr, process, file, delayed, pcm, recording, image, recording_image };
+  enum class kind : std::uint8_t { adr, eadr, process, file, delayed, pcm, recording, image, recording_image, witnessed_file };
   kind what = kind::adr;
   media::delay delay = {};
   media::pcm_model pcm = {};
   media::tape_writer* tape = nullptr;      // recording
   media::image_view* image = nullptr;      // image
+  media::witness* witness = nullptr;       // witnessed_file
   engine_tuning tuning = {};
 };
 // Errors: invalid_argument, naming what is possible.

@@ -1,0 +1,147 @@
+// System calls and stores as events of a tape.
+#include <explore/file_recorder.h>
+#include <explore/trap.h>
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace stele::explore {
+
+using media::tape_op;
+using request = media::os::request;
+using call = media::os::call;
+
+namespace {
+
+bool waits_for_device(int fd) noexcept {
+  return (::fcntl(fd, F_GETFL) & O_DSYNC) != 0;
+}
+
+bool is_folder(int fd) noexcept {
+  struct stat status = {};
+  return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// All that was asked for is durable when it has returned.
+bool is_awaited(const request& r) noexcept {
+  return (r.what == call::sync && !is_folder(r.fd)) || (r.what == call::write && waits_for_device(r.fd));
+}
+
+}  // namespace
+
+file_recorder::file_recorder(media::tape_writer& tape, std::span<const std::byte> at_start, std::uint64_t length_offset,
+                             std::uint64_t fail_call)
+    : tape_(tape), shown_(at_start.begin(), at_start.end()), length_offset_(length_offset), fail_call_(fail_call) {
+  media::os::watch(this);
+}
+
+void file_recorder::begin_turn() noexcept {
+  one_.lock();
+}
+void file_recorder::end_turn() noexcept {
+  one_.unlock();
+}
+
+unsigned file_recorder::this_thread() {
+  const auto known = std::ranges::find(threads_, std::this_thread::get_id());
+  const auto number = static_cast<unsigned>(known - threads_.begin());
+  if (known == threads_.end()) threads_.push_back(std::this_thread::get_id());
+  return number;
+}
+
+bool file_recorder::fails_now() noexcept {
+  const bool fails = ++calls_ == fail_call_;
+  failed_ = failed_ || fails;
+  return fails;
+}
+
+int file_recorder::before(const request& r) noexcept {
+  still_alive();
+  const turn mine(*this);
+  switch (r.what) {
+    case call::write:
+      return write(r);
+    case call::sync:
+      return is_folder(r.fd) ? 0 : sync();
+    case call::link:
+      return marked(this_thread(), media::mark::invoked, 0), 0;
+    case call::allocate:
+      return r.offset + r.size > length_offset_ ? ENOSPC : 0;  // the image has no more room
+    default:
+      return 0;
+  }
+}
+
+void file_recorder::after(const request& r) noexcept {
+  const turn mine(*this);
+  if (r.what == call::allocate) extend(r.offset + r.size);
+  if (r.what == call::map && r.fd >= 0) mapped_ = std::max(mapped_, r.offset + r.size);
+  if (is_awaited(r)) tape_.event(tape_op::fence, this_thread(), 0, 0);
+}
+
+int file_recorder::write(const request& r) {
+  look();
+  if (!waits_for_device(r.fd)) return change(r.offset, r.bytes, r.size), 0;
+  const bool fails = fails_now();
+  std::memcpy(shown_.data() + r.offset, r.bytes, r.size);
+  put(tape_op::stream, fails ? nobody : this_thread(), r.offset, r.bytes, r.size);
+  return fails ? EIO : 0;
+}
+
+int file_recorder::sync() {
+  look();
+  const bool fails = fails_now();
+  for (const std::uint64_t page : dirty_)
+    if (!fails) tape_.event(tape_op::flush, this_thread(), page * page_size, page_size);
+  dirty_.clear();
+  return fails ? EIO : 0;
+}
+
+// Its length becomes durable with the next sync, as what is stored there.
+void file_recorder::extend(std::uint64_t length) {
+  if (length <= shown_.size()) return;
+  shown_.resize(length);
+  put(tape_op::store, this_thread(), length_offset_, reinterpret_cast<const std::byte*>(&length), sizeof length);
+  dirty(length_offset_, sizeof length);
+}
+
+// A store that did not pass the medium is one all the same.
+void file_recorder::look() {
+  if (base_ == nullptr) return;
+  for (std::uint64_t at = home_offset_; at < mapped_; at += media::line_size)
+    if (std::memcmp(shown_.data() + at, base_ + at, media::line_size) != 0) change(at, base_ + at, media::line_size);
+}
+
+void file_recorder::stored(const std::byte* base, std::uint64_t home_offset, std::uint64_t offset, std::size_t size) {
+  base_ = base;
+  home_offset_ = home_offset;
+  change(offset, base + offset, size);
+}
+
+void file_recorder::marked(unsigned thread, media::mark m, std::uint64_t argument) {
+  tape_.event(static_cast<tape_op>(static_cast<unsigned>(tape_op::tx_begin) + static_cast<unsigned>(m)), thread, argument,
+              0);
+}
+
+// Of a page that the kernel has.
+void file_recorder::change(std::uint64_t offset, const std::byte* bytes, std::size_t size) {
+  std::memcpy(shown_.data() + offset, bytes, size);
+  put(tape_op::store, this_thread(), offset, bytes, size);
+  dirty(offset, size);
+}
+
+void file_recorder::put(tape_op op, unsigned thread, std::uint64_t offset, const std::byte* bytes, std::size_t size) {
+  for (std::size_t done = 0; done < size;) {
+    const std::size_t take = std::min<std::size_t>(page_size - (offset + done) % page_size, size - done);
+    tape_.event(op, thread, offset + done, static_cast<std::uint32_t>(take), bytes + done);
+    done += take;
+  }
+}
+
+void file_recorder::dirty(std::uint64_t offset, std::size_t size) {
+  for (std::uint64_t page = offset / page_size; page <= (offset + size - 1) / page_size; ++page) dirty_.insert(page);
+}
+
+}  // namespace stele::explore

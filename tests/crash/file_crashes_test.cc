@@ -1,0 +1,228 @@
+// Power failures of real pool files: every mechanism, every write and sync of a run and of recoveries from it, over a
+// million states in all and no violation; and that planted bugs of the mechanisms and of the file medium are seen.
+//
+// STELE_FILE_OPERATIONS and STELE_FILE_BOUND make the runs longer and the points denser; `stele crash run --media file` is
+// the same by hand.
+#include <explore/explorer.h>
+#include <explore/replay.h>
+#include <explore/report.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <tests/crash/mechanisms.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace stele::explore {
+namespace {
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+plan file_plan(const std::string& mechanism, const char* workload, unsigned threads) {
+  plan p;
+  p.mechanism = mechanism;
+  p.workload = workload;
+  p.threads = threads;
+  p.operations = number_from("STELE_FILE_OPERATIONS", 200);
+  p.media = "file";
+  return p;
+}
+
+settings file_budget() {
+  settings s;
+  s.bound = number_from("STELE_FILE_BOUND", 256);
+  return s;
+}
+
+findings explored(const plan& p, const settings& s) {
+  const auto found = explore_apart(p, s);
+  EXPECT_TRUE(found) << found.error().message;
+  if (!found) return {};
+  fmt::print("  {}/{}, {} threads: {}\n", p.mechanism, p.workload, p.threads, sentence_of(*found));
+  std::fflush(stdout);
+  return *found;
+}
+
+findings expect_no_violation(const plan& p, const settings& s) {
+  findings found = explored(p, s);
+  for (const violation& v : found.violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+  return found;
+}
+
+class FileCrashes : public testing::TestWithParam<std::string> {};
+
+TEST_P(FileCrashes, every_power_failure_recovers) {
+  std::uint64_t states = 0;
+  for (const char* workload : {"sps", "rbtree", "churn"})
+    for (const unsigned threads : {1u, 2u}) {
+      const findings found = expect_no_violation(file_plan(GetParam(), workload, threads), file_budget());
+      EXPECT_GT(found.recoveries, 0u);
+      states += found.states;
+    }
+  fmt::print("  {}: {} states\n", GetParam(), states);
+  EXPECT_GT(states, 80'000u) << "twelve mechanisms, a million in all";
+}
+
+// A commit that was not yet durable may be lost, from the last sync on.
+TEST_P(FileCrashes, ordered_commits_are_a_prefix_from_the_last_sync_on) {
+  for (const std::uint64_t sync_every : {1, 8, 1000}) {
+    plan p = file_plan(GetParam(), "churn", 2);
+    p.operations /= 2;
+    p.sync_every = sync_every;
+    settings s = file_budget();
+    s.bound /= 4;
+    expect_no_violation(p, s);
+  }
+}
+
+// The run ends with the call that fails: what it was to make durable is unknown, and nothing is acknowledged after it.
+TEST_P(FileCrashes, nothing_is_acknowledged_after_a_call_that_failed) {
+  for (std::uint64_t call = 1; call <= 120; call += call < 24 ? 1 : 12) {
+    plan p = file_plan(GetParam(), "sps", 1);
+    p.operations = 60;
+    p.fail_call = call;
+    settings s = file_budget();
+    s.bound = 32;
+    s.recovery_depth = 1;
+    const auto found = explore_apart(p, s);
+    ASSERT_TRUE(found) << found.error().message;
+    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FileCrashes, testing::ValuesIn(durable_mechanisms()),
+                         [](const auto& one) { return test_name(one.param); });
+
+// The file's own length is durable with the next sync, not before.
+TEST(FileCrashes, pools_with_sums_that_grow) {
+  for (const char* mechanism : {"default", "redo-async", "undo"}) {
+    plan p = file_plan(mechanism, "churn", 2);
+    p.sums = std::string_view(mechanism) != "undo";
+    p.grow_every = 40;
+    expect_no_violation(p, file_budget());
+  }
+}
+
+TEST(FileCrashes, values_of_many_sectors) {
+  for (const char* mechanism : {"default", "undo", "archapt-redo", "log_structured"}) {
+    plan p = file_plan(mechanism, "sps", 2);
+    p.operations = 40;
+    p.value_size = 1024;
+    p.pool_size *= 4;
+    settings s = file_budget();
+    s.bound /= 4;
+    expect_no_violation(p, s);
+  }
+}
+
+TEST(FileCrashes, see_that_nothing_persists) {
+  for (const char* workload : {"sps", "rbtree", "churn"})
+    EXPECT_FALSE(explored(file_plan("none", workload, 1), file_budget()).violations.empty()) << workload;
+}
+
+struct planted {
+  base::mutant what;
+  const char* mechanism;
+  const char* workload = "sps";
+  std::uint64_t sync_every = 0, grow_every = 0, fail_call = 0;
+  std::size_t log_size = 4096;  // longer: a log of several blocks
+};
+
+// A fence left out, a log cut too early, an acknowledgement before its time; and the file's own: a sync, a run of blocks, a
+// wait left out.
+TEST(FileCrashes, see_planted_bugs) {
+  using enum base::mutant;
+  for (const planted& b : std::initializer_list<planted>{
+           {file_home_unsynced, "default", "churn"},
+           {file_home_unsynced, "undo"},
+           {file_last_run, "default"},
+           {file_not_synchronous, "default"},
+           {file_failure_ignored, "default", "sps", 0, 0, 20},
+           {file_sync_retried, "undo", "sps", 0, 0, 9},
+           {bulk_no_log_fence, "redo-async"},
+           {bulk_home_first, "redo-async"},
+           {bulk_mark_ahead, "default"},
+           {bulk_no_mark_fence, "default"},
+           {default_shared_alone, "default", "churn", 8, 0, 0, 16384},
+           {default_shared_unflushed, "default"},
+           {default_no_settle_fence, "default", "churn", 8},
+           {default_no_wait, "default", "churn", 8},
+           {default_last_record, "default", "churn", 8},
+           {redo_no_log_fence, "redo"},
+           {redo_no_data_fence, "redo"},
+           {undo_no_log_fence, "undo"},
+           {undo_truncate_first, "undo"},
+           {base_no_log_fence, "base"},
+           {base_no_truncate_fence, "base"},
+           {ls_no_fence, "log_structured"},
+           {archapt_no_log_fence, "archapt-redo"},
+           {archapt_undo_acknowledged, "archapt-undo"},
+           {recover_truncate_first, "redo"},
+           {recover_no_home_fence, "default"},
+           {recover_no_mark_fence, "default"},
+           {grow_no_slot_fence, "default", "churn", 0, 40},
+       }) {
+    plan p = file_plan(b.mechanism, b.workload, b.workload == std::string_view("churn") ? 2 : 1);
+    p.sync_every = b.sync_every;
+    p.grow_every = b.grow_every;
+    p.fail_call = b.fail_call;
+    p.mutant = b.what;
+    if (b.log_size != p.log_size) p.log_size = b.log_size, p.pool_size *= 4;
+    settings s = file_budget();
+    s.most_violations = 1;
+    s.recovery_operations = 6;
+    const auto found = explore_apart(p, s);
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_FALSE(found->violations.empty())
+        << base::name_of(b.what) << " in " << b.mechanism << " survived " << found->states << " states";
+  }
+}
+
+TEST(FileCrashes, a_violation_replays_from_its_line) {
+  plan p = file_plan("undo", "churn", 2);
+  p.mutant = base::mutant::file_home_unsynced;
+  const auto found = explore(p, file_budget());
+  ASSERT_TRUE(found);
+  ASSERT_FALSE(found->violations.empty());
+  for (const violation& v : found->violations) {
+    const auto line = parse_line(v.line);
+    ASSERT_TRUE(line) << line.error().message;
+    EXPECT_EQ(format_line(*line), v.line);
+    const auto seen = replay(*line);
+    ASSERT_TRUE(seen) << seen.error().message;
+    EXPECT_EQ(seen->problem, v.what);
+    EXPECT_NE(seen->story.find("sector"), std::string::npos);
+  }
+}
+
+TEST(FileCrashes, are_the_same_every_time_and_on_every_file_system) {
+  plan p = file_plan("default", "churn", 2);
+  p.operations = 20;
+  settings s = file_budget();
+  s.recovery_samples = 0;
+  const auto once = explore(p, s);
+  p.folder = ::testing::TempDir();
+  const auto again = explore(p, s);
+  ASSERT_TRUE(once && again);
+  EXPECT_EQ(once->states, again->states);
+  EXPECT_EQ(once->distinct, again->distinct);
+  EXPECT_EQ(once->epochs, again->epochs);
+}
+
+TEST(FileCrashes, say_what_cannot_be) {
+  plan p = file_plan("default", "sps", 1);
+  p.media = "tape";
+  EXPECT_EQ(explore(p, {}).error().code, errc::invalid_argument);
+  p.media = "file";
+  p.folder = "/nonesuch";
+  const auto found = explore(p, {});
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->violations.size(), 1u);
+  EXPECT_NE(found->violations.front().what.find("/nonesuch"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stele::explore
