@@ -111,6 +111,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
 
 std::vector<mutant_place> places_of(std::string_view of) {
   if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
+  if (of == "creation") return {};
   if (of == "file") return {{std::string(of), {"undo", "redo-async", "default"}}};
   if (of == "heap") return {{std::string(of), {"redo", "undo", "base", "redo-async"}}};
   std::vector<mutant_place> all;

@@ -58,6 +58,7 @@ enum class mutant : std::uint16_t {
   file_not_synchronous,   // blocks are written without waiting for the device
   file_failure_ignored,   // a write or sync that fails is taken for done
   file_sync_retried,      // a sync that fails is tried again, and counts if it succeeds then
+  file_named_first,       // a new file gets its name before its content is durable
   default_shared_alone,     // a commit in the shared log makes its own last line durable, not those before it
   default_shared_unflushed, // a commit in the shared log returns without its record being flushed
   xil_no_log_fence,       // a commit returns before its blocks are durable
@@ -156,7 +157,7 @@ enum class mutant : std::uint16_t {
 };
 
 // By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part that several share and one must
-// show: log, recovery, heap, file.
+// show: log, recovery, heap, file. Creation is no mechanism's: tests/crash/file_creation_test.cc.
 struct mutant_entry {
   mutant what;
   std::string_view name, of;
@@ -205,6 +206,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::file_not_synchronous, "file_not_synchronous", "file"},
     {mutant::file_failure_ignored, "file_failure_ignored", "file"},
     {mutant::file_sync_retried, "file_sync_retried", "file"},
+    {mutant::file_named_first, "file_named_first", "creation"},
     {mutant::default_shared_alone, "default_shared_alone", "default"},
     {mutant::default_shared_unflushed, "default_shared_unflushed", "default"},
     {mutant::xil_no_log_fence, "xil_no_log_fence", "xil,blurred"},
