@@ -28,7 +28,9 @@ constexpr trial trials[] = {
     {"sps", 1, 60, 256, 0, 64, 0, 0, true, 25}, {"churn", 1, 120, 256, 0, 8, 0, 0, true, 40}, {"churn", 1, 800, 512, 0, 8, 0, 0, true, 0},
     {"sps", 2, 120, 256, 8, 8, 0, 0, false, 0, true}, {"churn", 2, 400, 512, 30, 8, 0, 0, false, 0, true},
     {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true},
-    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 9},
+    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 9},  // a sync of undo,
+    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 61},  // of redo-async,
+    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 62},  // of default
     {.workload = "churn", .threads = 2, .operations = 120, .bound = 256, .on_file = true},
     {"churn", 1, 60, 128, 0},   {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
