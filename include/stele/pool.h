@@ -6,6 +6,10 @@
 //
 // Thread safety: a pool object may be used from any number of threads at once (except move, close and destruction), under
 // the concurrency policy it was opened with. The policy `external` leaves the locking to the caller.
+//
+// Memory of the program: when it runs out, any call that is not noexcept throws std::bad_alloc. Nothing has changed then, a transaction is
+// rolled back, and the pool goes on when there is memory again; a commit that has begun to be kept takes none. A pool that is destroyed without memory
+// to close it is left as a crash leaves it.
 #pragma once
 
 #include <stele/archapt_options.h>

@@ -160,9 +160,10 @@ void heap::list_blocks(std::uint64_t chunk) {
   chunk_info& info = chunks_[chunk];
   if (info.listed.load(std::memory_order_relaxed)) return;
   auto& unlisted = unlisted_[info.size_class];
-  unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
   const auto shape = shapes_[info.size_class];
+  shared_[info.size_class].reserve(shared_[info.size_class].size() + shape.capacity);  // from here on no memory is taken: all or nothing is listed
   if (space_ != nullptr) info.used = bits_for(shape.capacity);
+  unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
   for (std::uint32_t i = shape.capacity; i-- > 0;)
     if (is_used(chunk, info.size_class, i) && !planted(mutant::heap_stale_list)) {
       if (space_ != nullptr) info.used[i / 64].fetch_or(std::uint64_t{1} << i % 64, std::memory_order_relaxed);
@@ -176,6 +177,7 @@ result<> heap::new_superblock(cache& c, changes& t, writer& w, unsigned size_cla
   const auto shape = shapes_[size_class];
   auto& list = c.free[size_class];
   list.reserve(list.size() + shape.capacity);
+  base::reserve_more(t.runs_taken, 1);
   std::uint32_t chunk;
   {
     const std::lock_guard hold(mutex_);
@@ -199,6 +201,7 @@ result<> heap::new_superblock(cache& c, changes& t, writer& w, unsigned size_cla
 
 result<std::uint64_t> heap::allocate_extent(changes& t, writer& w, std::size_t size) {
   const std::size_t count = (size + chunk_size() - 1) >> file_.header().chunk_shift;
+  base::reserve_more(t.runs_taken, 1);
   std::uint32_t first;
   {
     const std::lock_guard hold(mutex_);
@@ -234,6 +237,7 @@ result<> heap::deallocate(cache& c, changes& t, writer& w, std::uint64_t offset)
     list_blocks(chunk);
   }
   if (space_ != nullptr) w.claim(offset, size);  // its words go with the commit: nobody may be reading them
+  base::reserve_more(t.freed, 1);  // what is marked is in the list
   if (!mark(w, offset, size_class, false)) return refuse("it is free already");
   answer_recall(c, t);
   if (c.free[size_class].size() > cache_limit && t.runs_taken.empty()) share(c, size_class);
@@ -292,12 +296,13 @@ void heap::rollback(cache& c, changes& t) noexcept {
   t.clear();
 }
 
-void heap::give_back(cache& c) {
+void heap::give_back(cache& c) noexcept try {
   const std::lock_guard hold(mutex_);
   for (unsigned k = 0; k < format::size_classes; ++k) {
     shared_[k].insert(shared_[k].end(), c.free[k].begin(), c.free[k].end());
     c.free[k].clear();
   }
+} catch (const std::bad_alloc&) {
 }
 
 // The blocks of a superblock that this transaction has made are nobody else's until it commits.
@@ -323,22 +328,27 @@ std::size_t heap::reclaim(cache& c, changes& t, writer& w, std::size_t most) {
   give_back(c);
   const std::lock_guard hold(mutex_);
   std::size_t reclaimed = 0;
+  std::vector<changes::run> chosen;
   for (unsigned k = 0; k < format::size_classes; ++k) {
     while (!unlisted_[k].empty()) list_blocks(unlisted_[k].back());
     std::vector<std::uint32_t> free_blocks(shared_[k].empty() ? 0 : chunks_.size(), 0);
     for (std::uint64_t block : shared_[k]) ++free_blocks[chunk_of(block)];
     const auto capacity = shapes_[k].capacity;
+    const std::size_t before = t.runs_freed.size();
     for (std::uint32_t chunk = 0; chunk < free_blocks.size(); ++chunk) {
       if (free_blocks[chunk] != capacity) continue;
       if (reclaimed == most) {
         free_blocks[chunk] = 0;  // stays listed
       } else {
-        write_descriptor(w, chunk, {});
-        t.runs_freed.push_back({chunk, 1, true});
+        chosen.push_back({chunk, 1, true});
         ++reclaimed;
       }
     }
+    t.runs_freed.reserve(before + chosen.size());
     std::erase_if(shared_[k], [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
+    t.runs_freed.insert(t.runs_freed.end(), chosen.begin(), chosen.end());  // with the blocks gone from the list, so that a roll-back puts them there once
+    chosen.clear();
+    for (std::size_t i = before; i < t.runs_freed.size(); ++i) write_descriptor(w, t.runs_freed[i].first, {});
   }
   return reclaimed;
 }
@@ -419,11 +429,17 @@ result<std::vector<std::uint64_t>> heap::grown_table(std::uint64_t chunk_count, 
   return words;
 }
 
+void heap::reserve_growth(std::uint64_t chunk_count) {
+  const std::lock_guard hold(mutex_);
+  grown_ = std::vector<chunk_info>(chunk_count);
+  free_chunks_.reserve(chunk_count);
+}
+
 // Chunks that were there keep their state, but for the former table's, which are free now.
 result<> heap::take_growth() {
   const std::lock_guard hold(mutex_);
   const std::size_t before = chunks_.size(), count = file_.header().chunk_count;
-  std::vector<chunk_info> all(count);
+  std::vector<chunk_info> all = std::exchange(grown_, {});
   for (std::size_t i = 0; i < before; ++i) {
     all[i].kind.store(chunks_[i].kind.load());
     all[i].listed.store(chunks_[i].listed.load());

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <base/mutant.h>
+#include <base/reserve.h>
 #include <format/heap_layout.h>
 #include <pool/log_space.h>
 #include <stele/error.h>
@@ -58,7 +59,11 @@ class heap {
     std::vector<block> taken, freed;
     std::vector<run> runs_taken, runs_freed;
     bool empty() const noexcept { return taken.empty() && freed.empty() && runs_taken.empty() && runs_freed.empty(); }
-    // Adds those of a later transaction, which has none then.
+    // Adds those of a later transaction, which has none then. Takes no memory after reserve().
+    void reserve(const changes& later) {
+      base::reserve_more(taken, later.taken.size()), base::reserve_more(freed, later.freed.size());
+      base::reserve_more(runs_taken, later.runs_taken.size()), base::reserve_more(runs_freed, later.runs_freed.size());
+    }
     void append(changes& later) {
       taken.insert(taken.end(), later.taken.begin(), later.taken.end());
       freed.insert(freed.end(), later.freed.begin(), later.freed.end());
@@ -108,8 +113,8 @@ class heap {
     if (!t.taken.empty()) t.taken.clear();
   }
   void rollback(cache& c, changes& t) noexcept;
-  // A thread that goes leaves its free blocks to the others.
-  void give_back(cache& c);
+  // A thread that goes leaves its free blocks to the others; without memory for their lists it keeps them.
+  void give_back(cache& c) noexcept;
 
   // Chunks for a log that outgrows its ring: reserved in memory only, free on media. Returns a pool offset. Errors: full.
   result<std::uint64_t> reserve_chunks(std::size_t bytes);
@@ -122,7 +127,8 @@ class heap {
   // The chunk table of a pool that is to have `chunk_count` chunks, from those that it has: the new table's own chunks begin at
   // `table_chunk`, the former one's are free. Words as they are to be stored.
   result<std::vector<std::uint64_t>> grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const;
-  // The file has grown, its table says so. No transaction runs.
+  // Memory for a heap of so many chunks, before the file grows; then, its table says so: the heap has them. No transaction runs.
+  void reserve_growth(std::uint64_t chunk_count);
   result<> take_growth();
 
   // Calls each(offset, bytes) for every run of chunks in use, neighbours together. Errors: corrupt.
@@ -170,7 +176,7 @@ class heap {
   const pool_file& file_;
   const log_space* space_ = nullptr;
   std::array<format::superblock_shape, format::size_classes> shapes_;
-  std::vector<chunk_info> chunks_;
+  std::vector<chunk_info> chunks_, grown_;  // grown_: reserve_growth's
   std::mutex mutex_;                    // of what follows
   std::vector<bool> free_chunks_;
   std::size_t free_chunk_count_ = 0;

@@ -28,8 +28,7 @@ inline void pause_a_little(unsigned& spins) noexcept {
 
 lazy_memory::lazy_memory(std::size_t bytes, bool zeroed) : bytes_((bytes + 63) / 64 * 64) {
   if (bytes_ < large) {
-    data_ = std::aligned_alloc(64, bytes_);
-    if (data_ == nullptr) throw std::bad_alloc();
+    data_ = ::operator new(bytes_, std::align_val_t{64});
     if (zeroed) std::memset(data_, 0, bytes_);
     return;
   }
@@ -41,7 +40,7 @@ lazy_memory::lazy_memory(std::size_t bytes, bool zeroed) : bytes_((bytes + 63) /
 
 lazy_memory::~lazy_memory() {
   if (bytes_ < large)
-    std::free(data_);
+    ::operator delete(data_, std::align_val_t{64});
   else
     ::munmap(data_, bytes_);
 }
@@ -253,6 +252,7 @@ bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {
 // Nodes that no reader can know any more.
 void home_map::use_again(writer& w) {
   if (w.retired_.empty()) return;
+  w.free_.reserve(w.free_.size() + w.retired_.size());  // a node is in one list, whatever happens
   (void)epochs_.advance();
   const std::uint64_t oldest = epochs_.oldest();
   std::erase_if(w.retired_, [&](const writer::retired_node& r) {

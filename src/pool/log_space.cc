@@ -13,7 +13,8 @@ log_space::log_space(const pool_file& file, const log_structured_options& o, uns
       ledger(file.header().log_offset / 8, chunk_words_, file.header().log_chunks()),
       map({.home_words = file.header().home_size / 8, .log_words = file.header().size / 8, .two_layers = o.two_layers, .lock_free = o.lock_free_readers}, ledger, epochs),
       chunks_(file.header().log_chunks()) {
-  free_.reserve(chunks_.size());
+  free_.reserve(chunks_.size());  // each is in one of the two at most: they take no memory later
+  emptied_.reserve(chunks_.size());
   for (std::uint32_t c = chunk_count(); c-- > 0;) free_.push_back(c);
   free_count_.store(chunk_count());
 }

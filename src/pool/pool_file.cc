@@ -311,8 +311,11 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   if (file.fd < 0) {
     if (errno == ELOOP) return fail(errc::permission, fmt::format("{} is a symbolic link; name the pool file itself", path));
     if (errno == EISDIR) return fail(errc::not_a_pool, fmt::format("{} is a directory, not a pool", path));
-    if (errno == EACCES || errno == EROFS)
-      return fail_errno(code_of_errno(errno), fmt::format("cannot open {} for writing (a pool is recovered and marked when opened)", path));
+    if (errno == EACCES || errno == EROFS) {
+      const int number = errno;
+      const char* const advice = number == EROFS ? "remount its file system for writing" : "give this user the right to write it";
+      return fail_errno(code_of_errno(number), fmt::format("cannot open {} for writing (a pool is recovered and marked when opened): {}, or look at it with `stele pool info`, `check` or `dump`, which only read", path, advice), number);
+    }
     return fail_path("open", path);
   }
   auto header = read_header(file.fd, path);
@@ -323,7 +326,8 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   if (auto space = allocate_space(file.fd, header->size, path); !space) return std::unexpected(space.error());
   pool_file opened;
   opened.header_ = *header;
-  opened.region_ = {nullptr, header->size, header->home_offset, file.release(), path};
+  opened.region_ = {nullptr, header->size, header->home_offset, -1, path};
+  opened.region_.fd = file.release();  // last: it is locked, and must not be lost for want of memory for the name
   if (auto mapped = opened.map(kind, address); !mapped) return std::unexpected(mapped.error());
   if (auto signed_in = opened.sign_in(); !signed_in) return std::unexpected(signed_in.error());
   return opened;
@@ -363,11 +367,12 @@ result<pool_file> pool_file::open_copy(const std::string& path) {
   if (file.fd < 0) return fail_path("open", path);
   auto header = read_header(file.fd, path);
   if (!header) return std::unexpected(header.error());
-  void* const copy = os::map(nullptr, header->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd);
-  if (copy == MAP_FAILED) return fail_path("map", path);
   pool_file opened;
   opened.header_ = *header;
-  opened.region_ = {static_cast<std::byte*>(copy), header->size, header->home_offset, -1, path};
+  opened.region_ = {nullptr, header->size, header->home_offset, -1, path};
+  void* const copy = os::map(nullptr, header->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd);
+  if (copy == MAP_FAILED) return fail_path("map", path);
+  opened.region_.base = static_cast<std::byte*>(copy);
   opened.reserved_ = header->size;
   opened.mapped_ = true;
   if (auto reserved = opened.reserve_home(); !reserved) return std::unexpected(reserved.error());

@@ -145,6 +145,15 @@ begun refused(error why) {
   return begun::refused;
 }
 
+// A mechanism that has work to do first may find no memory for it: the thread is in no transaction then.
+inline void begin_or_leave(visitor& v, bool writes, durability d) try {
+  v.tx->begin(v, writes, d == durability::ordered);
+} catch (...) {
+  v.tx->rollback();
+  finish();
+  throw;
+}
+
 // While a transaction of this thread runs, or is between two attempts.
 [[gnu::noinline]] begun begin_inside(runtime& r, bool writes, durability d) {
   if (this_runtime != &r) return refused({errc::nested, "a transaction on another pool is running in this thread; end it first"});
@@ -154,7 +163,7 @@ begun refused(error why) {
     finish();
     return refused({errc::poisoned, r.state().file.path() + " cannot be used any more: an earlier write failed; reopen it"});
   }
-  this_visitor->tx->begin(*this_visitor, writes, d == durability::ordered);
+  begin_or_leave(*this_visitor, writes, d);
   return begun::fresh;
 }
 
@@ -188,7 +197,7 @@ error last_error() { return std::move(this_error); }
     r.see_ordered(*v, false);
     r.begin_read(*v);
   }
-  v->tx->begin(*v, writes, d == durability::ordered);
+  begin_or_leave(*v, writes, d);
   return begun::fresh;
 }
 
@@ -211,8 +220,8 @@ void reclaim(transaction& tx) noexcept {
   this_runtime->recall_idle(*this_visitor);
   tx.outgrown = true;  // what it frees is counted to fit the log's end
   for (std::size_t chunks = 1; chunks != 0;) {
-    tx.begin(*this_visitor, true, false);
     try {
+      tx.begin(*this_visitor, true, false);
       chunks = tx.reclaim();
       const attempt done = tx.commit();
       if (done == attempt::committed) continue;

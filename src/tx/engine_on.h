@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <list>
 #include <mutex>
 
 namespace stele::detail {
@@ -75,8 +76,9 @@ class engine_on : public media_engine<Media> {
       return whole;
     }
     std::uint64_t reserved_spill = 0, reserved_bytes = 0;  // chunks for the record about to be written
+    std::list<spill> reserved;                             // its place in spills: a commit takes no memory
     std::mutex spills_mutex;                               // also of holes
-    std::deque<spill> spills;                              // chunks that records in the ring point to
+    std::list<spill> spills;                               // chunks that records in the ring point to
     std::deque<hole> holes;                                // lines of aborted transactions, which nobody has flushed
     std::uint64_t spill_count = 0;
     bool spilled = false;                                  // the record that is being committed is
@@ -145,11 +147,13 @@ class engine_on : public media_engine<Media> {
   void drop_reserved(lane& l) {
     if (l.reserved_bytes != 0) state_.heap.release_chunks(l.reserved_spill, l.reserved_bytes);
     l.reserved_spill = l.reserved_bytes = 0;
+    l.reserved.clear();
   }
 
   // Chunks for a record that is longer than the ring: taken in memory only, so a crash leaves nothing behind. Objects that
   // were there may still be in use by transactions that began before they were destroyed.
   result<> prepare_spill(lane& l, transaction& t, std::uint64_t words) {
+    if (l.reserved.empty()) l.reserved.emplace_back();
     auto reserved = state_.heap.reserve_chunks(words * 8);
     if (!reserved)
       return base::fail(errc::full, fmt::format("{}: no room for the log of a transaction of {} bytes; make smaller transactions or a larger pool", state_.file.path(), words * 8));
@@ -171,7 +175,7 @@ class engine_on : public media_engine<Media> {
   template <class WordOf>
   void append(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
     if (l.reserved_bytes != 0) [[unlikely]]
-      return append_spilled(l, kind, txid, t, word_of);
+      return append_spilled(l, l, kind, txid, t, word_of);
     l.log.append(kind, txid, [&](auto& out) { write_runs(t, out, word_of); });
   }
   // The runs of t. Words on end make one run also over neighbouring lines, unless what is before was written out meanwhile.
@@ -228,17 +232,18 @@ class engine_on : public media_engine<Media> {
         [&](std::uint64_t value) { out.word(word_of(offset, value)), offset += 8; });
   }
   template <line_goes way = line_goes::past_the_cache, class WordOf>
-  [[gnu::noinline]] void append_spilled(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of, std::uint64_t front = 0) {
-    const spilled_payload at = stream_spill(l, t, word_of);
+  [[gnu::noinline]] void append_spilled(lane& own, lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of, std::uint64_t front = 0) {
+    const spilled_payload at = stream_spill(own, l, t, word_of);
     auto fill = [&](auto& record) {
       if (format::has_front_word(kind)) record.word(front);
       record.word(at.offset), record.word(at.words), record.word(at.checksum);
     };
     l.log.template append<way>(format::record_kind::spilled, txid, fill, kind);
   }
-  // Streams t's runs to the chunks reserved, durable when it returns; the chunks are the log's from now on.
+  // Streams t's runs to the chunks that `own` has reserved, durable when it returns; the chunks are l's, whose ring gets the record, from
+  // now on. Takes no memory.
   template <class WordOf>
-  spilled_payload stream_spill(lane& l, const transaction& t, WordOf&& word_of) {
+  spilled_payload stream_spill(lane& own, lane& l, const transaction& t, WordOf&& word_of) {
     struct spill_writer {
       Media* media;
       std::byte* to;
@@ -250,18 +255,19 @@ class engine_on : public media_engine<Media> {
         line.words[words++ % 8] = w;
         if (words % 8 == 0) media->stream(to + words * 8 - line_size, &line, line_size);
       }
-    } out{&l.media, state_.file.at(l.reserved_spill), base::checksum(state_.file.header().id ^ l.reserved_spill)};
+    } out{&l.media, state_.file.at(own.reserved_spill), base::checksum(state_.file.header().id ^ own.reserved_spill)};
     write_any_runs(t.lines(), out, word_of);
     const std::uint64_t words = out.words;
     if (words % 8 != 0) l.media.stream(out.to + words / 8 * line_size, &out.line, line_size);
     if (!base::planted<Media>(base::mutant::log_spill_unfenced)) l.media.fence();  // the payload is whole before a record points to it
-    const spilled_payload where{l.reserved_spill, words, out.sum.value()};
+    const spilled_payload where{own.reserved_spill, words, out.sum.value()};
     {
       const std::lock_guard hold(l.spills_mutex);
-      l.spills.push_back({l.log.tail(), l.reserved_spill, l.reserved_bytes});
+      own.reserved.front() = {l.log.tail(), own.reserved_spill, own.reserved_bytes};
+      l.spills.splice(l.spills.end(), own.reserved);
     }
     l.spilled = true;
-    l.reserved_spill = l.reserved_bytes = 0;
+    own.reserved_spill = own.reserved_bytes = 0;
     return where;
   }
   // Once the head is durable beyond them, the chunks of spilled records are free again.
@@ -276,8 +282,10 @@ class engine_on : public media_engine<Media> {
   // may not have been written there. Durable after the control medium's next fence.
   void flush_holes(lane& l, std::uint64_t head) {
     const std::lock_guard hold(l.spills_mutex);
-    for (; !l.holes.empty() && l.holes.front().from < head; l.holes.pop_front())
-      for (std::uint64_t line = l.holes.front().from; line < l.holes.front().to; ++line) control_.flush(l.log.bytes() + line % l.log.lines() * line_size, line_size);
+    for (; !l.holes.empty() && l.holes.front().from < head; l.holes.pop_front()) flush_log(control_, l, l.holes.front());
+  }
+  static void flush_log(Media& media, const lane& l, hole lines) {
+    for (std::uint64_t line = lines.from; line < lines.to; ++line) media.flush(l.log.bytes() + line % l.log.lines() * line_size, line_size);
   }
   // Upper bound first (a line stored in eight parts takes a head and a word for each): most transactions are far from the
   // ring's size.

@@ -106,11 +106,13 @@ class media_engine : public engine {
     write_word(format::sums_state_offset, 0);
     return {};
   }
-  // S3, S4: of the blocks that these lines are in; durable with the control medium's next fence.
-  void renew_sums(std::span<const std::uint64_t> lines) {
+  // S3, S4: of the blocks that these lines are in; durable with the control medium's next fence. A block for whose note there is no memory
+  // may be summed up more than once.
+  void renew_sums(std::span<const std::uint64_t> lines) noexcept {
     if (!sums_.present() || base::planted<Media>(base::mutant::sums_not_renewed)) return;
     summed_.clear();
-    for (std::uint64_t line : lines) summed_.add(sums_.block_of(line));
+    for (std::uint64_t line : lines)
+      if (!summed_.try_add(sums_.block_of(line))) sums_.renew(control_, sums_.block_of(line));
     if (base::planted<Media>(base::mutant::sums_last_block)) summed_.drop_last();
     for (std::uint64_t block : summed_.all()) sums_.renew(control_, block);
   }

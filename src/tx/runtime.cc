@@ -1,5 +1,6 @@
 // Threads, logs and policies of an open pool.
 #include <base/check.h>
+#include <base/reserve.h>
 #include <base/rng.h>
 #include <fmt/format.h>
 #include <media/cpu.h>
@@ -78,8 +79,13 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const
   open_runtimes()[id_] = this;
 }
 
+// What cannot be closed for want of memory is left as a crash would leave it.
 runtime::~runtime() {
-  (void)close();
+  try {
+    (void)close();
+  } catch (const std::bad_alloc&) {
+    tell_durable(pool_state::no_commit, std::unexpected(error{errc::poisoned, "not closed"}));  // so short that it takes no memory
+  }
   const std::lock_guard hold(open_mutex);
   open_runtimes().erase(id_);
 }
@@ -94,6 +100,7 @@ result<visitor*> runtime::enter_anew() {
     auto known = std::find_if(this_visits.all.begin(), this_visits.all.end(), [&](const visit& v) { return v.id == id_; });
     if (known == this_visits.all.end()) {
       forget_closed(this_visits.all);
+      base::reserve_more(this_visits.all, 1);
       const std::scoped_lock hold(registry_, visitors_mutex_);
       visitors_.push_back(std::make_unique<visitor>());
       this_visits.all.push_back({id_, visitors_.back().get()});
@@ -164,8 +171,8 @@ result<transaction*> runtime::take_log(visitor& v) {
 
 // Makes the visitor the owner of a log that no running transaction uses. Holds registry_.
 transaction* runtime::settle(visitor& v, place& p) {
-  p.owner.store(&v, std::memory_order_relaxed);
   if (!p.tx) p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - places_.data()));
+  p.owner.store(&v, std::memory_order_relaxed);
   v.tx = p.tx.get();
   v.inside.store(true, std::memory_order_relaxed);
   if (policy() == concurrency::single_writer && visitors_.size() == 1) biased_.store(&v, std::memory_order_relaxed);
@@ -230,25 +237,10 @@ void runtime::retire_idle(const visitor& v) noexcept {
 }
 
 // Every log is taken from its owner, as take_log does; whoever begins then waits there.
-runtime::pause::pause(runtime& r) : runtime_(r) {
-  std::vector<visitor*> owners;
-  {
-    const std::lock_guard hold(r.registry_);
-    r.paused_ = true;
-    for (place& p : r.places_)
-      if (visitor* const owner = p.owner.exchange(nullptr, std::memory_order_relaxed)) owners.push_back(owner);
-  }
+runtime::pause::pause(runtime& r) noexcept : runtime_(r) {
+  stop();
   base::heavy_fence();
-  // A visitor outlives its thread's stay only: one that is gone is not waited for.
-  for (visitor* const owner : owners)
-    for (;;) {
-      {
-        const std::lock_guard hold(r.visitors_mutex_);
-        const auto known = std::ranges::find(r.visitors_, owner, &std::unique_ptr<visitor>::get);
-        if (known == r.visitors_.end() || !owner->inside.load(std::memory_order_acquire)) break;
-      }
-      ::sched_yield();
-    }
+  wait();
   r.engine_->settle();
   const std::lock_guard hold(r.registry_);
   for (place& p : r.places_) {
@@ -256,6 +248,24 @@ runtime::pause::pause(runtime& r) : runtime_(r) {
     if (p.tx->has_pending() && !r.state_->poisoned.load()) p.tx->retire();
     r.state_->heap.give_back(p.tx->cache);
   }
+}
+
+void runtime::pause::stop() noexcept {
+  const std::lock_guard hold(runtime_.registry_);
+  runtime_.paused_ = true;
+  for (place& p : runtime_.places_) p.paused = p.owner.exchange(nullptr, std::memory_order_relaxed);
+}
+
+void runtime::pause::wait() noexcept {
+  for (place& p : runtime_.places_)
+    while (p.paused != nullptr && is_inside(p.paused)) ::sched_yield();
+}
+
+// A visitor outlives its thread's stay only: one that is gone is not waited for.
+bool runtime::pause::is_inside(const visitor* v) const noexcept {
+  const std::lock_guard hold(runtime_.visitors_mutex_);
+  const auto known = std::ranges::find(runtime_.visitors_, v, &std::unique_ptr<visitor>::get);
+  return known != runtime_.visitors_.end() && v->inside.load(std::memory_order_acquire);
 }
 
 runtime::pause::~pause() {
@@ -332,18 +342,17 @@ void runtime::tell_when_durable(std::uint64_t txid, std::function<void(result<>)
     tell_durable(engine_->durable_through(), {});
 }
 
-void runtime::tell_durable(std::uint64_t through, const result<>& how) {
-  std::vector<std::function<void(result<>)>> now;
+void runtime::tell_durable(std::uint64_t through, const result<>& how) noexcept {
+  std::multimap<std::uint64_t, std::function<void(result<>)>> now;  // takes over what is there, so it needs no memory
   {
     const std::lock_guard hold(awaiting_mutex_);
-    const auto end = awaiting_.upper_bound(through);
-    for (auto w = awaiting_.begin(); w != end; ++w) now.push_back(std::move(w->second));
-    awaiting_.erase(awaiting_.begin(), end);
+    while (!awaiting_.empty() && awaiting_.begin()->first <= through) now.insert(now.end(), awaiting_.extract(awaiting_.begin()));
     state_->awaited.store(!awaiting_.empty(), std::memory_order_release);
   }
-  for (const auto& told : now) told(how);
+  for (const auto& [txid, told] : now) told(how);
 }
 
+// Throws std::bad_alloc with the pool in use as before.
 result<> runtime::close() {
   {
     const std::lock_guard hold(registry_);
@@ -353,6 +362,16 @@ result<> runtime::close() {
     closed_ = true;
     for (place& p : places_) p.owner.store(nullptr, std::memory_order_relaxed);
   }
+  try {
+    return close_engine();
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard hold(registry_);
+    closed_ = false;
+    throw;
+  }
+}
+
+result<> runtime::close_engine() {
   if (state_->poisoned.load()) {
     result<> left = fail(errc::poisoned, fmt::format("{} was left as it is: an earlier write failed; opening it recovers it", state_->file.path()));
     tell_durable(pool_state::no_commit, left);

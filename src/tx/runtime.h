@@ -78,15 +78,18 @@ class runtime {
   }
   // Settles, and gives back the locks of threads that are between transactions; theirs who run go when their next one begins.
   void retire_idle(const visitor& v) noexcept;
-  // While it lives no transaction runs or begins, and home has every commit. A running transaction is waited for; not in one.
+  // While it lives no transaction runs or begins, and home has every commit. A running transaction is waited for; not in one. Takes no memory.
   class pause {
    public:
-    explicit pause(runtime& r);
+    explicit pause(runtime& r) noexcept;
     ~pause();
     pause(const pause&) = delete;
     pause& operator=(const pause&) = delete;
 
    private:
+    void stop() noexcept;
+    void wait() noexcept;
+    bool is_inside(const visitor* v) const noexcept;
     runtime& runtime_;
   };
 
@@ -115,12 +118,14 @@ class runtime {
   struct alignas(64) place {
     std::unique_ptr<transaction> tx;
     std::atomic<visitor*> owner{nullptr};
+    visitor* paused = nullptr;  // a pause's: whom it took the log from
     // Written by the owner alone; readers may be behind.
     std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
   };
 
   result<void*> migrate_root(std::uint64_t* header, std::uint64_t held_version, std::size_t size);
-  void tell_durable(std::uint64_t through, const result<>& how);
+  void tell_durable(std::uint64_t through, const result<>& how) noexcept;
+  result<> close_engine();
   void lock_writer_now(visitor& v);
   void see_ordered_now(const visitor& v, bool writes);
   result<transaction*> take_log(visitor& v);

@@ -192,8 +192,14 @@ bool transaction::draw_in_order(std::uint64_t& txid) {
   return drawn;
 }
 
+void transaction::reserve_pending() {
+  pending_.reserve(writes_.lines().size());
+  base::reserve_more(pending_locks_, locks_.size());
+  pending_changes_.reserve(changes_);
+}
+
 // The values become the overlay's, the locks stay: nobody else sees this commit before it is home.
-void transaction::defer(std::uint64_t txid) {
+void transaction::defer(std::uint64_t txid) noexcept {
   for (const written_line& line : writes_.lines()) {
     written_line* before = pending_.find(line.offset);
     if (before == nullptr) before = &pending_.add(line.offset);
@@ -262,9 +268,14 @@ attempt transaction::roll_back_for(error why) {
   rollback();
   return fail_attempt(std::move(why));
 }
-attempt transaction::fail_unkept() const {
-  return fail_attempt({errc::poisoned, runtime_.state().file.path() + ": writing the log failed; this commit may or may not be kept. "
-                       "Reopen the pool: recovery decides from what reached the device"});
+// Never std::bad_alloc: that would say that it is not kept.
+attempt transaction::fail_unkept() const noexcept {
+  try {
+    return fail_attempt({errc::poisoned, runtime_.state().file.path() + ": writing the log failed; this commit may or may not be kept. "
+                         "Reopen the pool: recovery decides from what reached the device"});
+  } catch (const std::bad_alloc&) {
+    return fail_attempt({errc::poisoned, "write failed"});  // so short that it takes no memory
+  }
 }
 
 attempt transaction::fail_lost() {

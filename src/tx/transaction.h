@@ -64,7 +64,8 @@ class alignas(64) transaction final : public storage::heap::writer {
   // Ordered commits that are not stored home yet: an overlay of their values, over which this log's transactions run, and
   // their locks. defer() adds the running one, as TxID; the engine settles between begin_ and end_settling (which keep
   // single_writer's readers out) under the lock that it defers under; the log's owner gives the locks back, in retire().
-  void defer(std::uint64_t txid);
+  void reserve_pending();  // before: then defer() takes no memory
+  void defer(std::uint64_t txid) noexcept;
   std::span<const written_line> pending_lines() const noexcept { return pending_.lines(); }
   void begin_settling();
   void end_settling() noexcept;
@@ -147,7 +148,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void roll_back_outside() noexcept;
   attempt commit_in_place() noexcept;
   attempt roll_back_for(error why);
-  attempt fail_unkept() const;
+  attempt fail_unkept() const noexcept;
   attempt fail_lost();
   void store_in_place(std::uint64_t offset, const void* bytes, std::size_t size);
   void undo_in_place() noexcept;

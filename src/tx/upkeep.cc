@@ -40,6 +40,7 @@ result<> grow(runtime& r, std::size_t size_bytes) {
   const runtime::pause still(r);
   if (auto empty = r.mechanism().checkpoint(); !empty) return empty;  // no record speaks of the present table any more
   if (auto room = state.file.extend(after->size); !room) return room;
+  state.heap.reserve_growth(to.chunk_count);  // when it has grown there is no way back
   if (auto grown = r.mechanism().grow(to); !grown) return grown;
   state.file.take_growth(to);
   return state.heap.take_growth();

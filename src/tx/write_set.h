@@ -57,6 +57,10 @@ class write_set {
     }
   }
 
+  // Room for so many lines more: they take no memory.
+  void reserve(std::size_t more) {
+    while (capacity_ - count_ < more) grow();
+  }
   // Adds a line that find() did not find.
   written_line& add(std::uint64_t line) {
     if (full()) [[unlikely]]

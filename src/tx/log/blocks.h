@@ -60,16 +60,16 @@ class block_log {
 
   // Ends the transaction with abort records: one at the end, one every abort_reach blocks. Not flushed: the next commit does
   // that, or the truncation. Returns the line after it.
-  std::uint64_t abort() {
+  std::uint64_t abort() noexcept {
     const std::uint64_t first = start_ * format::blocks_per_line;
     const format::block_record r{format::block_kind::abort, 0, base_, 0};
     for (std::uint64_t b = first + abort_reach - 1; b < next_; b += abort_reach) {
       overwrite(block(b), b, r);
-      aborts_.push_back(b / format::blocks_per_line);
+      note_abort(b / format::blocks_per_line);
     }
     put(r);
     fill_line();
-    aborts_.push_back(next_ / format::blocks_per_line - 1);
+    note_abort(next_ / format::blocks_per_line - 1);
     ring_.move_tail(next_ / format::blocks_per_line);
     return ring_.tail();
   }
@@ -107,6 +107,14 @@ class block_log {
         ++next_;
       else
         put({});
+    }
+  }
+  // Without memory to remember it by, the line starts to be written back now; the next fence covers that too.
+  void note_abort(std::uint64_t line) noexcept {
+    try {
+      aborts_.push_back(line);
+    } catch (const std::bad_alloc&) {
+      flush(line);
     }
   }
   void flush(std::uint64_t line) { media_.flush(ring_.bytes() + line % ring_.lines() * line_size, line_size); }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <base/mutant.h>
+#include <base/reserve.h>
 #include <format/log_chunk.h>
 #include <pool/log_space.h>
 
@@ -56,10 +57,10 @@ class chunk_log {
   bool takes_chunks() const noexcept { return !taken_.empty(); }
 
   // Finds a place for everything staged. False: that would leave fewer than `kept` chunks free; nothing is taken then.
-  bool lay_out(std::uint32_t kept) {
+  bool lay_out(std::uint32_t kept) try {
+    drop();  // of an attempt that did not come to be written
     pieces_.clear();
     blocks_.clear();
-    taken_.clear();
     for (std::uint8_t log = 0; log < ends_.size(); ++log) {
       ends_[log].next_chunk = ends_[log].chunk;
       ends_[log].next_used = ends_[log].used;
@@ -67,9 +68,14 @@ class chunk_log {
       drop();
       return false;
     }
+    for (const block& b : blocks_)  // write() takes no memory
+      if (buffer_.size() < format::block_room(b.words)) buffer_.resize(format::block_room(b.words));
     return true;
+  } catch (...) {
+    drop();
+    throw;
   }
-  void drop() {
+  void drop() noexcept {
     for (const taken_chunk& t : taken_) space_.give_back(t.chunk);
     taken_.clear();
   }
@@ -152,6 +158,7 @@ class chunk_log {
   }
 
   bool next_chunk(std::uint8_t log, std::uint32_t kept) {
+    base::reserve_more(taken_, 1);
     const auto c = space_.take(kept);
     if (!c) return false;
     taken_.push_back({*c, ends_[log].next_chunk, log});
@@ -187,7 +194,6 @@ class chunk_log {
     using base::mutant;
     using base::planted;
     const std::size_t room = format::block_room(b.words);
-    if (buffer_.size() < room) buffer_.resize(room);
     std::uint64_t highest = version, *to_fill = buffer_.data() + format::preamble_words;
     for (std::uint32_t i = b.first; i < b.first + b.entries; ++i) {
       const entry& e = pieces_[i];

@@ -254,6 +254,7 @@ class cleaner {
         log_.drop();
         return false;
       }
+      pieces_.reserve(sources_.size());  // from the first copy that the map has there is no way back
       log_.write(media, 0);
       if (!planted<Media>(mutant::ls_copy_unfenced)) media.fence();  // C3
       if (media.failed()) return false;

@@ -1,10 +1,13 @@
 // A set of line offsets that keeps the order of insertion: a line that many records name is flushed once.
+//
+// add() throws std::bad_alloc with the set as it was; try_add() says so instead, for who has another way.
 #pragma once
 
 #include <stele/access.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -15,6 +18,14 @@ class line_set {
   void add(std::uint64_t line) {
     if ((lines_.size() + 1) * 2 > slots_.size()) grow();
     if (insert(line / line_size)) lines_.push_back(line);
+  }
+  bool try_add(std::uint64_t line) noexcept {
+    try {
+      add(line);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
   std::span<const std::uint64_t> all() const noexcept { return lines_; }
   void drop_last() noexcept {
@@ -42,7 +53,9 @@ class line_set {
     return true;
   }
   void grow() {
-    slots_.assign(slots_.empty() ? 1024 : slots_.size() * 2, 0);
+    const std::size_t slots = slots_.empty() ? 1024 : slots_.size() * 2;
+    lines_.reserve(slots / 2);  // first: a line that has its slot is in the list
+    slots_.assign(slots, 0);
     for (std::uint64_t line : lines_) insert(line / line_size);
   }
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <exception>
+#include <system_error>
 #include <thread>
 
 namespace stele::detail {
@@ -46,11 +48,35 @@ bool in_home(const format::pool_header& h, const format::entry_head& e) noexcept
   return e.offset >= h.home_offset && e.offset < h.span() && e.offset % 8 == 0 && std::uint64_t{e.words} * 8 <= h.span() - e.offset;
 }
 
+// In a thread of its own, or here, where none is to be had.
+template <class Part>
+void begin_or_do(std::vector<std::jthread>& workers, const Part& part, unsigned t) {
+  try {
+    workers.emplace_back([&part, t] { part(t); });
+  } catch (const std::system_error&) {
+    part(t);
+  }
+}
+
+// What a part throws is thrown here when all have ended.
 template <class Work>
 void in_parallel(unsigned threads, Work&& work) {
   if (threads <= 1) return work(0u);
-  std::vector<std::jthread> workers;
-  for (unsigned t = 0; t < threads; ++t) workers.emplace_back([&work, t] { work(t); });
+  std::vector<std::exception_ptr> thrown(threads);
+  const auto part = [&](unsigned t) noexcept {
+    try {
+      work(t);
+    } catch (...) {
+      thrown[t] = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    workers.reserve(threads);
+    for (unsigned t = 0; t < threads; ++t) begin_or_do(workers, part, t);
+  }
+  for (const std::exception_ptr& e : thrown)
+    if (e) std::rethrow_exception(e);
 }
 
 class rebuilder {

@@ -24,7 +24,7 @@ class archapt : public bulk_engine<Media> {
 
   archapt(pool_state& state, std::unique_ptr<typename Media::shared> shared, bool undo)
       : bulk_engine<Media>(state, std::move(shared), undo ? log_kind::archapt_undo : log_kind::archapt_redo),
-        undo_(undo), gate_(this->lanes_.size()), covers_(state.file, this->control_, gate_), copy_(state.file, covers_.area, this->control_), positions_(this->lanes_.size()) {
+        undo_(undo), gate_(this->lanes_.size()), covers_(state.file, this->control_, gate_), copy_(state.file, covers_.area, this->control_), positions_(this->lanes_.size()), cut_at_(this->lanes_.size()) {
     for (lane& l : this->lanes_) l.notes.size_for(l.log.lines());
   }
   ~archapt() override { this->stop(); }
@@ -33,6 +33,7 @@ class archapt : public bulk_engine<Media> {
     covers_.set_up(tuning.archapt, !undo_);
     if (covers_.ever()) loads_.resize(this->lanes_.size());
     if (copy_.present()) begin_checkpoints(tuning.archapt.checkpoint_commits);
+    record_.payload.reserve(this->lanes_.front().log.lines() * format::payload_words);
     bulk_engine<Media>::set_up(tuning);
   }
 
@@ -47,6 +48,7 @@ class archapt : public bulk_engine<Media> {
     const std::uint64_t lines = 2 * this->lines_needed(t, l.log.lines() / 4) + 1;
     if (lines <= l.log.lines()) return this->make_room(l, lines);
     if (auto made = this->make_spill(l, t, l.media); !made) return made;
+    reserve_spilled(l, t);
     return this->make_room(l, l.log.lines() / 2);
   }
 
@@ -144,7 +146,7 @@ class archapt : public bulk_engine<Media> {
     if (l.reserved_bytes == 0 || !covers_.ever()) [[likely]]
       return;
     for (;;) {
-      std::vector<std::uint64_t> hit = covered_of(l, t);
+      const std::span<const std::uint64_t> hit = covered_of(l, t);
       if (hit.empty()) return;
       gate_.leave(l.number);
       {
@@ -154,8 +156,15 @@ class archapt : public bulk_engine<Media> {
       gate_.enter(l.number);
     }
   }
-  std::vector<std::uint64_t> covered_of(const lane& l, const transaction& t) const {
-    std::vector<std::uint64_t> hit;
+  // Memory for that, and for the truncation that reads the record back.
+  void reserve_spilled(const lane& l, const transaction& t) {
+    hits_[l.number].reserve(covers_.area.matrix_of(l.reserved_bytes + covers_.area.offset_of(0, 0)) + 2 + t.lines().size());
+    const auto hold = this->hold_truncation();
+    record_.payload.reserve(l.reserved_bytes / 8);
+  }
+  std::span<const std::uint64_t> covered_of(const lane& l, const transaction& t) {
+    std::vector<std::uint64_t>& hit = hits_[l.number];
+    hit.clear();
     auto look = [&](std::uint64_t m) {
       if (covers_.covered(m) && std::ranges::find(hit, m) == hit.end()) hit.push_back(m);
     };
@@ -171,7 +180,7 @@ class archapt : public bulk_engine<Media> {
   template <class WordOf>
   void append_at(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
     if (l.reserved_bytes != 0) [[unlikely]]
-      return this->append_spilled(l, kind, txid, t, word_of, covers_.epoch());
+      return this->append_spilled(l, l, kind, txid, t, word_of, covers_.epoch());
     l.log.append(kind, txid, [&](auto& out) {
       out.word(covers_.epoch());
       this->write_runs(t, out, word_of);
@@ -373,6 +382,7 @@ class archapt : public bulk_engine<Media> {
   std::atomic<std::uint64_t> physical_{0};         // TxID through which home is durable; set under truncating_, like what follows
   std::deque<access_buffer> loads_;                // of each log; none when nothing is ever skipped
   std::vector<std::uint64_t> positions_, cut_at_;  // of each log: what has been gathered; what may be cut
+  std::vector<std::vector<std::uint64_t>> hits_{this->lanes_.size()};  // of each log: covered_of's
   log_record record_;
 };
 

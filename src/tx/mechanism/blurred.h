@@ -56,13 +56,13 @@ class blurred_engine : public bulk_engine<Media> {
   void abort(transaction& t) noexcept override {
     lane& l = this->lanes_[t.log()];
     if (!l.blocks.any()) return;
-    try {
-      const std::lock_guard hold(l.spills_mutex);  // a truncation that sees the tail moved sees the hole
-      l.holes.push_back({l.blocks.first_line(), l.blocks.first_line() + l.blocks.lines_used() + 1});
-      l.blocks.abort();
-    } catch (const std::bad_alloc&) {
-      this->state_.poisoned.store(true);  // the log cannot be gone on with
-    }
+    const std::lock_guard hold(l.spills_mutex);  // a truncation that sees the tail moved sees the hole
+    const typename engine_on<Media>::hole aborted{l.blocks.first_line(), l.blocks.first_line() + l.blocks.lines_used() + 1};
+    const bool noted = note_hole(l, aborted);
+    l.blocks.abort();
+    if (noted) return;
+    this->flush_log(l.media, l, aborted);  // without memory to remember it for the truncation
+    (void)this->settled(l);
   }
 
   result<> prepare(transaction& t) override {
@@ -95,6 +95,15 @@ class blurred_engine : public bulk_engine<Media> {
 
   bool begins_with_blocks() const noexcept override { return style_.in_log && (!choice_ || choice_->wants_blocks()); }
   bool home_is_durable() const noexcept override { return !style_.volatile_checkpoint; }
+
+  static bool note_hole(lane& l, const typename engine_on<Media>::hole& h) noexcept {
+    try {
+      l.holes.push_back(h);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
 
   // The commit of docs/protocol/blurred.md; xil adds 5 and 6.
   bool commit_blocks(lane& l, transaction& t, std::uint64_t txid) {
@@ -145,7 +154,7 @@ class blurred_engine : public bulk_engine<Media> {
   void put_all(lane& l, const transaction& t) {
     l.blocks.begin();
     if (l.reserved_bytes != 0) {
-      const spilled_payload where = this->stream_spill(l, t, this->new_value);
+      const spilled_payload where = this->stream_spill(l, l, t, this->new_value);
       l.blocks.put({format::block_kind::spill, 0, where.words, where.offset});
       l.blocks.put({format::block_kind::spill_checksum, 0, where.checksum, 0});
       return;

@@ -5,12 +5,16 @@
 // Three ways: walking the logs for the lines they name, each flushed once (what user space can do); the whole of home at
 // once, where the medium has that (a file's sync; the paper's wbinvd on simulated media). By a thread of its own when a ring
 // is half full (the two halves are the epochs), or by the commit that finds its ring short.
+//
+// A truncation that finds no memory has cut nothing and forgotten nothing: where lines are taken from notes, a line for which there is no
+// memory is flushed at once; where the logs are read back, they are read again.
 #pragma once
 
 #include <tx/engine_on.h>
 #include <tx/log/line_set.h>
 #include <unistd.h>
 
+#include <system_error>
 #include <thread>
 
 namespace stele::detail {
@@ -24,7 +28,13 @@ class bulk_engine : public torn_bit_engine<Media> {
 
   void set_up(const engine_tuning& tuning) override {
     whole_ = Media::whole_cache == media::whole_cache::best ? tuning.bulk != bulk_persistence::log_walk : Media::whole_cache == media::whole_cache::possible && tuning.bulk == bulk_persistence::whole_cache;
-    if (tuning.background && in_background()) background_ = std::thread([this] { work(); });
+    heads_.reserve(this->lanes_.size());
+    record_.payload.reserve(this->lanes_.front().log.lines() * format::payload_words);
+    if (!tuning.background || !in_background()) return;
+    try {
+      background_ = std::thread([this] { work(); });
+    } catch (const std::system_error&) {  // no thread is to be had: commits do its work
+    }
   }
 
   result<> close() override {
@@ -62,7 +72,12 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
   // The same, and chunks for a record that outgrows the ring.
   result<> make_spill(lane& l, transaction& t, Media& media) {
-    if (auto reserved = this->prepare_spill(l, t, payload_words(t.lines())); !reserved) return reserved;
+    const std::uint64_t words = payload_words(t.lines());
+    {
+      const std::lock_guard hold(truncating_);
+      record_.payload.reserve(words);  // the truncation reads it back
+    }
+    if (auto reserved = this->prepare_spill(l, t, words); !reserved) return reserved;
     const std::uint64_t newest = this->state_.clock.load();
     while (truncate() < newest)  // until no record that would be replayed still names these chunks
       if (this->state_.poisoned.load()) return this->check_medium();
@@ -206,7 +221,7 @@ class bulk_engine : public torn_bit_engine<Media> {
       if (n.lines == 0 && wanted) add_logged(l, position);
       position = n.next;
       l.notes.take(n, [&](std::uint64_t line) {
-        if (wanted) lines_.add(line);
+        if (wanted) add_line(line);
       });
     }
     return position;
@@ -217,8 +232,14 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
   void add_lines(const log_record& r) {
     (void)for_each_stored_run(this->state_.file, r.payload, [&](format::run_head head, const std::uint64_t*) {
-      for_each_line(head, [&](std::uint64_t line) { lines_.add(line); });
+      for_each_line(head, [&](std::uint64_t line) { add_line(line); });
     });
+  }
+  // Without memory to remember it by, a line is flushed at once, whenever it is named.
+  void add_line(std::uint64_t line) noexcept {
+    if (lines_.try_add(line)) return;
+    this->control_.flush(this->state_.file.at(line), line_size);
+    this->renew_sums({&line, 1});
   }
 
   void persist_home() {
@@ -237,9 +258,16 @@ class bulk_engine : public torn_bit_engine<Media> {
       wanted_.store(false);  // before stopping_ is read: stop() sets that first, so its call is not lost
       if (stopping_.load()) return;
       do {
-        work_once();
+        work_or_leave();
         busy_.store(false);  // before asking for more: who raised that and saw busy_ is not missed
       } while (this->state_.unsettled.load() != 0 && !stopping_.load());
+    }
+  }
+  // What finds no memory is left to the commits, which tell their callers.
+  void work_or_leave() noexcept {
+    try {
+      work_once();
+    } catch (const std::bad_alloc&) {
     }
   }
 

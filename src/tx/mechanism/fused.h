@@ -46,6 +46,7 @@ class fused final : public bulk_engine<Media> {
   result<> prepare(transaction& t) override {
     if (!t.ordered() && this->state_.unsettled.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
       settle();
+    if (t.ordered()) reserve_overlay(t);
     if constexpr (may_share)
       if (shares_) return prepare_shared(this->lanes_[t.log()], t);
     return this->prepare_lines(this->lanes_[t.log()], t);
@@ -93,8 +94,7 @@ class fused final : public bulk_engine<Media> {
     using base::planted;
     const std::lock_guard one(settling_);
     if (this->state_.unsettled.load(std::memory_order_acquire) == 0) return allow_disorder();
-    std::vector<std::unique_lock<std::mutex>> holds;  // all groups, so that what is settled is a prefix of the order
-    for (group& g : groups_) holds.emplace_back(g.mutex);
+    const all_groups hold(groups_);  // so that what is settled is a prefix of the order
     flush_records();                                                             // G1
     if (!planted<Media>(mutant::default_no_settle_fence)) settler_.fence();  // G2: records before home
     if (settler_.failed()) return this->state_.poisoned.store(true);
@@ -110,6 +110,20 @@ class fused final : public bulk_engine<Media> {
     std::uint64_t from = 0, to = 0;
     std::uint64_t commits = 0;
     transaction* owner = nullptr;  // null: none
+  };
+  class all_groups {
+   public:
+    explicit all_groups(std::deque<group>& groups) noexcept : groups_(groups) {
+      for (group& g : groups_) g.mutex.lock();
+    }
+    ~all_groups() {
+      for (group& g : groups_) g.mutex.unlock();
+    }
+    all_groups(const all_groups&) = delete;
+    all_groups& operator=(const all_groups&) = delete;
+
+   private:
+    std::deque<group>& groups_;
   };
   static constexpr std::uint64_t many = Media::explores ? 3 : 256;         // commits in a group before somebody is told
   static constexpr std::uint64_t too_many = 8192;                          // lines in an overlay before its owner waits
@@ -130,6 +144,12 @@ class fused final : public bulk_engine<Media> {
     auto& s = this->state_;
     const std::unique_lock drawing(s.drawing, std::try_to_lock);
     if (drawing.owns_lock() && s.unsettled.load(std::memory_order_acquire) == 0) s.orders.store(false, std::memory_order_relaxed);
+  }
+
+  // Memory for O2. Others read the overlay while they settle.
+  [[gnu::noinline]] void reserve_overlay(transaction& t) {
+    const std::lock_guard hold(groups_[t.log()].mutex);
+    t.reserve_pending();
   }
 
   // O1 to O3 of the page: no fence.
@@ -182,7 +202,7 @@ class fused final : public bulk_engine<Media> {
       this->write_runs(t, out, this->new_value);
     };
     if (l.reserved_bytes != 0)
-      this->append_spilled(l, format::record_kind::redo_after, txid, t, this->new_value, t.ordered_before());
+      this->append_spilled(l, l, format::record_kind::redo_after, txid, t, this->new_value, t.ordered_before());
     else
       l.log.append(format::record_kind::redo_after, txid, fill);
     const bool durable = this->settled(l);
@@ -284,8 +304,7 @@ class fused final : public bulk_engine<Media> {
     lane* const l = &this->lanes_[promises_[t.log()].lane];
     give_back(t.log());
     if (own.reserved_bytes != 0) {
-      std::swap(own.reserved_spill, l->reserved_spill), std::swap(own.reserved_bytes, l->reserved_bytes);
-      this->template append_spilled<line_goes::through_it>(*l, kind, txid, t, this->new_value, front);
+      this->template append_spilled<line_goes::through_it>(own, *l, kind, txid, t, this->new_value, front);
     } else {
       l->log.template append<line_goes::through_it>(kind, txid, [&](auto& out) {
         if (format::has_front_word(kind)) out.word(front);

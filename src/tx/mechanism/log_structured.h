@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <system_error>
 #include <thread>
 
 namespace stele::detail {
@@ -38,10 +39,7 @@ class log_structured final : public media_engine<Media> {
     for (unsigned failures = 0; !l.log.lay_out(kept);) {
       if (!make_room(t.log(), kept, failures)) return full("in the log");
     }
-    if (!space().map.reserve(l.nodes, l.log.pieces().size())) {
-      l.log.drop();
-      return full("for the map of home");
-    }
+    if (!reserve_nodes(l)) return full("for the map of home");
     if (l.log.takes_chunks()) [[unlikely]]
       clean_a_little(t.log());
     return {};
@@ -151,7 +149,11 @@ class log_structured final : public media_engine<Media> {
     const unsigned count = std::max(1u, tuning_.log_structured.cleaners);
     for (unsigned i = 0; i < count; ++i) cleaners_.emplace_back(space(), *this->shared_, lane_count() + i, lane_count() + i);
     if (!tuning_.background || Media::explores) return {};
-    for (auto& c : cleaners_) threads_.emplace_back([this, &c] { clean_in_background(c); });
+    threads_.reserve(count);
+    try {
+      for (auto& c : cleaners_) threads_.emplace_back([this, &c] { clean_in_background(c); });
+    } catch (const std::system_error&) {  // no more threads are to be had: these do, or commits
+    }
     return {};
   }
   bool any_failed() noexcept override {
@@ -160,6 +162,16 @@ class log_structured final : public media_engine<Media> {
 
   result<> full(const char* where) const {
     return base::fail(errc::full, fmt::format("{}: no room {} for this transaction; destroy something, or create a larger pool and copy this one", state_.file.path(), where));
+  }
+
+  // What was laid out goes when there is none.
+  bool reserve_nodes(lane& l) try {
+    if (space().map.reserve(l.nodes, l.log.pieces().size())) return true;
+    l.log.drop();
+    return false;
+  } catch (...) {
+    l.log.drop();
+    throw;
   }
 
   // Stages t's stores in order of home, then what it freed. Group update: words side by side are one entry.
@@ -352,7 +364,7 @@ class log_structured final : public media_engine<Media> {
 
   // Into free chunks, if there are enough. The first of them, counted from 1; 0: there is no mapping.
   std::uint64_t save_mapping() {
-    const std::vector<std::uint64_t> pairs = mapping_of(space());
+    const std::vector<std::uint64_t> pairs = mapping_of(space());  // what finds no memory leaves its chunks open: nothing reads them
     const std::uint32_t each = (space().chunk_words() - format::chunk_header_words - format::preamble_words) / 2 * 2;
     std::vector<std::uint32_t> chunks;
     (void)space().collect();

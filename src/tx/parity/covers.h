@@ -35,6 +35,7 @@ class covers {
     const std::uint64_t columns = cache / (format::matrix_side * line_size) / (planted(mutant::archapt_short_queue) ? 16 : 1);
     if (columns * (format::matrix_side * line_size) >= area.home_size()) skip_ = skipping::never;  // no column ever leaves the queue
     if (ever()) used_ = residence(columns);
+    reserve();
   }
 
   const parity_area area;
@@ -174,6 +175,14 @@ class covers {
     account_ -= account_ / 8;
   }
 
+  // From here on what the truncation does takes no memory: a commit over undo must not fail when its record is durable.
+  void reserve() {
+    const std::uint64_t all = area.matrices();
+    listed_.reserve(2 * all);  // one that has been summed up may be stored to again
+    for (auto* list : {&carried_, &chosen_, &ended_}) list->reserve(ever() ? all : 0);
+    blocks_.reserve(batch);
+  }
+
   void list(std::uint64_t m) {
     if ((dirty_[m] & is_listed) != 0) return;
     dirty_[m] |= is_listed;
@@ -184,37 +193,36 @@ class covers {
   template <class Gather, class Checkpoint>
   bool cover_cold(Gather&& gather_rest, Checkpoint&& checkpoint) {
     keep_account();
-    std::vector<std::uint64_t> chosen, ended;
+    chosen_.clear(), ended_.clear();
     for (const std::uint64_t m : listed_) {
       if (worth_a_block(m))
-        chosen.push_back(m);
+        chosen_.push_back(m);
       else if (covered(m) && !planted(mutant::archapt_touched_left))
-        ended.push_back(m);
+        ended_.push_back(m);
     }
-    if (!chosen.empty() && checkpoint()) return false;
-    std::ranges::sort(chosen);
-    std::ranges::sort(ended);
-    uncover(ended);
-    for (std::size_t from = 0; from < chosen.size(); from += batch) cover(std::span(chosen).subspan(from, std::min(batch, chosen.size() - from)), gather_rest);
+    if (!chosen_.empty() && checkpoint()) return false;
+    std::ranges::sort(chosen_);
+    std::ranges::sort(ended_);
+    uncover(ended_);
+    for (std::size_t from = 0; from < chosen_.size(); from += batch) cover(std::span(chosen_).subspan(from, std::min(batch, chosen_.size() - from)), gather_rest);
     return true;
   }
 
   // T3b.
   template <class Gather>
   void cover(std::span<const std::uint64_t> matrices, Gather&& gather_rest) {
-    std::vector<new_block> blocks;
-    blocks.reserve(matrices.size());
+    blocks_.clear();
     for (std::uint64_t m : matrices)  // commits wait while they are read
       for (std::uint64_t lines = area.lines_in_home(m); lines != 0; lines &= lines - 1) __builtin_prefetch(file_.at(area.offset_of(m, first_of(lines))));
     gate_.close();
     gather_rest();
     ++epoch_;
-    for (std::uint64_t m : matrices) blocks.push_back(sum_up_matrix(m));
+    for (std::uint64_t m : matrices) blocks_.push_back(sum_up_matrix(m));
     gate_.open();
-    if (planted(mutant::archapt_blocks_first)) write(blocks);
-    for (const new_block& b : blocks) flush(b.matrix, b.flushes);
+    if (planted(mutant::archapt_blocks_first)) write(blocks_);
+    for (const new_block& b : blocks_) flush(b.matrix, b.flushes);
     if (!planted(mutant::archapt_no_data_fence)) media_.fence();  // the lines that are not skipped before a block says so
-    write(blocks);
+    write(blocks_);
   }
   new_block sum_up_matrix(std::uint64_t m) {
     const std::uint64_t dirty = dirty_[m] & format::all_of_matrix, skipped = candidates(m, dirty), saved = static_cast<std::uint64_t>(std::popcount(skipped & dirty));
@@ -264,6 +272,8 @@ class covers {
   std::vector<std::uint8_t> regret_;    // of each covered matrix, in lines: what it would have saved not to be
   std::vector<std::uint64_t> listed_;   // matrices that were stored to, or carried
   std::vector<std::uint64_t> carried_;  // of those, the ones stored to after they were summed up: the log has their old values until the next time
+  std::vector<std::uint64_t> chosen_, ended_;  // cover_cold's
+  std::vector<new_block> blocks_;              // cover's
   residence used_;
   matrix content_;
   bool keeps_old_values_ = false;

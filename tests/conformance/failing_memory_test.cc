@@ -1,0 +1,292 @@
+// Every allocation of ordinary memory fails in turn, once or from then on: an error or std::bad_alloc comes back, the pool
+// is whole, and goes on when there is memory again. The operators new of this program are replaced for that; they pass on
+// what is not to fail.
+#include <base/check.h>
+#include <stele/kv.h>
+#include <stele/stele.h>
+#include <tests/conformance/hard_use.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+std::atomic<std::uint64_t> refuse_from{0}, refuse_to{0};  // numbers of allocations; from 0: none is counted
+std::atomic<std::uint64_t> taken{0};
+
+void* take(std::size_t size, std::size_t alignment) noexcept {
+  if (const std::uint64_t from = refuse_from.load(std::memory_order_relaxed); from != 0) {
+    const std::uint64_t n = taken.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (n >= from && n <= refuse_to.load(std::memory_order_relaxed)) return nullptr;
+  }
+  return alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__
+             ? std::malloc(size)
+             : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+void* take_or_throw(std::size_t size, std::size_t alignment = 0) {
+  if (void* const memory = take(size, alignment)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t n) {
+  return take_or_throw(n);
+}
+void* operator new[](std::size_t n) {
+  return take_or_throw(n);
+}
+void* operator new(std::size_t n, std::align_val_t a) {
+  return take_or_throw(n, static_cast<std::size_t>(a));
+}
+void* operator new[](std::size_t n, std::align_val_t a) {
+  return take_or_throw(n, static_cast<std::size_t>(a));
+}
+void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+  return take(n, 0);
+}
+void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
+  return take(n, 0);
+}
+void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return take(n, static_cast<std::size_t>(a));
+}
+void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return take(n, static_cast<std::size_t>(a));
+}
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
+
+namespace stele::testing {
+namespace {
+
+// While it lives, allocation k fails, or that and all that follow until relieve().
+class shortage {
+ public:
+  shortage(std::uint64_t k, bool for_good) noexcept {
+    taken = 0;
+    refuse_to = for_good ? ~std::uint64_t{0} : k;
+    refuse_from = k;
+  }
+  ~shortage() { refuse_from = 0; }
+  shortage(const shortage&) = delete;
+  shortage& operator=(const shortage&) = delete;
+  void relieve() const noexcept { refuse_to = 0; }
+  static std::uint64_t allocations() noexcept { return taken; }
+};
+
+struct course {
+  std::string mechanism, media;
+  bool background = false;
+  unsigned stride = 1;  // of k
+};
+pool_options options_of(const course& c) {
+  const bool sums = c.mechanism != "log_structured" && !c.mechanism.starts_with("archapt");
+  return {.create_size = 384 << 10,
+          .mechanism = c.mechanism,
+          .media = c.media,
+          .log_size = 4096,
+          .log_count = 2,
+          .sums = sums ? checksums::on : checksums::automatic,
+          .verify = verification::always,
+          .log_structured = {.clean_from = 0.1, .cleaners = 1, .recovery_threads = 2},
+          .archapt = {.cache_bytes = 4096, .skip = skipping::always, .checkpoint_commits = 7},
+          .background = c.background};
+}
+
+class failing_memory : public ::testing::TestWithParam<std::tuple<course, bool>> {
+ protected:
+  // Longer runs by hand: STELE_MEMORY_STRIDE=1.
+  static std::uint64_t stride(const course& c) { return count_from("STELE_MEMORY_STRIDE", c.stride); }
+};
+
+// A pool that is missing, that has been closed, or whose process was killed.
+enum class found : std::uint8_t { missing, closed, left };
+struct bed {
+  explicit bed(const pool_options& o) : options(o) {
+    closed_holds = use(path, options, 0, 20, [&] { std::filesystem::copy_file(path, path + ".left"); }).acknowledged;
+    std::filesystem::rename(path, path + ".closed");
+    clear();
+  }
+  // How many texts it has.
+  std::uint64_t lay_out(found how) const {
+    clear();
+    if (how == found::missing) return 0;
+    std::filesystem::copy_file(path + (how == found::closed ? ".closed" : ".left"), path);
+    return how == found::closed ? closed_holds : closed_holds - 1;
+  }
+  void clear() const { std::filesystem::remove(path), std::filesystem::remove(path + ".copy"); }
+
+  scratch_directory dir;
+  const std::string path = dir.file("pool");
+  const pool_options options;
+  std::uint64_t closed_holds = 0;
+};
+
+// False: fewer than k allocations were made.
+bool fail_allocation(const bed& b, found how, std::uint64_t k, bool for_good) {
+  const bool passes = !for_good || k % 2 == 0;  // there is memory again before the end
+  const std::uint64_t held = b.lay_out(how);
+  outcome o;
+  {
+    const shortage memory(k, for_good);
+    o = use(b.path, b.options, held, 20, [&] {
+      if (passes) memory.relieve();
+    });
+  }
+  const bool hit = shortage::allocations() >= k;
+  EXPECT_FALSE(!for_good && o.refused_twice) << "one allocation failed, and the pool was not usable after it";
+  EXPECT_FALSE(passes && o.opened && !o.refused_twice && !o.closed)
+      << "there was memory again, and the pool could not be closed";
+  if (std::filesystem::exists(b.path + ".copy"))
+    (void)expect_whole(b.path + ".copy", b.options, {.acknowledged = held, .tried = o.tried});
+  (void)expect_whole(b.path, b.options, o);
+  return hit;
+}
+
+TEST_P(failing_memory, is_an_error_and_loses_nothing) {
+  const auto& [c, for_good] = GetParam();
+  const bed b(options_of(c));
+  std::uint64_t k = 1;
+  for (bool hit = true; hit && !HasFailure(); k += stride(c)) {
+    SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
+    hit = false;
+    for (const found how : {found::missing, found::closed, found::left}) hit = fail_allocation(b, how, k, for_good) || hit;
+  }
+  std::printf("%s on %s: every %llu-th of %llu allocations\n", c.mechanism.c_str(), c.media.c_str(),
+              static_cast<unsigned long long>(stride(c)), static_cast<unsigned long long>(k));
+  EXPECT_GT(k, 100u) << "there are more than that";
+}
+
+std::vector<course> courses() {
+  std::vector<course> all = {{"default", "file"},
+                             {"default", "process", true},
+                             {"log_structured", "process", true},
+                             {"redo-async", "process", true},
+                             {"archapt-undo", "process", true}};
+  for (const std::string& m : durable_mechanisms()) all.push_back({m, "process"});
+  return all;
+}
+std::string course_name(const ::testing::TestParamInfo<std::tuple<course, bool>>& one) {
+  const auto& [c, for_good] = one.param;
+  std::string name =
+      c.mechanism + "_on_" + c.media + (c.background ? "_with_threads" : "") + (for_good ? "_for_good" : "_once");
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(of, failing_memory, ::testing::Combine(::testing::ValuesIn(courses()), ::testing::Bool()),
+                         course_name);
+
+// The C functions: a code and a sentence, and no exception.
+struct c_store {
+  stele_kv* kv = nullptr;
+  std::uint64_t acknowledged = 0, tried = 0;
+  bool unexpected = false;
+
+  bool done(int code) {
+    unexpected = unexpected || (code != STELE_OK && (code != STELE_NO_MEMORY || *stele_error_message() == 0));
+    return code == STELE_OK;
+  }
+};
+std::string key_of(std::uint64_t n) {
+  return "key" + std::to_string(n);
+}
+
+int put_two(stele_tx*, stele_kv* kv, void* arg) {
+  auto& s = *static_cast<c_store*>(arg);
+  char key[32], twin[32];
+  const auto size =
+      static_cast<std::size_t>(std::snprintf(key, sizeof key, "key%llu", static_cast<unsigned long long>(s.tried)));
+  const auto twin_size =
+      static_cast<std::size_t>(std::snprintf(twin, sizeof twin, "twin%llu", static_cast<unsigned long long>(s.tried)));
+  (void)stele_kv_put(kv, key, size, key, size, STELE_DURABLE);
+  (void)stele_kv_put(kv, twin, twin_size, key, size, STELE_DURABLE);
+  return 0;
+}
+
+void walk(c_store& s) {
+  stele_kv_cursor* cursor = nullptr;
+  if (!s.done(stele_kv_walk(s.kv, nullptr, 0, nullptr, 0, &cursor))) return;
+  stele_kv_item item;
+  for (int code = STELE_OK; code == STELE_OK;)
+    if (code = stele_kv_next(cursor, &item); code != STELE_NOT_FOUND) (void)s.done(code);
+  stele_kv_cursor_free(cursor);
+}
+
+void use_by_c(c_store& s, const char* path) {
+  stele_options o = STELE_OPTIONS_INIT;
+  o.create_size = 256 << 10, o.media = "process", o.no_background = 1, o.log_size = 4096, o.log_count = 2;
+  if (!s.done(stele_kv_open(path, &o, &s.kv)) && !s.done(stele_kv_open(path, &o, &s.kv))) return;
+  for (unsigned i = 0; i < 40; ++i) {
+    const bool kept = s.done(stele_kv_update(s.kv, put_two, &s, STELE_DURABLE)) ||
+                      s.done(stele_kv_update(s.kv, put_two, &s, STELE_DURABLE));
+    ++s.tried;
+    if (!kept) break;
+    s.acknowledged = s.tried;
+  }
+  char value[32];
+  std::size_t size = 0;
+  if (s.acknowledged != 0) (void)s.done(stele_kv_get(s.kv, "key0", 4, value, sizeof value, &size));
+  walk(s);
+  (void)s.done(stele_kv_check(s.kv));
+  (void)s.done(stele_kv_sync(s.kv));
+  (void)s.done(stele_kv_close(s.kv));
+}
+
+void expect_pairs(const std::string& path, const c_store& s) {
+  auto kv = kv::open(path, {.create_size = 256 << 10});
+  ASSERT_TRUE(holds(kv));
+  EXPECT_TRUE(holds(kv->check()));
+  const std::size_t count = kv->size().value();
+  EXPECT_EQ(count % 2, 0u) << "half of a transaction";
+  EXPECT_GE(count / 2, s.acknowledged);
+  EXPECT_LE(count / 2, s.tried);
+  for (std::uint64_t n = 0; n < count / 2; ++n) EXPECT_EQ(kv->get(key_of(n)).value(), key_of(n));
+}
+
+class failing_memory_in_c : public ::testing::TestWithParam<bool> {};
+TEST_P(failing_memory_in_c, is_a_code) {
+  std::uint64_t k = 1;
+  for (bool hit = true; hit && !HasFailure(); ++k) {
+    SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
+    scratch_directory dir;
+    const std::string path = dir.file("store");
+    c_store s;
+    {
+      const shortage memory(k, GetParam());
+      use_by_c(s, path.c_str());
+      hit = shortage::allocations() >= k;
+    }
+    EXPECT_FALSE(s.unexpected) << "another code than that of a shortage, or no sentence";
+    EXPECT_TRUE(GetParam() || s.acknowledged == 40) << "one allocation failed, and the store was not usable after it";
+    expect_pairs(path, s);
+  }
+  EXPECT_GT(k, 50u) << "there are more than that";
+}
+INSTANTIATE_TEST_SUITE_P(of, failing_memory_in_c, ::testing::Bool(),
+                         [](const auto& one) { return one.param ? "for_good" : "once"; });
+
+}  // namespace
+}  // namespace stele::testing
