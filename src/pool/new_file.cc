@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <media/os.h>
 #include <pool/new_file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -28,12 +29,23 @@ errc code_of_errno(int number) noexcept {
 }
 
 std::unexpected<error> fail_path(const char* what, const std::string& path, int number) {
-  const char* advice = number == ENOENT || number == ENOTDIR ? " (does the directory exist?)" : "";
+  const char* const advice = number == ENOENT || number == ENOTDIR ? " (does the directory exist?)"
+                             : number == EROFS                        ? " (its file system is read-only: remount it for writing, or use a pool elsewhere)"
+                                                                      : "";
   return fail_errno(code_of_errno(number), fmt::format("cannot {} {}{}", what, path, advice), number);
 }
 
+// A process that goes beyond its limit gets a signal, which ends it.
+static result<> check_size_limit(std::size_t size, const std::string& path) {
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur) return {};
+  return fail(errc::full, fmt::format("cannot reserve {} bytes for {}: this process may write files of {} bytes (RLIMIT_FSIZE); raise that (ulimit -f), or use a smaller pool", size, path, limit.rlim_cur));
+}
+
 result<> allocate_space(int fd, std::size_t size, const std::string& path) {
-  const int failed = os::allocate(fd, 0, size);
+  if (auto allowed = check_size_limit(size, path); !allowed) return allowed;
+  int failed = EINTR;
+  while (failed == EINTR) failed = os::allocate(fd, 0, size);
   if (failed == 0) return {};
   if (failed == EFBIG || failed == EINVAL)
     return fail(errc::full, fmt::format("cannot create {}: {} bytes are more than this file system takes in one file", path, size));
@@ -67,7 +79,8 @@ new_file::~new_file() {
   if (named_ && file_.fd >= 0) ::unlink(name_.c_str());
 }
 
-result<new_file> new_file::make(const std::string& path) {
+result<new_file> new_file::make(const std::string& path, std::size_t most_bytes) {
+  if (auto allowed = check_size_limit(most_bytes, path); !allowed) return std::unexpected(allowed.error());
   if (::access(path.c_str(), F_OK) == 0) return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
   new_file made(path);
   if (made.file_.fd < 0) return fail_path("create", path);
@@ -83,8 +96,9 @@ result<> new_file::write(std::span<const std::byte> bytes, std::uint64_t offset)
 
 result<> new_file::publish() {
   if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0) return fail_path("sync", path_);
+  const std::string in = directory_of(path_);  // when it has its name, no memory is needed any more
   if (os::link(name_.c_str(), path_.c_str()) != 0) return fail_path("create", path_);
-  const descriptor directory(os::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const descriptor directory(os::open(in.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.fd >= 0 && os::sync(directory.fd) != 0 && errno != EINVAL) return fail_path("sync the directory of", path_);
   return {};
 }

@@ -30,8 +30,8 @@ struct descriptor {
 
 class new_file {
  public:
-  // Errors: exists, not_found, permission, io.
-  static result<new_file> make(const std::string& path);
+  // Empty; at most so many bytes will be written. Errors: exists, not_found, permission, full (the process's limit), io.
+  static result<new_file> make(const std::string& path, std::size_t most_bytes);
   new_file(new_file&&) noexcept = default;
   ~new_file();
 

@@ -280,7 +280,7 @@ result<pool_header> grown(pool_header h, const format::growth& g, const std::str
 result<> pool_file::create(const std::string& path, const shape& s) {
   auto h = plan(s);
   if (!h) return std::unexpected(h.error());
-  auto file = new_file::make(path);
+  auto file = new_file::make(path, h->size);
   if (!file) return std::unexpected(file.error());
   if (auto space = file->reserve(h->size); !space) return space;
   if (auto fresh = write_fresh(*file, *h); !fresh) return fresh;

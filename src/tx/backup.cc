@@ -180,7 +180,7 @@ result<> back_up(runtime& r, const std::string& path, const progress& told) {
   if (h.home == format::home_kind::log)
     return fail(errc::unsupported, fmt::format("{} cannot be backed up while it is open: a pool of log_structured cannot yet; close it and copy the file", r.state().file.path()));
   const std::lock_guard one(r.upkeep());
-  auto file = storage::new_file::make(path);
+  auto file = storage::new_file::make(path, h.size);
   if (!file) return std::unexpected(file.error());
   return backup_copy(r, std::move(*file), told).run();
 }

@@ -124,11 +124,22 @@ result<storage::pool_file> copy_at_rest(const std::string& path, const result<po
   return storage::pool_file::open_copy(path);
 }
 
+// A page of the file that cannot be read while the copy is walked is an error, not a signal.
+std::unique_ptr<pool_state> guarded_copy(storage::pool_file file) {
+  auto state = std::make_unique<pool_state>(std::move(file));
+  state->guard = media::lost_pages(state->file.base(), state->file.addresses(), state->poisoned);
+  return state;
+}
+result<> check_pages(const pool_state& state) {
+  if (!state.poisoned.load()) return {};
+  return fail(errc::io, fmt::format("{}: part of the file could not be read (a bad page, or it has been truncated meanwhile); restore the pool from a copy", state.file.path()));
+}
+
 // The same, recovered, and what its logs held before.
 result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, const pool_info& info, std::vector<log_report>& logs) {
   auto file = copy_at_rest(path, info);
   if (!file) return std::unexpected(file.error());
-  auto state = std::make_unique<pool_state>(std::move(*file));
+  auto state = guarded_copy(std::move(*file));
   const auto session = format::control_word(state->file.base(), state->file.header().id, format::session_offset);
   if (!session) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
   auto read = read_logs(*state, static_cast<log_kind>(format::session::unpack(*session).log_kind));
@@ -149,6 +160,17 @@ result<> judge_sums(const pool_state& state, check_report& report, const progres
   return counted ? sums.verify(state.heap, told) : counted;
 }
 
+result<> judge(const pool_state& state, check_report& report, const progress& told) {
+  report.recovered = report.info.left_open;
+  report.lost = state.lost;
+  report.newest_commit = state.clock.load();
+  if (auto root = check_root(state, report); !root) return root;
+  auto heap = state.heap.audit();
+  if (!heap) return std::unexpected(heap.error());
+  report.heap = *heap;
+  return judge_sums(state, report, told);
+}
+
 }  // namespace
 
 result<check_report> check_pool(const std::string& path, const progress& told) {
@@ -157,14 +179,9 @@ result<check_report> check_pool(const std::string& path, const progress& told) {
   check_report report{.info = *info, .logs = {}, .lost = {}, .heap = {}};
   auto state = recovered_copy(path, *info, report.logs);
   if (!state) return std::unexpected(state.error());
-  report.recovered = info->left_open;
-  report.lost = (*state)->lost;
-  report.newest_commit = (*state)->clock.load();
-  if (auto root = check_root(**state, report); !root) return std::unexpected(root.error());
-  auto heap = (*state)->heap.audit();
-  if (!heap) return std::unexpected(heap.error());
-  report.heap = *heap;
-  if (auto sound = judge_sums(**state, report, told); !sound) return std::unexpected(sound.error());
+  auto judged = judge(**state, report, told);
+  if (auto read = check_pages(**state); !read) return std::unexpected(read.error());  // whatever was made of zeroes in place of what was there
+  if (!judged) return std::unexpected(judged.error());
   return report;
 }
 
@@ -190,7 +207,7 @@ result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verificat
   if (!mechanism) return std::unexpected(mechanism.error());
   media_choice media{.what = media_choice::kind::process};
   media.tuning.background = false;
-  return open_on(std::make_unique<pool_state>(std::move(*file)), media, **mechanism, {.verify = how, .background = false});
+  return open_on(guarded_copy(std::move(*file)), media, **mechanism, {.verify = how, .background = false});
 }
 
 }  // namespace stele::detail

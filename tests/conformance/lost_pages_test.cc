@@ -1,9 +1,12 @@
-// A pool file that is truncated, or made read-only, while it is open: an error, not a signal; and what it had acknowledged is there when the file is
-// whole again.
+// A pool file that is truncated while it is open, or whose pages the memory has lost: an error, not a signal; and what it had acknowledged is there
+// when the file is whole again.
 #include <fcntl.h>
 #include <stele/hash_map.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
+#include <tx/inspect.h>
 
 #include <filesystem>
 #include <fstream>
@@ -92,6 +95,69 @@ TEST(lost_pages, a_copy_put_back_has_everything_that_was_acknowledged) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << at_the_end;
   auto p = open_pool<root>(path, options);
   EXPECT_EQ(p.read([](const root& r) { return r.numbers.find(1)->second.load(); }).value(), 2u);
+}
+
+// What the kernel says to a thread that meets a page of memory which the hardware has lost; a process may say it to itself.
+bool send_poison(const void* address) {
+  siginfo_t info = {};
+  info.si_signo = SIGBUS;
+  info.si_code = BUS_MCEERR_AR;
+  info.si_addr = const_cast<void*>(address);
+  info.si_addr_lsb = 12;
+  return ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info) == 0;
+}
+
+// By the memory's own words where the kernel lets a test poison a page (root, CONFIG_MEMORY_FAILURE), else by the signal alone.
+class poisoned_pages : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
+TEST_P(poisoned_pages, are_an_error) {
+  const auto& [media, really] = GetParam();
+  scratch_directory dir;
+  const std::string path = dir.file("pool");
+  const pool_options options{.create_size = 1 << 20, .media = media, .background = false};
+  child user([&](const teller& tell) {
+    auto p = open_pool<root>(path, options);
+    const std::uint64_t* place = nullptr;
+    EXPECT_TRUE(holds(p.update([&](root& r) {
+      for (std::uint64_t i = 0; i < 5000; ++i) r.numbers.insert(i, i);
+    })));
+    EXPECT_TRUE(holds(p.read([&](const root& r) { place = reinterpret_cast<const std::uint64_t*>(&r.numbers.find(4000)->second); })));
+    void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(place) / 4096 * 4096);
+    if (!(really ? ::madvise(page, 4096, MADV_HWPOISON) == 0 : send_poison(place))) return tell(2);
+    const auto found = p.read([](const root& r) { return r.numbers.find(4000)->second.load(); });
+    EXPECT_TRUE(refused(found, errc::poisoned));
+    EXPECT_TRUE(refused(p.update([](root& r) { r.numbers.insert(6000, 1); }), errc::poisoned));
+    EXPECT_TRUE(refused(p.close(), errc::poisoned));
+    tell(1);
+  });
+  std::uint64_t said = 0;
+  ASSERT_TRUE(user.hear(said)) << "it ended without a word";
+  ASSERT_EQ(user.wait(), 0);
+  if (said == 2) GTEST_SKIP() << "this kernel, or this user, cannot poison a page";
+  if (really) return;  // the file system's memory is the device, and has lost the page
+  auto p = open_pool<root>(path, options);
+  EXPECT_EQ(p.read([](const root& r) { return r.numbers.size(); }).value(), 5000u);
+}
+INSTANTIATE_TEST_SUITE_P(on, poisoned_pages, ::testing::Combine(::testing::Values("adr", "process", "file"), ::testing::Bool()),
+                         [](const auto& one) { return std::get<0>(one.param) + (std::get<1>(one.param) ? "_by_the_kernel" : "_by_signal"); });
+
+TEST(lost_pages, of_a_pool_that_is_only_looked_at_are_an_error) {
+  scratch_directory dir;
+  const std::string path = dir.file("pool");
+  auto p = open_pool<root>(path, {.create_size = 1 << 20, .media = "process"});
+  ASSERT_TRUE(holds(p.update([](root& r) {
+    for (std::uint64_t i = 0; i < 5000; ++i) r.numbers.insert(i, i);
+  })));
+  ASSERT_TRUE(holds(p.close()));
+  child looking([&](const teller&) {
+    auto copy = detail::open_copy_of(path, verification::never);
+    ASSERT_TRUE(holds(copy));
+    fs::resize_file(path, 8192);
+    auto handle = detail::pool_handle::over(std::move(*copy), sizeof(root));
+    if (!handle) return;
+    pool<root> walked(std::move(*handle));
+    EXPECT_FALSE(walked.read([](const root& r) { return r.numbers.check(); }));
+  });
+  EXPECT_EQ(looking.wait(), 0);
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+// A device without room, and a process that may not write large files: creating, growing and backing up are errors, the pool
+// is whole, and nothing half-made is left.
+#include <sys/resource.h>
+#include <tests/conformance/hard_use.h>
+#include <tests/conformance/own_mounts.h>
+
+namespace stele::testing {
+namespace {
+
+constexpr std::size_t pool_size = 384 << 10;
+const pool_options small{
+    .create_size = pool_size, .media = "process", .log_size = 4096, .log_count = 2, .background = false};
+
+std::size_t files_in(const std::string& directory) {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator(directory), std::filesystem::directory_iterator{}));
+}
+
+// There is room for a pool of pool_size, and not for twice as much.
+void run_out(const std::string& directory) {
+  const std::string path = directory + "/pool";
+  auto p = open_pool<texts_root>(path, small);
+  for (std::uint64_t n = 0; n < 10; ++n) EXPECT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
+  pool_options large = small;
+  large.create_size = 8 << 20;
+  EXPECT_TRUE(refused(pool<texts_root>::open(directory + "/large", large), errc::full));
+  EXPECT_TRUE(refused(p.grow(8 << 20), errc::full));
+  EXPECT_EQ(p.space().size_bytes, pool_size);
+  for (std::uint64_t n = 10; n < 20; ++n) EXPECT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
+  EXPECT_TRUE(holds(p.check()));
+  EXPECT_TRUE(holds(p.close()));
+  EXPECT_EQ(files_in(directory), 1u) << "something half-made is left";
+  EXPECT_EQ(expect_whole(path, small, {.acknowledged = 20, .tried = 20}), 20u);
+}
+
+TEST(full_disk, is_an_error_and_leaves_nothing_behind) {
+  scratch_directory dir;
+  on_own_file_system(dir.file(""), "640k", [&] {
+    run_out(dir.file(""));
+    auto p = open_pool<texts_root>(dir.file("pool"), small);
+    EXPECT_TRUE(refused(p.backup(dir.file("copy")), errc::full));
+    EXPECT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, 20); })));
+    EXPECT_TRUE(holds(p.close()));
+    EXPECT_EQ(files_in(dir.file("")), 1u) << "something half-made is left";
+  });
+}
+
+TEST(full_disk, a_limit_of_the_process_is_an_error_and_no_signal) {
+  scratch_directory dir;
+  child limited([&](const teller&) {
+    const struct rlimit limit{pool_size, pool_size};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    run_out(dir.file(""));
+  });
+  EXPECT_EQ(limited.wait(), 0);
+}
+
+}  // namespace
+}  // namespace stele::testing

@@ -1,0 +1,43 @@
+// File systems of a test's own: a child process with a mount namespace of its own, which goes with it.
+//
+// Needs the right to mount (root, mostly); can_mount() says whether it is there. Call enter_own_mounts() in a child process
+// only.
+#pragma once
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <tests/conformance/child.h>
+
+#include <string>
+
+namespace stele::testing {
+
+// From here on what this process mounts nobody else sees.
+inline bool enter_own_mounts() {
+  return ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+inline bool mount_memory(const std::string& directory, const std::string& size) {
+  return ::mount("none", directory.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
+}
+inline bool make_read_only(const std::string& directory) {
+  return ::mount(nullptr, directory.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) == 0;
+}
+
+inline bool can_mount() {
+  child trying([](const teller& tell) { tell(enter_own_mounts() ? 1 : 0); });
+  std::uint64_t can = 0;
+  return trying.hear(can) && can == 1;
+}
+
+// Runs body(directory) in a process whose `directory` is a file system of this size; the body's EXPECTs count.
+template <class Body>
+void on_own_file_system(const std::string& directory, const std::string& size, Body&& body) {
+  if (!can_mount()) GTEST_SKIP() << "mounting needs root";
+  child process([&](const teller&) {
+    ASSERT_TRUE(enter_own_mounts() && mount_memory(directory, size));
+    body();
+  });
+  EXPECT_EQ(process.wait(), 0) << "what was expected there did not hold; see above";
+}
+
+}  // namespace stele::testing
