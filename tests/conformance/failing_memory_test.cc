@@ -8,16 +8,19 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 namespace {
 
 std::atomic<std::uint64_t> refuse_from{0}, refuse_to{0};  // numbers of allocations; from 0: none is counted
+std::atomic<std::uint64_t> refuse_each{0};                // in so many, one fails
 std::atomic<std::uint64_t> taken{0};
 
 void* take(std::size_t size, std::size_t alignment) noexcept {
   if (const std::uint64_t from = refuse_from.load(std::memory_order_relaxed); from != 0) {
     const std::uint64_t n = taken.fetch_add(1, std::memory_order_relaxed) + 1;
     if (n >= from && n <= refuse_to.load(std::memory_order_relaxed)) return nullptr;
+    if (const std::uint64_t each = refuse_each.load(std::memory_order_relaxed); each != 0 && n % each == 0) return nullptr;
   }
   return alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__
              ? std::malloc(size)
@@ -198,6 +201,66 @@ std::string course_name(const ::testing::TestParamInfo<std::tuple<course, bool>>
 }
 INSTANTIATE_TEST_SUITE_P(of, failing_memory, ::testing::Combine(::testing::ValuesIn(courses()), ::testing::Bool()),
                          course_name);
+
+// Threads that meet shortages at any time go on: no lock stays held, nobody is waited for that is gone.
+struct crowd {
+  using pool_resident = void;
+  hash_map<std::uint64_t, string> texts;
+  field<std::uint64_t> updates;
+};
+class failing_memory_of_threads : public ::testing::TestWithParam<std::tuple<course, concurrency>> {};
+
+void work_in_crowd(pool<crowd>& p, std::uint64_t writer, std::uint64_t rounds) {
+  for (std::uint64_t i = 0; i < rounds; ++i) {
+    const auto move_on = [&] {
+      return p.update(
+          [&](crowd& r) {
+            r.texts.insert(writer << 32 | i, text_of(i));
+            if (i != 0) r.texts.erase(writer << 32 | (i - 1));
+            r.updates += 1;
+          },
+          i % 3 == 1 ? durability::ordered : durability::durable);
+    };
+    unsigned tries = 1;
+    while (!done(move_on) && tries != 1000) ++tries;
+    if (tries == 1000) throw std::runtime_error("an update was refused again and again");
+    if (i % 16 == 7) (void)done([&] { return p.read([](const crowd& r) { return r.texts.size(); }); });
+    if (i % 64 == 9) (void)done([&] { return p.sync(); });
+    if (i % 64 == 33) (void)done([&] { return p.check(); });
+  }
+}
+
+TEST_P(failing_memory_of_threads, lets_them_go_on) {
+  const auto& [c, policy] = GetParam();
+  constexpr std::uint64_t writers = 3, rounds = 600;
+  scratch_directory dir;
+  pool_options options = options_of(c);
+  options.policy = policy, options.create_size = 2 << 20;
+  auto p = open_pool<crowd>(dir.file("pool"), options);
+  {
+    shortage counting(~std::uint64_t{0}, false);
+    std::vector<std::thread> threads;
+    for (std::uint64_t w = 0; w < writers; ++w) threads.emplace_back([&p, w] { work_in_crowd(p, w, rounds); });
+    refuse_each = 23;  // not of the threads' own beginning
+    for (auto& t : threads) t.join();
+    refuse_each = 0;
+  }
+  EXPECT_TRUE(holds(p.close()));
+  auto again = open_pool<crowd>(dir.file("pool"), options);
+  EXPECT_TRUE(holds(again.check()));
+  EXPECT_EQ(again.read([](const crowd& r) { return r.updates.load(); }).value(), writers * rounds);
+  EXPECT_EQ(again.read([](const crowd& r) { return r.texts.size(); }).value(), writers);
+}
+INSTANTIATE_TEST_SUITE_P(
+    of, failing_memory_of_threads,
+    ::testing::Combine(::testing::Values(course{"default", "process", true}, course{"default", "file", true},
+                                         course{"blurred", "process"}, course{"archapt-undo", "process", true},
+                                         course{"log_structured", "process", true}),
+                       ::testing::Values(concurrency::stm, concurrency::single_writer)),
+    [](const auto& one) {
+      return std::string(std::get<0>(one.param).mechanism == "archapt-undo" ? "archapt" : std::get<0>(one.param).mechanism) +
+             "_on_" + std::get<0>(one.param).media + "_" + name_of(std::get<1>(one.param));
+    });
 
 // The C functions: a code and a sentence, and no exception.
 struct c_store {
