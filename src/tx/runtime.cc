@@ -47,6 +47,20 @@ void forget_closed(std::vector<visit>& all) {
   std::erase_if(all, [](const visit& v) { return !open_runtimes().contains(v.id); });
 }
 
+// What is told to those who wait, without memory if need be.
+template <class Sentence>
+error told_as(errc code, Sentence&& sentence) noexcept {
+  try {
+    return {code, sentence()};
+  } catch (const std::bad_alloc&) {
+    return {code, "out of memory"};  // so short that it takes none
+  }
+}
+result<> copy_of(const result<>& how) noexcept {
+  if (how) return {};
+  return std::unexpected(told_as(how.error().code, [&] { return how.error().message; }));
+}
+
 // A child of fork shares the file but not the lock's meaning, nor our threads: every open pool is out of bounds there.
 void poison_in_child() noexcept {
   for (auto& [id, r] : open_runtimes()) r->state().poisoned.store(true, std::memory_order_relaxed);
@@ -84,7 +98,7 @@ runtime::~runtime() {
   try {
     (void)close();
   } catch (const std::bad_alloc&) {
-    tell_durable(pool_state::no_commit, std::unexpected(error{errc::poisoned, "not closed"}));  // so short that it takes no memory
+    tell_durable(pool_state::no_commit, std::unexpected(told_as(errc::poisoned, [this] { return state_->file.path() + " was not closed; opening it recovers it"; })));
   }
   const std::lock_guard hold(open_mutex);
   open_runtimes().erase(id_);
@@ -337,7 +351,7 @@ void runtime::tell_when_durable(std::uint64_t txid, std::function<void(result<>)
     state_->awaited.store(true, std::memory_order_release);
   }
   if (closed_ || state_->poisoned.load())
-    tell_durable(pool_state::no_commit, fail(errc::poisoned, fmt::format("{} is not in use any more: whether this commit is durable, opening it tells", state_->file.path())));
+    tell_durable(pool_state::no_commit, std::unexpected(told_as(errc::poisoned, [this] { return fmt::format("{} is not in use any more: whether this commit is durable, opening it tells", state_->file.path()); })));
   else
     tell_durable(engine_->durable_through(), {});
 }
@@ -349,7 +363,7 @@ void runtime::tell_durable(std::uint64_t through, const result<>& how) noexcept 
     while (!awaiting_.empty() && awaiting_.begin()->first <= through) now.insert(now.end(), awaiting_.extract(awaiting_.begin()));
     state_->awaited.store(!awaiting_.empty(), std::memory_order_release);
   }
-  for (const auto& [txid, told] : now) told(how);
+  for (const auto& [txid, told] : now) told(copy_of(how));
 }
 
 // Throws std::bad_alloc with the pool in use as before.

@@ -78,11 +78,21 @@ inline bool put_next(pool<texts_root>& p, outcome& o, bool ordered) {
   return kept;
 }
 
+// To be told when the newest commit is durable, or never will be.
+inline bool ask(pool<texts_root>& p, std::atomic<unsigned>& told) {
+  return done([&]() -> result<> {
+    p.when_durable(p.committed(), [&told](const result<>&) { ++told; });
+    return {};
+  });
+}
+
 // Opens a pool of `before` texts, puts `count` more, grows, copies, checks, closes. `at_the_end()` is called before the last
 // text is put.
 template <class End>
 outcome use(const std::string& path, const pool_options& options, std::uint64_t before, unsigned count, End&& at_the_end) {
   outcome o{.acknowledged = before, .tried = before};
+  unsigned asked = 0;
+  std::atomic<unsigned> told{0};
   std::optional<pool<texts_root>> p;
   o.opened = done([&]() -> result<> {
     auto opened = pool<texts_root>::open(path, options);
@@ -96,6 +106,7 @@ outcome use(const std::string& path, const pool_options& options, std::uint64_t 
   for (unsigned i = 0; i + 1 < count && !o.refused_twice; ++i) {
     if (i % 4 == 1) put_and_cancel(*p, o.tried);
     (void)put_next(*p, o, i % 5 == 3);
+    if (ask(*p, told)) ++asked;
   }
   (void)done([&] { return p->sync(); });
   (void)done([&] { return p->grow(p->space().size_bytes + (64 << 10)); });
@@ -104,6 +115,8 @@ outcome use(const std::string& path, const pool_options& options, std::uint64_t 
   at_the_end();
   if (!o.refused_twice) (void)put_next(*p, o, false);
   o.closed = done([&] { return p->close(); });
+  p.reset();
+  EXPECT_EQ(told, asked) << "who waits for a commit is told once";
   return o;
 }
 inline outcome use(const std::string& path, const pool_options& options, std::uint64_t before) {

@@ -17,7 +17,7 @@ class parity_area {
   bool present() const noexcept { return file_.header().parity_block_size != 0; }
   bool halves() const noexcept { return block_size() == format::halves_block_size; }
   std::uint32_t block_size() const noexcept { return file_.header().parity_block_size; }
-  unsigned block_lines() const noexcept { return block_size() / line_size; }
+  unsigned block_lines() const noexcept { return static_cast<unsigned>(block_size() / line_size); }
   std::uint64_t home_size() const noexcept { return end_ - home_; }
   std::uint64_t matrices() const noexcept { return present() ? format::matrices_of(end_ - home_) : 0; }
 
