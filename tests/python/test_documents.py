@@ -27,6 +27,16 @@ class Documents(PoolCase):
         finder = doctest.DocTestFinder(exclude_empty=True)
         self.run_examples([t for module in (stele, stele.errors, stele.kv) for t in finder.find(module)])
 
+    def test_everything_public_says_what_it_is(self):
+        for owner in (stele, stele.Pool, stele.Dict, stele.List, stele.KV, stele.errors):
+            for name in getattr(owner, "__all__", [n for n in dir(owner) if not n.startswith("_")]):
+                self.assertTrue(getattr(owner, name).__doc__, f"{owner.__name__}.{name} has no description")
+
+    def test_types_are_installed(self):
+        files = os.listdir(os.path.dirname(stele.__file__))
+        self.assertIn("py.typed", files)
+        self.assertIn("__init__.pyi", files)
+
     def test_the_guide(self):
         name = os.path.join(os.environ["STELE_SOURCE_DIR"], "docs/guide/python.md")
         with open(name, encoding="utf-8") as file:

@@ -175,16 +175,16 @@ nb::object copy(const dict_proxy& d) {
 }  // namespace
 
 void bind_dict(nb::module_& m) {
-  nb::class_<dict_proxy>(m, "Dict", nb::type_slots(slots))
-      .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none())
-      .def("setdefault", &set_default, nb::arg("key"), nb::arg("default").none() = nb::none())
-      .def("pop", &pop)
-      .def("popitem", &pop_item)
+  nb::class_<dict_proxy>(m, "Dict", nb::type_slots(slots), "A dict in a pool: live, in the order of insertion. Every operation is a transaction, or a part of the one that is open.")
+      .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none(), "What the key has; else the default.")
+      .def("setdefault", &set_default, nb::arg("key"), nb::arg("default").none() = nb::none(), "What the key has; else sets it to the default and gives that.")
+      .def("pop", &pop, "Takes out what the key has, as an ordinary value; else gives the default, or raises KeyError.")
+      .def("popitem", &pop_item, "Takes out the pair that was inserted last, as ordinary values. Raises KeyError.")
       .def("_update", &update)
-      .def("clear", &clear)
+      .def("clear", &clear, "Takes out everything.")
       .def("_keys", &keys)
       .def("_items", &items)
-      .def("copy", &copy)
+      .def("copy", &copy, "An ordinary dict of one state, whose dicts and lists are ordinary too.")
       .def("_same",
            [](const dict_proxy& a, const dict_proxy& b) { return a.pool == b.pool && a.at == b.at && a.id == b.id; });
 }

@@ -203,13 +203,13 @@ nb::object copy(const list_proxy& l) {
 }  // namespace
 
 void bind_list(nb::module_& m) {
-  nb::class_<list_proxy>(m, "List", nb::type_slots(slots))
-      .def("append", &append, nb::arg("value").none())
-      .def("extend", &extend, nb::arg("values"))
-      .def("insert", &insert, nb::arg("index"), nb::arg("value").none())
-      .def("pop", &pop, nb::arg("index") = -1)
-      .def("clear", &clear)
-      .def("copy", &copy)
+  nb::class_<list_proxy>(m, "List", nb::type_slots(slots), "A list in a pool: live. Every operation is a transaction, or a part of the one that is open.")
+      .def("append", &append, nb::arg("value").none(), "Puts a copy of the value at the end.")
+      .def("extend", &extend, nb::arg("values"), "Puts copies of all values at the end, in one transaction.")
+      .def("insert", &insert, nb::arg("index"), nb::arg("value").none(), "Puts a copy of the value before the index.")
+      .def("pop", &pop, nb::arg("index") = -1, "Takes out the value at the index, as an ordinary one. Raises IndexError.")
+      .def("clear", &clear, "Takes out everything.")
+      .def("copy", &copy, "An ordinary list of one state, whose dicts and lists are ordinary too.")
       .def("_pool", [](const list_proxy& l) { return l.pool; })
       .def("_same",
            [](const list_proxy& a, const list_proxy& b) { return a.pool == b.pool && a.at == b.at && a.id == b.id; });

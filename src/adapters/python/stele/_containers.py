@@ -48,6 +48,26 @@ def _equal(self, other):
     return self.copy() == _plain(other)
 
 
+def _keys(self):
+    """The keys, in the order of insertion."""
+    return _Keys(self)
+
+
+def _items(self):
+    """The pairs of key and value, in the order of insertion."""
+    return _Items(self)
+
+
+def _values(self):
+    """The values, in the order of insertion."""
+    return _Values(self)
+
+
+def _count(self, value):
+    """How many items equal value."""
+    return self.copy().count(_plain(value))
+
+
 def _update(self, other=(), /, **more):
     """Sets all items of a dict, a mapping, or pairs, in one transaction."""
     if hasattr(other, "_same"):
@@ -67,6 +87,7 @@ def _remove(self, value):
 
 
 def _reverse(self):
+    """Turns the order of the items round, in one transaction."""
     with Transaction(self._pool(), False):
         self[:] = self.copy()[::-1]
 
@@ -86,16 +107,16 @@ def complete(dict_class, list_class):
         c.__deepcopy__ = lambda self, memo: self.copy()
     dict_class.__iter__ = lambda self: iter(self._keys())
     dict_class.__reversed__ = lambda self: reversed(self._keys())
-    dict_class.keys = lambda self: _Keys(self)
-    dict_class.items = lambda self: _Items(self)
-    dict_class.values = lambda self: _Values(self)
+    dict_class.keys = _keys
+    dict_class.items = _items
+    dict_class.values = _values
     dict_class.update = _update
     dict_class.__repr__ = lambda self: f"stele.Dict({self.copy()!r})"
     list_class.__iter__ = lambda self: iter(self[:])
     list_class.__reversed__ = lambda self: reversed(self[:])
     list_class.__contains__ = lambda self, value: _plain(value) in self.copy()
     list_class.index = _index
-    list_class.count = lambda self, value: self.copy().count(_plain(value))
+    list_class.count = _count
     list_class.remove = _remove
     list_class.reverse = _reverse
     list_class.__iadd__ = _add_in_place

@@ -49,10 +49,12 @@ class Opened:
 
     @property
     def closed(self):
+        """Whether it has been closed."""
         return self._core.closed()
 
     @property
     def path(self):
+        """The name of the file, as it was opened by."""
         return self._core.path()
 
     @property
@@ -62,6 +64,7 @@ class Opened:
 
     @property
     def mechanism(self):
+        """The name of the persistence mechanism in use."""
         return self._core.mechanism()
 
     @property

@@ -16,22 +16,32 @@ class Error(Exception):
 
 
 class InvalidArgumentError(Error, ValueError):
+    """A value that the call does not take."""
+
     code = "invalid_argument"
 
 
 class NotFoundError(Error):
+    """No such file or directory, or what an object stood for is no more."""
+
     code = "not_found"
 
 
 class ExistsError(Error):
+    """Creating would overwrite something."""
+
     code = "exists"
 
 
 class PermissionDeniedError(Error):
+    """The operating system refuses."""
+
     code = "permission"
 
 
 class ReadOnlyError(Error):
+    """A change where only reading is possible."""
+
     code = "read_only"
 
 
@@ -42,18 +52,26 @@ class InUseError(Error):
 
 
 class NotAPoolError(Error):
+    """The file is no pool."""
+
     code = "not_a_pool"
 
 
 class VersionError(Error):
+    """A pool of another version of the format."""
+
     code = "version"
 
 
 class CorruptError(Error):
+    """The pool contradicts itself: restore it from a copy."""
+
     code = "corrupt"
 
 
 class LostError(Error):
+    """Committed data could not be restored after a crash, by a mechanism that flushes less."""
+
     code = "lost"
 
 
@@ -70,10 +88,14 @@ class FullError(Error):
 
 
 class DeviceError(Error):
+    """The device or the operating system failed."""
+
     code = "io"
 
 
 class UnsupportedError(Error):
+    """This machine, or the medium, cannot do it."""
+
     code = "unsupported"
 
 
@@ -84,6 +106,8 @@ class NestedError(Error):
 
 
 class CancelledError(Error):
+    """The transaction was rolled back before its end."""
+
     code = "cancelled"
 
 

@@ -60,9 +60,11 @@ class KV(_Opened):
             page = self._kv._page(page[-1][0] + b"\0", stop, _page_items)
 
     def keys(self, start=b"", stop=b""):
+        """As items(): the keys."""
         return (key for key, _ in self.items(start, stop))
 
     def values(self, start=b"", stop=b""):
+        """As items(): the values."""
         return (value for _, value in self.items(start, stop))
 
     def __iter__(self):
