@@ -1,15 +1,23 @@
 // Walking a store or a document from the shell.
+//
+// Nothing is walked that has not been checked: the structure's own check is bounded (stele/bounded_memory.h), and each block that it
+// reaches has to be one that the heap has given away, or the next change would give it to somebody else.
 #include <cli/pool_content.h>
 #include <fmt/format.h>
 #include <stele/document.h>
 #include <stele/kv.h>
+#include <containers/bounded.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace stele::cli {
 namespace {
 
 using nlohmann::json;
+
+constexpr unsigned deepest = 1000;  // nesting of lists and dicts that is shown: who reads or frees JSON goes down by recursion
 
 // Bytes that are no text as {"hex": ...}.
 json text_or_hex(std::string_view bytes) {
@@ -24,15 +32,16 @@ json text_or_hex(std::string_view bytes) {
   }
 }
 
-json json_of(const document_value& v);
+json json_of(const document_value& v, unsigned depth);
 
-json json_of(const document_dict& d) {
+json json_of(const document_dict& d, unsigned depth) {
   json items = json::array();  // keys may be integers, and their order counts
-  d.for_each([&](const document_value& key, const document_value& value) { items.push_back({{"key", json_of(key)}, {"value", json_of(value)}}); });
+  d.for_each([&](const document_value& key, const document_value& value) { items.push_back({{"key", json_of(key, depth)}, {"value", json_of(value, depth + 1)}}); });
   return {{"dict", items}};
 }
 
-json json_of(const document_value& v) {
+json json_of(const document_value& v, unsigned depth) {
+  if (depth > deepest) throw failure({errc::unsupported, fmt::format("the document is nested more than {} levels deep, which is more than can be shown", deepest)});
   switch (v.kind()) {
     case value_kind::none: return nullptr;
     case value_kind::boolean: return v.boolean();
@@ -40,11 +49,11 @@ json json_of(const document_value& v) {
     case value_kind::real: return v.real();
     case value_kind::text: return text_or_hex(v.text());
     case value_kind::bytes: return {{"bytes", text_or_hex(v.bytes())}};
-    case value_kind::dict: return json_of(v.dict());
+    case value_kind::dict: return json_of(v.dict(), depth);
     case value_kind::list: break;
   }
   json items = json::array();
-  v.list().for_each([&](const document_value& one) { items.push_back(json_of(one)); });
+  v.list().for_each([&](const document_value& one) { items.push_back(json_of(one, depth + 1)); });
   return items;
 }
 
@@ -57,6 +66,37 @@ result<json> items_of(const kv& store) {
     });
     return items;
   });
+}
+
+struct block {
+  std::uint64_t offset, size;
+};
+
+// That check() holds, and whatever it is led to is a block in use with room for it, the root too.
+template <class Check>
+result<> check_with_heap(const detail::runtime& r, std::uint64_t root_size, Check&& check) {
+  const auto& file = r.state().file;
+  std::vector<block> reached, used;
+  {
+    const detail::claims_told listening([&](std::uint64_t offset, std::size_t size) { reached.push_back({offset, size}); });
+    if (auto sound = check(); !sound) return sound;
+  }
+  reached.push_back({r.root_offset(), root_size});
+  if (auto walked = r.state().heap.audit([&](std::uint64_t offset, std::size_t size) { used.push_back({offset, size}); }); !walked) return std::unexpected(walked.error());
+  std::ranges::sort(used, {}, &block::offset);
+  const auto strays = std::ranges::count_if(reached, [&](const block& b) {
+    const auto at = std::ranges::lower_bound(used, b.offset, {}, &block::offset);
+    return at == used.end() || at->offset != b.offset || at->size < b.size;
+  });
+  if (strays == 0) return {};
+  return std::unexpected(error{errc::corrupt, fmt::format("{}: the content leads to {} blocks that the heap does not have in use, or has as smaller ones; restore the pool from a copy", file.path(), strays)});
+}
+
+result<> check_store(const kv& store) {
+  return check_with_heap(store.core(), kv::root_size(), [&] { return store.check(); });
+}
+result<> check_document(const pool<document_dict>& p) {
+  return check_with_heap(p.core(), sizeof(document_dict), [&] { return p.read([](const document_dict& d) { return d.check(); }); });
 }
 
 result<pool<document_dict>> as_document(std::unique_ptr<detail::runtime> r) {
@@ -77,21 +117,24 @@ bool knows_layout(const std::string& layout) { return layout == kv::layout || la
 result<> check_content(std::unique_ptr<detail::runtime> r, const std::string& layout) {
   if (layout == kv::layout) {
     const auto store = as_store(std::move(r));
-    return store ? store->check() : std::unexpected(store.error());
+    return store ? check_store(*store) : std::unexpected(store.error());
   }
   const auto document = as_document(std::move(r));
   if (!document) return std::unexpected(document.error());
-  return document->read([](const document_dict& d) { return d.check(); });
+  return check_document(*document);
 }
 
 result<json> content_of(std::unique_ptr<detail::runtime> r, const std::string& layout) {
   if (layout == kv::layout) {
     const auto store = as_store(std::move(r));
-    return store ? items_of(*store) : std::unexpected(store.error());
+    if (!store) return std::unexpected(store.error());
+    const auto sound = check_store(*store);
+    return sound ? items_of(*store) : std::unexpected(sound.error());
   }
   const auto document = as_document(std::move(r));
   if (!document) return std::unexpected(document.error());
-  return document->read([](const document_dict& d) { return json_of(d); });
+  if (auto sound = check_document(*document); !sound) return std::unexpected(sound.error());
+  return document->read([](const document_dict& d) { return json_of(d, 0); });
 }
 
 }  // namespace stele::cli

@@ -134,8 +134,9 @@ std::uint64_t basic_value<Memory>::expected(value_kind wanted) const {
 
 template <class Memory>
 std::string basic_value<Memory>::chars(std::uint64_t head) const {
-  std::string copy(size_in(head), '\0');
   const char* const from = has_block(head) ? link_.load() : reinterpret_cast<const char*>(this) + 1;
+  detail::expect<Memory>(from, size_in(head));  // before as much is allocated
+  std::string copy(size_in(head), '\0');
   if (!copy.empty()) Memory::load_bytes(copy.data(), from, copy.size());
   return copy;
 }
@@ -238,10 +239,13 @@ result<> basic_value<Memory>::check_itself() const {
   if (kind_in(head) > value_kind::dict) return detail::broken("document: a value of an unknown kind");
   if (has_block(head) && (size_in(head) <= inline_capacity || link_.load() == nullptr))
     return detail::broken("document: a text's size and block disagree");
+  if (has_block(head)) detail::claim<Memory>(link_.load(), size_in(head));
+  if (is_chars(head) && !has_block(head) && (head >> 4 & 15) > inline_capacity) return detail::broken("document: a text longer than its value");
   if (!is_chars(head) && head > 15) return detail::broken("document: a value with bits beyond its kind");
   if (kind_in(head) < value_kind::list) return {};
   const detail::document_walk<Memory> in(*this);
   if (in.block() == nullptr) return detail::broken("document: a list or dict is missing");
+  detail::claim<Memory>(in.block(), in.list != nullptr ? sizeof(basic_list<Memory>) : sizeof(basic_dict<Memory>));
   if ((in.list != nullptr ? in.list->id() : in.dict->id()) == 0)
     return detail::broken("document: a list or dict without a name");
   return {};
@@ -249,6 +253,8 @@ result<> basic_value<Memory>::check_itself() const {
 
 template <class Memory>
 result<> basic_value<Memory>::check() const {
+  if constexpr (std::is_same_v<Memory, pool_memory>)
+    return detail::walk_bounded([&] { return reinterpret_cast<const basic_value<bounded_memory>*>(this)->check(); });
   if (const result<> itself = check_itself(); !itself || !is_container()) return itself;
   return detail::document_walk<Memory>(*this).check();
 }
@@ -287,6 +293,8 @@ result<> basic_list<Memory>::check_itself() const {
 
 template <class Memory>
 result<> basic_list<Memory>::check() const {
+  if constexpr (std::is_same_v<Memory, pool_memory>)
+    return detail::walk_bounded([&] { return reinterpret_cast<const basic_list<bounded_memory>*>(this)->check(); });
   return detail::document_walk<Memory>(*this).check();
 }
 
@@ -389,6 +397,7 @@ result<> basic_dict<Memory>::check_itself() const {
     if (++count > size()) return detail::broken("document: a dict has more items in order than it counts");
     if (i->second.before.load() != before)
       return detail::broken("document: an item of a dict is not behind the one that it follows");
+    if (i->first.kind() != value_kind::text && i->first.kind() != value_kind::integer) return detail::broken("document: a dict's key is neither a text nor an integer");
     outcome = i->first.check_itself();
     if (outcome) outcome = i->second.value.check_itself();
     if (outcome && find(i->first.load()) != &i->second.value)
@@ -401,6 +410,8 @@ result<> basic_dict<Memory>::check_itself() const {
 
 template <class Memory>
 result<> basic_dict<Memory>::check() const {
+  if constexpr (std::is_same_v<Memory, pool_memory>)
+    return detail::walk_bounded([&] { return reinterpret_cast<const basic_dict<bounded_memory>*>(this)->check(); });
   return detail::document_walk<Memory>(*this).check();
 }
 

@@ -22,6 +22,11 @@ struct doubling {
   doubling grown() const { return {word + 256}; }
   doubling shrunk() const { return {word - 256}; }  // by a later segment
 
+  // Whether it can be asked: of words that nobody vouches for.
+  bool sane(std::size_t most_segments) const {
+    const std::uint64_t first_log2 = word & 255, all_log2 = word >> 8;
+    return none() || (all_log2 < 47 && first_log2 >= 1 && first_log2 <= all_log2 && used_segments() <= most_segments);
+  }
   bool none() const { return word == 0; }
   std::size_t first() const { return std::size_t{1} << (word & 255); }
   std::size_t slots() const { return none() ? 0 : std::size_t{1} << (word >> 8); }

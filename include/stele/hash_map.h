@@ -13,6 +13,7 @@
 // that may allocate throw failure(errc::full). Costs are expected ones.
 #pragma once
 
+#include <stele/bounded_memory.h>
 #include <stele/doubling.h>
 #include <stele/element.h>
 
@@ -148,6 +149,7 @@ class basic_hash_map {
   template <class F>
   void for_each_chain(F&& f) const;
   void release();
+  result<> check_segments(shape s) const;
   result<> check_chain(shape s, std::size_t bucket, const chain& c) const;
 
   typename Memory::template field<std::uint64_t> shape_;
@@ -181,7 +183,8 @@ class basic_hash_map<K, V, Memory>::head {
     if ((word & distance_bits) == 0) return c;
     const std::int64_t distance = static_cast<std::int64_t>((word & distance_bits) << 16) >> 16;
     c.first = reinterpret_cast<node*>(reinterpret_cast<std::intptr_t>(this) + distance);
-    if (c.length == most) c.length = count(c.first);
+    if (c.length == most) [[unlikely]]
+      c.length = count(c.first);
     return c;
   }
   void store(const chain& c) {
@@ -193,7 +196,11 @@ class basic_hash_map<K, V, Memory>::head {
  private:
   static std::size_t count(const node* n) {
     std::size_t length = 0;
-    for (; n != nullptr; n = n->next) ++length;
+    for (; n != nullptr; n = n->next) {
+      ++length;
+      if constexpr (detail::is_bounded<Memory>)
+        if (length > detail::bytes_of_heap() / sizeof(node)) throw failure({errc::corrupt, "hash map: a chain leads in a circle"});
+    }
     return length;
   }
   link_field<Memory, std::uint64_t> word_;

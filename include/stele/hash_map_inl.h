@@ -339,7 +339,8 @@ void basic_hash_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
 
 template <class K, class V, class Memory>
 result<> basic_hash_map<K, V, Memory>::check() const {
-  result<> outcome;
+  result<> outcome = check_segments({shape_.load()});
+  if (!outcome) return outcome;
   for_each_chain([&](shape s, std::size_t bucket, const chain& c) {
     if (outcome) outcome = check_chain(s, bucket, c);
   });
@@ -347,10 +348,19 @@ result<> basic_hash_map<K, V, Memory>::check() const {
 }
 
 template <class K, class V, class Memory>
+result<> basic_hash_map<K, V, Memory>::check_segments(shape s) const {
+  if (s.none()) return {};
+  if (!s.sane(segments) || s.first() < least_buckets) return detail::broken("hash map: its number of buckets is none that it can have");
+  for (std::size_t i = 0; i < s.used_segments(); ++i) detail::claim<Memory>(segment_[i].load(), s.size_of(i) * sizeof(head));
+  return {};
+}
+
+template <class K, class V, class Memory>
 result<> basic_hash_map<K, V, Memory>::check_chain(shape s, std::size_t bucket, const chain& c) const {
   if (!is_split(s, bucket, c) && c.length != 0) return detail::broken("hash map: nodes in a bucket not yet split off");
   std::size_t length = 0;
   for (const node* n = c.first; n != nullptr; n = n->next) {
+    detail::claim<Memory>(detail::block_of<Memory>(n), sizeof(node));
     if (++length > c.length) return detail::broken("hash map: a chain is longer than its bucket says");
     const std::uint64_t hash = keys::hash_stored(n->item.first);
     if (chain_for_lookup(hash).first != c.first) return detail::broken("hash map: an item is not in its key's bucket");

@@ -14,6 +14,7 @@
 // Those that allocate throw failure(errc::full). Nothing handed in can lie in the vector itself, so v.push_back(v[0]) is fine.
 #pragma once
 
+#include <stele/bounded_memory.h>
 #include <stele/doubling.h>
 #include <stele/element.h>
 

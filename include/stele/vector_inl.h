@@ -211,6 +211,7 @@ void basic_vector<T, Memory>::visit_blocks(Visit&& visit) const {
 template <class T, class Memory>
 result<> basic_vector<T, Memory>::check() const {
   const shape s{shape_.load()};
+  if (!s.sane(64)) return detail::broken("vector: a shape that no segments have");
   if (size() > s.slots()) return detail::broken("vector: more elements than its segments hold");
   if (s.none()) {
     if (first_.load() != nullptr || later_.load() != nullptr) return detail::broken("vector: a segment that its shape does not know");
@@ -220,6 +221,8 @@ result<> basic_vector<T, Memory>::check() const {
   if (later_.load() == nullptr && s.used_segments() > 1) return detail::broken("vector: the directory is missing");
   for (std::size_t i = 0; i < s.used_segments(); ++i)
     if (segment(i) == nullptr) return detail::broken("vector: a segment is missing");
+  for (std::size_t i = 0; i < s.used_segments(); ++i) detail::claim<Memory>(segment(i), s.size_of(i) * sizeof(stored));
+  if (later_.load() != nullptr) detail::claim<Memory>(later_.load(), directory_room(s.used_segments() - 1) * sizeof(link));
   return {};
 }
 

@@ -140,7 +140,7 @@ result<std::size_t> kv::size() const {
   return state_->read([&] { return state_->root->size(); });
 }
 result<> kv::check() const {
-  return state_->read([&] { return state_->root->check(); });
+  return state_->read([&] { return detail::walk_bounded([&] { return reinterpret_cast<const detail::kv_store<bounded_memory>*>(state_->root)->check(); }); });
 }
 
 result<> kv::backup(const std::string& path, const progress& told) { return detail::back_up(core(), path, told); }

@@ -90,13 +90,14 @@ class kv_hash {
   }
   // Errors: corrupt. That each record is the one that the other index has is for the store to see.
   result<> check() const {
-    result<> outcome;
     const std::size_t count = count_.load();
+    result<> outcome = check_buckets(count);
     for (std::size_t i = 0; i < count && outcome; ++i) {
       const line l = load(bucket_at(i));
       if (!is_split(i, l) && std::ranges::any_of(l, [](std::uint64_t w) { return w != 0; }))
         outcome = broken("key-value store: a hash bucket that is not split off yet holds something");
     }
+    if (!outcome) return outcome;
     for_each_slot([&](std::size_t i, std::uint64_t w) {
       const std::uint64_t hash = record(referred(w)).hash();
       if (split_index(count, hash) != i) outcome = broken("key-value store: a record is not in its key's hash bucket");
@@ -109,6 +110,17 @@ class kv_hash {
   static constexpr std::size_t first = format::kv_first_buckets;
   static constexpr std::size_t least_step = 8, most_step = 256;  // buckets added at a time
   static constexpr std::size_t eagerness = 2;                    // buckets added for each that overflows, on the mean
+
+  // As many as insertions make them, each chain's buckets claimed.
+  result<> check_buckets(std::size_t count) const {
+    if (count == 0) return {};
+    if (count < first || count > first << (format::kv_segments - 1) || count % step_at(count) != 0) return broken("key-value store: its number of hash buckets is none that it can have");
+    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) claim<Memory>(referred(segment_[s].load()), std::max(first, start_of(s)) * sizeof(bucket));
+    for (std::size_t i = 0; i < count; ++i)
+      for (const bucket* b = next_of(load(bucket_at(i))); b != nullptr; b = next_of(load(b))) claim<Memory>(b, sizeof(bucket));
+    return {};
+  }
+  static std::size_t step_at(std::size_t count) { return std::clamp(std::bit_floor(count) / 8, least_step, most_step); }
 
   static std::uint64_t tag_of(std::uint64_t hash) { return hash >> format::kv_reference_bits; }
   std::uint64_t slot_word(std::uint64_t hash, const char* block) const {
@@ -254,7 +266,7 @@ class kv_hash {
       return insert(hash, block);
     }
     append(b, load(b))->slot[0] = slot_word(hash, block);
-    const std::size_t step = std::clamp(std::bit_floor(count) / 8, least_step, most_step);
+    const std::size_t step = step_at(count);
     if (tag_of(hash) % (step / eagerness) == 0) grow(count, step);
   }
   void grow(std::size_t count, std::size_t step) {

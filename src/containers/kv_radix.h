@@ -90,17 +90,28 @@ class kv_radix {
   void visit_blocks(Visit& visit) const {
     for_each_node([&](const node* n, const image&) { visit(static_cast<const void*>(n)); });
   }
+  // Whether the key leads to this record.
+  bool leads_to(std::string_view key, const char* block) const {
+    const spot s = find(key);
+    if (s.what == spot::at_end) return s.m.own() != 0 && block_at(s.m.own()) == block;
+    return s.what == spot::at_record && block_at(s.at->load()) == block;
+  }
   // Errors: corrupt. Order and content of the records are for the store to see.
   result<> check() const {
     result<> outcome;
     for_each_node([&](const node* n, const image& m) {
       if (m.entries() < 2) outcome = broken("key-value store: a node of the ordered index leads to less than two items");
       if (shrinks(m.h)) outcome = broken("key-value store: a node of the ordered index is larger than it would be made");
+      if (m.own() != 0 && m.own() >> format::kv_reference_bits != 1) outcome = broken("key-value store: a node's own record is none");
       std::array<bool, 256> seen{};
+      unsigned children = 0;
       for_each_child(n, m, [&](unsigned b, std::uint64_t child) {
         if (seen[b] || child == 0) outcome = broken("key-value store: a byte occurs twice in a node of the ordered index, or leads nowhere");
+        if (child >> (format::kv_reference_bits + 1) != 0) outcome = broken("key-value store: a reference of the ordered index with bits beyond it");
         seen[b] = true;
+        ++children;
       });
+      if (children != m.h.count) outcome = broken("key-value store: a node of the ordered index has other children than it counts");
     });
     return outcome;
   }
@@ -132,6 +143,8 @@ class kv_radix {
     image m;
     Memory::load_bytes(m.words.data(), n, sizeof m.words);
     m.h = head::unpack(m.words[0]);
+    if constexpr (is_bounded<Memory>)
+      if (m.h.kind > full_kind || m.h.count > kinds[m.h.kind].children) throw failure({errc::corrupt, "key-value store: a node of the ordered index of no kind"});
     return m;
   }
   static const word* byte_word(const node* n, unsigned i) { return &n->head + 3 + i; }
@@ -162,6 +175,7 @@ class kv_radix {
       if (ref == 0 || is_record(ref)) continue;
       const node* const n = node_at(ref);
       const image m = load(n);
+      claim<Memory>(n, kinds[m.h.kind].bytes());
       f(n, m);
       for_each_child(n, m, [&](unsigned, std::uint64_t child) { todo.push_back(child); });
     }

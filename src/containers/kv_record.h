@@ -4,6 +4,7 @@
 #pragma once
 
 #include <format/kv_layout.h>
+#include <stele/bounded_memory.h>
 #include <stele/element.h>
 
 #include <algorithm>
@@ -30,7 +31,13 @@ class kv_record {
   }
   void destroy() const { Memory::deallocate(block_); }
 
-  head lengths() const { return head::unpack(word_at(0).load()); }
+  head lengths() const {
+    expect<Memory>(block_, 8);
+    const head h = head::unpack(word_at(0).load());
+    if constexpr (is_bounded<Memory>)
+      if (h.key_bytes == 0 || h.key_bytes > format::kv_longest_key || h.value_bytes > format::kv_longest_value) throw failure({errc::corrupt, "key-value store: a record of impossible lengths"});
+    return h;
+  }
 
   // Of the key from `skip` on, as many bytes as `to` has room for.
   void load_key(std::size_t skip, char* to, std::size_t bytes) const { Memory::load_bytes(to, block_ + 8 + skip, bytes); }
@@ -70,6 +77,7 @@ class kv_record {
   }
   std::uint64_t hash() const {
     const head h = lengths();
+    expect<Memory>(block_, 8 + h.key_bytes);
     if (h.key_bytes == 8) {
       const std::uint64_t key = word_at(8).load();
       return hash_bytes(&key, 8);

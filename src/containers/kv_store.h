@@ -109,7 +109,9 @@ class kv_store {
     typename kv_radix<Memory>::walk walk(radix_, {});
     while (char* const block = walk.next()) {
       const record r(block);
+      claim<Memory>(block, r.lengths().room());
       r.load_key(r.lengths(), key);
+      if (!radix_.leads_to(key, block)) return broken("key-value store: the ordered index does not lead to a record by its key");
       if (count++ != 0 && key <= before) return broken("key-value store: the ordered index is not in the order of the keys");
       if (hash_.find(key, kv_hash<Memory>::hash_of(key)).block != block)
         return broken("key-value store: the hash index does not find a record of the ordered index");

@@ -13,6 +13,9 @@
 namespace stele::format {
 
 inline constexpr std::uint64_t guarded_limit = std::uint64_t{1} << 48;
+// TxIDs and epochs are kept in guarded words and only grow. One from here on is damage: at a hundred million a second it is two weeks off,
+// and what still fits the word must not be one away from what does not.
+inline constexpr std::uint64_t txid_limit = std::uint64_t{1} << 47;
 
 constexpr std::uint64_t guard(std::uint64_t value, std::uint64_t pool_id, std::uint64_t offset) noexcept {
   if (value == 0) return 0;

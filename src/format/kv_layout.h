@@ -27,6 +27,8 @@ inline char* kv_referred(const void* base, std::uint64_t word) noexcept {
 }
 
 // A record: this head, the key, padded to 8 bytes, the value, padded likewise; the padding is zero.
+inline constexpr std::uint32_t kv_longest_key = 1u << 16, kv_longest_value = 1u << 30;
+
 struct kv_record_head {
   std::uint32_t key_bytes = 0, value_bytes = 0;
 

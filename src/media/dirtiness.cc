@@ -55,7 +55,22 @@ dirtiness& dirtiness_meter::sum_of(tape_tag tag) noexcept {
   return tag == tape_tag::log_record || tag == tape_tag::commit_record ? sums_.log : sums_.control;
 }
 
+// A range that has more lines than were stored to: those that were are looked through instead.
+void dirtiness_meter::write_back_long(const tape_event& e, std::uint64_t lines, bool clean_too) {
+  const std::uint64_t first = e.address / line_size;
+  const std::size_t before = stored_.size();
+  std::erase_if(stored_, [&](const auto& s) {
+    if (s.first - first >= lines) return false;
+    ++sum_of(e.tag).lines[static_cast<std::size_t>(std::popcount(s.second))];
+    return true;
+  });
+  if (clean_too) sum_of(e.tag).lines[0] += lines - (before - stored_.size());
+}
+
 void dirtiness_meter::write_back(const tape_event& e, bool clean_too) {
+  if (e.length == 0) return;
+  const std::uint64_t lines = (e.address + e.length - 1) / line_size - e.address / line_size + 1;
+  if (lines > stored_.size()) return write_back_long(e, lines, clean_too);
   for_each_line(e.address, e.length, [&](std::uint64_t line, std::uint64_t) {
     const auto found = stored_.find(line);
     if (found == stored_.end()) {

@@ -52,6 +52,7 @@ class dirtiness_meter {
 
   dirtiness& sum_of(tape_tag tag) noexcept;
   void write_back(const tape_event& e, bool clean_too);
+  void write_back_long(const tape_event& e, std::uint64_t lines, bool clean_too);
 
   masks stored_;
   std::vector<std::unordered_map<std::uint64_t, streamed_line>> streamed_;  // by thread

@@ -20,6 +20,14 @@ constexpr std::size_t buffer_size = std::size_t{1} << 20;
 constexpr std::uint32_t plain_version = 1, pointer_version = 2;
 constexpr std::size_t longest_payload = std::size_t{1} << 16;
 
+// Whether the range is one that an event of a run may have: no longer than the pool, which may grow while it runs, so it may lie behind
+// its first size. Work and memory of whoever reads it go with its length.
+bool is_range(const tape_header& h, const tape_record& r) noexcept {
+  const auto op = static_cast<tape_op>(r.op & ~tape_bytes_follow);
+  if (op != tape_op::load && op != tape_op::store && op != tape_op::stream && op != tape_op::flush && op != tape_op::bulk && op != tape_op::image) return true;
+  return r.length <= std::max<std::uint64_t>(h.pool_size, longest_payload) && r.address <= ~std::uint64_t{0} - r.length;
+}
+
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
 
 }  // namespace
@@ -212,7 +220,7 @@ std::size_t tape_reader::next_plain(tape_record* into, std::size_t most) noexcep
     std::memcpy(&r, window_.data() + n * sizeof r, sizeof r);
     const bool of_pointer = header_.version >= pointer_version && static_cast<tape_op>(r.op) == tape_op::load;
     const unsigned tag = of_pointer ? r.tag & ~unsigned{tape_of_pointer} : r.tag;
-    if (r.op < static_cast<unsigned>(tape_op::load) || r.op >= static_cast<unsigned>(tape_op::image) || tag > static_cast<unsigned>(tape_tag::volatile_memory)) break;
+    if (r.op < static_cast<unsigned>(tape_op::load) || r.op >= static_cast<unsigned>(tape_op::image) || tag > static_cast<unsigned>(tape_tag::volatile_memory) || !is_range(header_, r)) break;
   }
   window_ = window_.subspan(n * sizeof(tape_record));
   consumed_ += n * sizeof(tape_record);
@@ -233,6 +241,7 @@ result<std::optional<tape_event>> tape_reader::next() {
   const auto tag = static_cast<tape_tag>(of_pointer ? r.tag & ~tape_of_pointer : r.tag);
   if (op < tape_op::load || op > tape_op::end || tag > tape_tag::volatile_memory) return damaged("no such event");
   const bool follow = (r.op & tape_bytes_follow) != 0;
+  if (!is_range(header_, r)) return damaged("its range is longer than the pool");
   if (follow && r.length > longest_payload) return damaged("it claims more bytes than an event may have");
   const std::size_t whole = sizeof r + (follow ? padded(r.length) : 0);
   const auto rest = need(whole);

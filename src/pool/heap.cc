@@ -90,6 +90,15 @@ inline void heap::keep(std::vector<std::uint64_t>& list, std::uint64_t block) no
 } catch (const std::bad_alloc&) {
 }
 
+// The chunk table of a pool that has grown lies in chunks that say so: nobody may be given them.
+result<> heap::check_table_chunks() const {
+  const auto& h = file_.header();
+  if (h.table_offset < h.chunks_offset) return {};
+  const chunk_info& info = chunks_[chunk_of(h.table_offset)];
+  if (info.kind == chunk_kind::table && info.length >= table_run(h, h.chunk_count)) return {};
+  return fail(errc::corrupt, fmt::format("{}: the chunks that its chunk table lies in are not marked as such; restore the pool from a copy", file_.path()));
+}
+
 result<> heap::load(const log_space* space) {
   space_ = space;
   const std::size_t count = file_.header().chunk_count;
@@ -114,6 +123,7 @@ result<> heap::load(const log_space* space) {
     }
     chunk += format::heads_a_run(d->kind) ? d->length : 1;
   }
+  if (auto in_place = check_table_chunks(); !in_place) return in_place;
   for (auto& list : unlisted_) std::reverse(list.begin(), list.end());
   return {};
 }

@@ -171,6 +171,7 @@ class heap {
   void share(cache& c, unsigned size_class);
   void apply(cache& c, changes& t) noexcept;
   result<> audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const;
+  result<> check_table_chunks() const;
   std::unexpected<error> full(std::size_t size) const;
 
   const pool_file& file_;

@@ -159,8 +159,8 @@ bool sane_sums(const pool_header& h) {
 bool sane_logs(const pool_header& h) {
   if (h.home == format::home_kind::log)
     return std::has_single_bit(h.log_size) && h.log_size >= 1024 && h.log_size <= (256u << 10) && h.home_offset == h.size && h.size % page == 0 && h.log_chunks() >= 8 &&
-           h.home_size % page == 0 && h.home_size <= 8 * largest_pool;
-  return h.home == format::home_kind::in_place && h.home_size == 0 && h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
+           h.home_size % page == 0 && h.home_size <= 64 * h.size && h.parity_offset == 0 && h.parity_block_size == 0 && h.copy_offset == 0 && h.checkpoint_commits == 0;
+  return h.home == format::home_kind::in_place && h.home_size == 0 && h.size % page == 0 && h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
          (h.parity_block_size != 0 ? h.parity_offset : h.home_offset) == h.log_offset + h.log_count * h.log_size && h.home_offset < h.size && sane_parity(h);
 }
 

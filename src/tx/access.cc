@@ -96,7 +96,7 @@ void more_kept() { this_access.running->more_kept(); }
 
 void load_routed_range(std::uintptr_t address, void* to, std::size_t size) {
   const access& a = this_access;
-  base::check(a.load_size - (address - a.home) >= size, "a load reaches past the end of its pool");
+  if (a.load_size - (address - a.home) < size) throw failure({errc::corrupt, "a load reaches past the end of its pool: a length in its content is damaged"});
   if (a.running->load_plainly(address - a.home, static_cast<std::byte*>(to), size)) [[likely]]
     return;
   for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
@@ -137,6 +137,9 @@ void deallocate(void* block) {
     throw failure({errc::invalid_argument, "destroy() of an object that is not in the pool of the running transaction"});
   this_access.running->deallocate(address - this_access.home);
 }
+
+// Where the heap of the running transaction's pool begins.
+std::uint64_t heap_begin_of_running() noexcept { return this_runtime->state().file.header().chunks_offset; }
 
 namespace {
 

@@ -331,6 +331,9 @@ class torn_bit_engine : public engine_on<Media> {
   }
 
  protected:
+  // A ring whose positions are near the end of what its head can say begins anew.
+  static constexpr std::uint64_t furthest_head = format::log_position / 2;
+
   // The form that the records of this mechanism begin with.
   virtual bool begins_with_blocks() const noexcept { return false; }
 
@@ -340,7 +343,7 @@ class torn_bit_engine : public engine_on<Media> {
     for (auto& l : this->lanes_) {
       const auto head = l.log.stored_head();
       if (!head) return std::unexpected(head.error());
-      ours = ours && (*head & format::log_void) == 0 && ((*head & format::log_blocks) != 0) == begins_with_blocks();
+      ours = ours && (*head & format::log_void) == 0 && (*head & format::log_position) < furthest_head && ((*head & format::log_blocks) != 0) == begins_with_blocks();
     }
     for (auto& l : this->lanes_) {
       l.has_blocks = begins_with_blocks();
@@ -370,6 +373,9 @@ class torn_bit_engine : public engine_on<Media> {
         if (!whole) return std::unexpected(std::move(whole.error()));
         if (!*whole) break;
         if (record.txid <= mark) continue;
+        if (record.txid >= format::txid_limit || words.size() + record.payload.size() > this->state_.file.header().size / 8)
+          return base::fail(errc::corrupt, fmt::format("{}: the log at offset {} has a record with a TxID that no program draws, or more of them than the pool has room for; restore the pool from a copy",
+                                                       this->state_.file.path(), this->log_offset(l)));
         records.push_back({record.txid, record.front, words.size(), record.payload.size(), record.kind});
         words.insert(words.end(), record.payload.begin(), record.payload.end());
       }

@@ -8,6 +8,8 @@
 #include <tx/open.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace stele::detail {
 
 using base::fail;
@@ -53,8 +55,25 @@ std::string name_of_logs(std::uint8_t kind) {
   return fmt::format("kind {}", kind);
 }
 
+// From the head of a log that a session has closed lie lines of earlier laps. One of the lap to come would be read as a record after
+// the next crash, whoever put it there.
+result<> check_closed(const pool_state& state, const ring_view& ring, std::uint64_t head) {
+  for (std::uint64_t at = head & format::log_position; at < (head & format::log_position) + ring.lines; ++at) {
+    const std::byte* const from = ring.bytes + at % ring.lines * line_size;
+    const bool sense = (at / ring.lines & 1) == 0;
+    format::log_line line;
+    std::array<format::log_block, format::blocks_per_line> blocks;
+    std::memcpy(&line, from, line_size);
+    std::memcpy(&blocks, from, line_size);
+    const bool written = (head & format::log_blocks) != 0 ? std::ranges::any_of(blocks, [&](const auto& b) { return format::written(b, sense); }) : format::whole(line, sense);
+    if (written)
+      return fail(errc::corrupt, fmt::format("{}: the log at offset {} was closed and has line {} of a lap to come; restore the pool from a copy", state.file.path(), ring.log_offset, at % ring.lines));
+  }
+  return {};
+}
+
 // What recovery would find in each log.
-result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind) {
+result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind, bool closed) {
   const auto& h = state.file.header();
   std::vector<log_report> logs(h.log_count);
   const bool rings = kind == log_kind::torn_bit || kind == log_kind::by_head || kind == log_kind::archapt_redo || kind == log_kind::archapt_undo;
@@ -66,6 +85,10 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
     const auto head = read_log_head(state.file, offset);
     if (!head) return std::unexpected(head.error());
     if ((*head & format::log_void) != 0) continue;
+    if (closed) {
+      if (auto empty = check_closed(state, ring, *head); !empty) return std::unexpected(empty.error());
+      continue;
+    }
     for (std::uint64_t position = *head & format::log_position;;) {
       const auto whole = read_record_by_head(state.file, ring, *head, position, record);
       if (!whole) return std::unexpected(whole.error());
@@ -142,12 +165,21 @@ result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, cons
   auto state = guarded_copy(std::move(*file));
   const auto session = format::control_word(state->file.base(), state->file.header().id, format::session_offset);
   if (!session) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
-  auto read = read_logs(*state, static_cast<log_kind>(format::session::unpack(*session).log_kind));
+  const auto left = format::session::unpack(*session);
+  auto read = read_logs(*state, static_cast<log_kind>(left.log_kind), !left.open);
   if (!read) return std::unexpected(read.error());
   logs = std::move(*read);
   if (auto recovered = recover_if_open(*state, {.what = media_choice::kind::process}); !recovered) return std::unexpected(recovered.error());
   if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
   return state;
+}
+
+// A pool whose TxIDs are as good as used up was not used by anybody: its next sessions would be its last.
+result<> judge_clock(const pool_state& state, std::uint64_t newest) {
+  constexpr std::uint64_t enough_for_long = std::uint64_t{1} << 40;
+  const auto mark = format::control_word(state.file.base(), state.file.header().id, format::watermark_offset);
+  if (mark && std::max(*mark, newest) < format::txid_limit - enough_for_long) return {};
+  return fail(errc::corrupt, fmt::format("{}: its newest TxID is damaged, or one that no program draws; restore the pool from a copy", state.file.path()));
 }
 
 result<> judge_sums(const pool_state& state, check_report& report, const progress& told) {
@@ -164,6 +196,7 @@ result<> judge(const pool_state& state, check_report& report, const progress& to
   report.recovered = report.info.left_open;
   report.lost = state.lost;
   report.newest_commit = state.clock.load();
+  if (auto sane = judge_clock(state, report.newest_commit); !sane) return sane;
   if (auto root = check_root(state, report); !root) return root;
   auto heap = state.heap.audit();
   if (!heap) return std::unexpected(heap.error());

@@ -30,6 +30,8 @@ class media_engine : public engine {
     const auto mark = read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
     state_.clock.store(std::max(state_.clock.load(), *mark));
+    if (state_.clock.load() >= format::txid_limit)
+      return base::fail(errc::corrupt, fmt::format("{}: its newest TxID, {}, is one that no program draws; restore the pool from a copy", state_.file.path(), state_.clock.load()));
     if (auto taken = take_over(static_cast<log_kind>(logs_were)); !taken) return taken;
     if (auto begun = begin_sums(); !begun) return begun;
     write_word(format::session_offset, format::session{.open = true, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());

@@ -20,14 +20,33 @@ class block_reader {
   block_reader(const storage::pool_file& file, const ring_view& ring, std::uint64_t base, std::uint64_t end) : file_(file), ring_(ring), base_(base), end_(end * blocks_per_line), lap_(base / ring.lines * ring.lines * blocks_per_line), sense_((base / ring.lines & 1) == 0) {}
 
   // The next committed transaction; the line after it goes to `position`. False: there is none.
+  //
+  // A commit record after blocks that are all whole, but not as they were when it was written: one was stored twice, and media has its
+  // first value. The commit was not acknowledged - unless another follows it, which waited for it.
   result<bool> next(std::uint64_t& position, log_record& record) {
+    const auto found = scan(position, record);
+    if (!found || *found != outcome::fails_checksum) return found ? result<bool>(*found == outcome::committed) : std::unexpected(found.error());
+    log_record later;
+    for (std::uint64_t from = failed_at_ / blocks_per_line + 1;;) {  // each reader as far as the next that fails
+      block_reader following(file_, ring_, from, end_ / blocks_per_line);
+      const auto follows = following.scan(position, later);
+      if (follows && *follows == outcome::none) return false;
+      if (!follows || *follows == outcome::committed) return damaged(failed_at_, "a committed transaction fails the checksum");
+      from = following.failed_at_ / blocks_per_line + 1;
+    }
+  }
+
+ private:
+  enum class outcome : std::uint8_t { none, committed, fails_checksum };
+
+  result<outcome> scan(std::uint64_t& position, log_record& record) {
     begin_at(base_, record);
     for (std::uint64_t at = base_ * blocks_per_line; at < end_ && at - base_ * blocks_per_line < ring_.lines * blocks_per_line; ++at) {
       format::block_record r;
       const auto block = whole_at(at);
       if (!block) {
         const auto abort = abort_after(at);
-        if (!abort) return false;
+        if (!abort) return outcome::none;
         at = *abort;
         begin_at(at / blocks_per_line + 1, record);
         continue;
@@ -43,10 +62,9 @@ class block_reader {
       }
       take(*block, r, record);
     }
-    return false;
+    return outcome::none;
   }
 
- private:
   // A run has fewer bits for it: another address would be taken for that of some word.
   static constexpr bool is_of_word(std::uint64_t address) noexcept { return address % 8 == 0 && address >> 47 == 0; }
 
@@ -93,22 +111,18 @@ class block_reader {
     record.payload.push_back(r.data);
   }
 
-  // A whole commit record after blocks that are all whole, but not as they were when it was written: one was stored twice, and
-  // media has its first value. The commit was not acknowledged - unless another follows it, which waited for it.
-  result<bool> finish(std::uint64_t at, const format::block_record& r, std::uint64_t& position, log_record& record) {
+  result<outcome> finish(std::uint64_t at, const format::block_record& r, std::uint64_t& position, log_record& record) {
     const std::uint64_t end = at / blocks_per_line + 1;
     if (sum_.value() >> 16 != r.address && !base::planted(base::mutant::xil_no_checksum)) {
-      log_record later;
-      const auto follows = block_reader(file_, ring_, end, end_ / blocks_per_line).next(position, later);
-      if (!follows || *follows) return damaged(at, "a committed transaction fails the checksum");
-      return false;
+      failed_at_ = at;
+      return outcome::fails_checksum;
     }
     record.kind = format::record_kind::redo;
     record.txid = r.data;
     if (!spilled_.empty())
       if (auto read = read_spill(at, record); !read) return std::unexpected(std::move(read.error()));
     position = end;
-    return true;
+    return outcome::committed;
   }
 
   result<> read_spill(std::uint64_t at, log_record& record) const {
@@ -125,6 +139,7 @@ class block_reader {
   const std::uint64_t lap_;   // block that the base's lap began with
   const bool sense_;          // of that lap
   base::checksum sum_{0};
+  std::uint64_t failed_at_ = 0;  // the commit record whose checksum failed
   std::vector<format::block_record> spilled_;
 };
 

@@ -123,6 +123,7 @@ class rebuilder {
     while (const auto block = reader.next()) {
       any = true;
       const std::uint64_t version = block->preamble().version;
+      if (version >= format::txid_limit) into.problem = fmt::format("{}: the block at offset {} has a TxID that no program draws; restore the pool from a copy", space_.file().path(), block->offset);
       into.newest = std::max(into.newest, version);
       chunk.newest.store(std::max(chunk.newest.load(std::memory_order_relaxed), version), std::memory_order_relaxed);
       if (type != log_type::moved && version > settled_) note_end(into.ends[reader.header().lane()], *block);
@@ -284,17 +285,26 @@ std::optional<chunk_block> mapping_block(log_space& space, std::uint32_t c, std:
   return block;
 }
 
+// Whether those words of the file lie in one chunk that has data.
+bool in_used_chunk(const log_space& space, std::uint64_t word, std::uint64_t words) noexcept {
+  const std::uint64_t first = space.file().header().log_offset / 8;
+  if (word < first || (word - first) / space.chunk_words() >= space.chunk_count()) return false;
+  const auto c = static_cast<std::uint32_t>((word - first) / space.chunk_words());
+  const std::uint64_t inside = (word - first) % space.chunk_words();
+  return inside >= format::chunk_header_words && inside + words <= space.chunk_words() && space[c].use.load(std::memory_order_relaxed) == storage::chunk_use::closed;
+}
+
 bool take_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::uint64_t second) {
   const auto e = format::entry_head::unpack(first);
   const auto& h = space.file().header();
   if (!in_home(h, e)) return false;
   const std::uint64_t home = space.home_of(e.offset);
   if (e.words == 0) {
+    if (second > h.size / 8) return false;
     space.map.became_stale(home, static_cast<std::uint32_t>(second));
     return true;
   }
-  const std::uint64_t data_words = e.tombstone ? 1 : e.words;
-  if (second < h.log_offset / 8 || second > h.size / 8 - data_words || home % region_words + e.words > region_words || !space.map.reserve(w, 1)) return false;
+  if (!in_used_chunk(space, second, e.tombstone ? 1 : e.words) || home % region_words + e.words > region_words || !space.map.reserve(w, 1)) return false;
   const storage::place at = e.tombstone ? second | storage::tombstone_place : second;
   space.ledger.used(at, storage::weight_of(at, e.words));
   space.map.map(w, {home, e.words, at});

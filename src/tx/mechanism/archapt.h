@@ -336,6 +336,7 @@ class archapt : public bulk_engine<Media> {
       if (r.kind == format::record_kind::undo_at)
         if (auto added = olds.add(this->state_.file, std::span(words).subspan(r.first, r.words), r.front); !added) return added;
     const covered_home now = find_covered(area, *first, olds);
+    if (auto possible = check_epoch(now.newest_epoch); !possible) return possible;
     this->state_.stale_lines = now.stale, this->state_.lost_lines = now.lost.size();
     if (!now.lost.empty()) return report_loss(this->state_.file, this->state_.heap, now);
     for (const covered_home::line& line : now.restored) this->control_.store(this->state_.file.at(line.offset), line.content.data(), line_size);
@@ -345,6 +346,11 @@ class archapt : public bulk_engine<Media> {
     this->control_.fence();  // R3: no block counts any more before home changes from what it speaks for
     return {};
   }
+  result<> check_epoch(std::uint64_t newest) const {
+    if (newest < format::txid_limit) return {};
+    return base::fail(errc::corrupt, fmt::format("{}: a block of checksums over home is of epoch {}, which no program reaches; restore the pool from a copy", this->state_.file.path(), newest));
+  }
+
   // --- recovery falls back: docs/protocol/archapt.md, F1 to F4 ---
 
   result<> fall_back(const error& why, std::uint64_t newest) {
@@ -363,8 +369,9 @@ class archapt : public bulk_engine<Media> {
     const auto first = this->read_word(format::parity_epoch_offset), from = this->read_word(format::fallback_from_offset);
     if (!first) return std::unexpected(first.error());
     if (!from) return std::unexpected(from.error());
-    copy_.give_back();  // F2
     const std::uint64_t epoch = newest_epoch(covers_.area, *first);
+    if (auto possible = check_epoch(epoch); !possible) return possible;
+    copy_.give_back();  // F2
     if (epoch != 0 && !planted(mutant::archapt_fallback_covered)) this->write_word(format::parity_epoch_offset, epoch + 1);  // F3
     if (auto emptied = planted(mutant::archapt_fallback_replayed) ? this->check_medium() : this->end_recovery({}, std::max(newest, *from)); !emptied) return emptied;
     this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::done));  // F4

@@ -1,0 +1,48 @@
+// An input that is mutated: bytes that may or may not be a pool. Words are read and written within them only, whatever
+// offset is asked for, so that code which follows the pool's own offsets needs no checks of its own.
+#pragma once
+
+#include <format/pool_layout.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace stele::fuzz {
+
+class image {
+ public:
+  explicit image(std::span<std::byte> bytes) noexcept : bytes_(bytes) {}
+
+  std::uint64_t size() const noexcept { return bytes_.size(); }
+  std::span<std::byte> bytes() const noexcept { return bytes_; }
+  bool has(std::uint64_t offset, std::uint64_t count) const noexcept { return offset <= size() && count <= size() - offset; }
+
+  // Beyond the end: 0, and nothing.
+  std::uint64_t word(std::uint64_t offset) const noexcept {
+    std::uint64_t w = 0;
+    if (has(offset, sizeof w)) std::memcpy(&w, bytes_.data() + offset, sizeof w);
+    return w;
+  }
+  void put(std::uint64_t offset, std::uint64_t w) const noexcept {
+    if (has(offset, sizeof w)) std::memcpy(bytes_.data() + offset, &w, sizeof w);
+  }
+
+  // As the bytes have it: nothing in it is checked.
+  format::pool_header header() const noexcept {
+    format::pool_header h{};
+    std::memcpy(&h, bytes_.data(), std::min<std::uint64_t>(size(), sizeof h));
+    return h;
+  }
+  void put_header(std::uint64_t offset, const format::pool_header& h) const noexcept {
+    if (has(offset, sizeof h)) std::memcpy(bytes_.data() + offset, &h, sizeof h);
+  }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace stele::fuzz

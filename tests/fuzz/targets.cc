@@ -1,0 +1,83 @@
+// The table of targets.
+#include <fmt/format.h>
+#include <tests/fuzz/target.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+namespace stele::fuzz {
+
+namespace {
+
+constexpr std::string_view words_of_texts[] = {"base = ",
+                                               "\"kiln.toml\"",
+                                               "[l3]",
+                                               "[[nonvolatile_memory.timing]]",
+                                               "ways = ",
+                                               "0x",
+                                               "1e308",
+                                               "-1",
+                                               "18446744073709551615",
+                                               "at=1:0.255",
+                                               "ops=",
+                                               "mutant=none",
+                                               "pcm:",
+                                               "waits",
+                                               "nan",
+                                               "true",
+                                               "[1, 2]",
+                                               "\n",
+                                               "#"};
+constexpr std::string_view words_of_traces[] = {
+    " READ ",           " WRITE ", "0x",  "LD ",  "ST ", " R ", " W ", "\n", "\r\n", "18446744073709551615",
+    "ffffffffffffffff", "I  ",     " L ", ",4096"};
+
+void mutate_text(bytes& b, base::rng& random, std::size_t most) {
+  mutate_bytes(b, random, most, words_of_texts);
+}
+void mutate_trace(bytes& b, base::rng& random, std::size_t most) {
+  mutate_bytes(b, random, most, words_of_traces);
+}
+void mutate_tape(bytes& b, base::rng& random, std::size_t most) {
+  mutate_bytes(b, random, most);
+}
+
+struct directory {
+  std::string path;
+  directory() {
+    const std::string in =
+        std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path().string();
+    path = fmt::format("{}/stele-fuzz-{}", in, ::getpid());
+    std::filesystem::create_directory(path);
+  }
+  ~directory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+}  // namespace
+
+const std::string& scratch() {
+  static const directory d;
+  return d.path;
+}
+
+void write_file(const std::string& path, std::span<const std::byte> content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
+}
+
+const std::vector<target>& targets() {
+  static const std::vector<target> all = {
+      {"pool", run_pool, mutate_pool, pool_seeds, 256 << 10, 60'000},
+      {"tape", run_tape, mutate_tape, tape_seeds, 256 << 10, 3'000},
+      {"trace", run_trace, mutate_trace, trace_seeds, 16 << 10, 20'000},
+      {"text", run_text, mutate_text, text_seeds, 16 << 10, 10'000},
+  };
+  return all;
+}
+
+}  // namespace stele::fuzz

@@ -1,0 +1,207 @@
+// Pool files that no program writes, with every checksum right: each was once a signal, an abort, a hang or a pool that its
+// next user lost. Found by tests/fuzz; each test is named after what it provokes.
+#include <cli/pool_content.h>
+#include <format/heap_layout.h>
+#include <format/log_block.h>
+#include <gtest/gtest.h>
+#include <media/tape.h>
+#include <stele/document.h>
+#include <stele/kv.h>
+#include <tests/format/specimens.h>
+#include <tests/fuzz/repair.h>
+#include <tests/fuzz/target.h>
+#include <tx/inspect.h>
+#include <tx/open.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace stele::testing {
+namespace {
+
+using fuzz::image;
+
+class hostile_pool : public ::testing::Test {
+ protected:
+  image start_with(const std::string& name) {
+    for (const specimen& s : specimens())
+      if (s.name == name) bytes_ = make(s, fuzz::scratch());
+    return image(bytes_);
+  }
+  void store() {
+    fuzz::repair_pool(image(bytes_));
+    fuzz::write_file(path_, bytes_);
+  }
+  // By check, by the check of the content, or by opening.
+  errc refusal() {
+    store();
+    if (const auto checked = detail::check_pool(path_); !checked) return checked.error().code;
+    if (const auto text = content_text(path_); !text) return text.error().code;
+    const auto opened = detail::open_path(path_, {.media = "process", .background = false});
+    return opened ? errc{} : opened.error().code;
+  }
+  // Where the word lies that a word of the root leads to, in units of 8 bytes from `base`: a store's references.
+  static std::uint64_t referred(image pool, std::uint64_t base, std::uint64_t at) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(base) +
+                                      (static_cast<std::int64_t>(pool.word(at) << 20) >> 20) * 8);
+  }
+  static std::uint64_t root_of(image pool) { return pool.word(pool.header().home_offset); }
+
+  fuzz::bytes bytes_;
+  const std::string path_ = fuzz::scratch() + "/hostile";
+};
+
+TEST_F(hostile_pool, a_hash_bucket_that_is_its_own_successor) {
+  const image pool = start_with("default-closed");
+  const std::uint64_t index = root_of(pool) + 8, bucket = referred(pool, index, index + 8);
+  pool.put(bucket + 56, (bucket - index) / 8);
+  EXPECT_EQ(refusal(), errc::corrupt);
+}
+
+TEST_F(hostile_pool, an_ordered_index_in_a_circle) {
+  const image pool = start_with("default-closed");
+  const std::uint64_t tree = root_of(pool) + 336, node = referred(pool, tree, tree);
+  const unsigned byte_words[] = {1, 3, 6, 0};                                  // of its kind
+  pool.put(node + 24 + 8 * byte_words[pool.word(node) & 3], pool.word(tree));  // its first child is itself
+  EXPECT_EQ(refusal(), errc::corrupt);
+}
+
+TEST_F(hostile_pool, a_record_longer_than_the_pool) {
+  const image pool = start_with("default-closed");
+  const std::uint64_t tree = root_of(pool) + 336;
+  std::uint64_t record = referred(pool, tree, tree);  // a node; its first child may be one, too
+  for (int i = 0; i < 4; ++i) record = referred(pool, tree, record + 32);
+  const std::uint64_t index = root_of(pool) + 8, bucket = referred(pool, index, index + 8);
+  for (unsigned slot = 0; slot < 7; ++slot)
+    if (pool.word(bucket + 8 * slot) != 0) record = referred(pool, index, bucket + 8 * slot);
+  pool.put(record, 0x3FFF'FFFF'0000'0005);
+  EXPECT_EQ(refusal(), errc::corrupt);
+  store();  // and who asks for it all the same is told, not ended
+  auto opened = kv::open(path_, {.media = "process", .verify = verification::never});
+  ASSERT_TRUE(opened) << opened.error().message;
+  unsigned told = 0;
+  for (int i = 0; i < 12; ++i) told += opened->get("key " + std::to_string(i)).has_value() ? 0 : 1;
+  EXPECT_GE(told, 1u);
+}
+
+TEST_F(hostile_pool, content_in_memory_that_the_heap_calls_free) {
+  const image pool = start_with("default-closed");
+  const auto h = pool.header();
+  for (std::uint64_t i = 0; i < h.chunk_count; ++i) pool.put(h.table_offset + 8 * i, 0);
+  EXPECT_EQ(refusal(), errc::corrupt);
+}
+
+TEST_F(hostile_pool, a_dict_whose_buckets_are_more_than_a_word_can_count) {
+  const image pool = start_with("document");
+  pool.put(root_of(pool) + 8, 0xFFFF'FFFF'FFFF'FF03);
+  EXPECT_EQ(refusal(), errc::corrupt);
+}
+
+TEST_F(hostile_pool, a_document_deeper_than_a_stack) {
+  std::filesystem::remove(path_);
+  auto p =
+      pool<document_dict>::open(path_, {.create_size = 8 << 20, .layout = std::string(document_layout), .media = "process"});
+  ASSERT_TRUE(p);
+  ASSERT_TRUE(p->update([](document_dict& d) {
+    document_list* l = &d["deep"].make_list();
+    for (int i = 0; i < 20'000; ++i) l = &l->append(0).make_list();
+  }));
+  ASSERT_TRUE(p->close());
+  const auto text = content_text(path_);
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().code, errc::unsupported) << text.error().message;
+}
+
+TEST_F(hostile_pool, a_session_of_logs_that_such_a_pool_cannot_have) {
+  for (const std::uint8_t kind : {std::uint8_t{4}, std::uint8_t{6}, std::uint8_t{7}}) {
+    start_with("default-open").put(format::session_offset, format::session{true, kind}.pack());
+    EXPECT_EQ(refusal(), errc::corrupt) << unsigned{kind};
+  }
+  start_with("log_structured-open").put(160, std::uint64_t{1} << 48);  // home of 256 TiB
+  EXPECT_EQ(refusal(), errc::corrupt);
+}
+
+TEST_F(hostile_pool, transaction_numbers_at_the_end_of_their_word) {
+  start_with("default-closed").put(format::watermark_offset, format::guarded_limit - 1);
+  EXPECT_EQ(refusal(), errc::corrupt);
+  start_with("archapt-redo-open").put(format::parity_epoch_offset, 1);
+  const image pool(bytes_);
+  const auto h = pool.header();
+  for (std::uint64_t at = h.parity_offset; at < h.home_offset; at += h.parity_block_size)
+    pool.put(at + 8, ~std::uint64_t{0}), pool.put(at + 16, 1);
+  EXPECT_EQ(refusal(), errc::corrupt);
+}
+
+TEST_F(hostile_pool, a_chunk_table_in_chunks_that_are_free) {
+  const image pool = start_with("grown");
+  const auto h = *format::growth_in(bytes_.data(), pool.header().id);
+  const std::uint64_t table = pool.header().chunks_offset + (h.table_chunk << pool.header().chunk_shift);
+  pool.put(table + 8 * h.table_chunk, 0);
+  EXPECT_EQ(refusal(), errc::corrupt);
+}
+
+TEST_F(hostile_pool, a_closed_log_with_a_record_still_to_come) {
+  const image pool = start_with("default-closed");
+  const std::uint64_t log = pool.header().log_offset;
+  pool.put(log, pool.word(log) & ((std::uint64_t{1} << 48) - 1) & ~std::uint64_t{0x7F});  // a head further back
+  EXPECT_EQ(refusal(), errc::corrupt);
+}
+
+// A mapping that is wrong is no mapping: the log itself says where home is.
+TEST_F(hostile_pool, a_mapping_that_leads_behind_the_last_chunk) {
+  const image pool = start_with("log_structured-closed");
+  fuzz::write_file(path_, bytes_);
+  const auto content = content_text(path_);
+  ASSERT_TRUE(content);
+  const std::uint64_t chunk =
+      pool.header().log_offset + ((pool.word(format::mapping_offset) & 0xFFFF) - 1) * pool.header().log_size;
+  for (const std::uint64_t word : {pool.size() / 8 - 1, std::uint64_t{1} << 40, pool.header().log_offset / 8}) {
+    pool.put(chunk + 64 + 24 + 8, word);
+    store();
+    EXPECT_EQ(content_text(path_).value_or("refused"), *content) << word;
+  }
+}
+
+// Recovery read on behind each commit record whose checksum failed, by calling itself.
+TEST_F(hostile_pool, a_ring_full_of_commit_records_that_fail) {
+  constexpr std::size_t size = 64 << 20, log_size = 16 << 20;
+  storage::shape shape{.size = size, .log_size = log_size, .log_count = 1, .layout = ""};
+  std::filesystem::remove(path_);
+  ASSERT_TRUE(storage::pool_file::create(path_, shape));
+  auto file = storage::pool_file::open(path_, storage::map_kind::shared);
+  ASSERT_TRUE(file);
+  const std::uint64_t id = file->header().id, log = file->header().log_offset;
+  const auto put = [&](std::uint64_t offset, std::uint64_t value) {
+    const std::uint64_t word = format::guard(value, id, offset);
+    std::memcpy(file->base() + offset, &word, 8);
+  };
+  put(log, format::log_blocks);
+  put(format::session_offset, format::session{true, 3}.pack());
+  for (std::uint64_t line = 0; line < log_size / 64 - 1; ++line)
+    for (unsigned i = 0; i < 4; ++i) {
+      const auto block = format::pack({.kind = i == 0 ? format::block_kind::commit : format::block_kind::data,
+                                       .mask = 0,
+                                       .data = i == 0 ? line + 1 : 0,
+                                       .address = 0},
+                                      true);
+      std::memcpy(file->base() + log + 64 + line * 64 + i * 16, &block, sizeof block);
+    }
+  file->unlock();
+  EXPECT_TRUE(detail::check_pool(path_)) << "no transaction has committed";
+  std::filesystem::remove(path_);
+}
+
+TEST(hostile_tape, an_access_that_is_longer_than_its_pool) {
+  const auto tape = media::tape_writer::to_memory(
+      {.pool_size = 8192, .home_offset = 4096, .log_offset = 0, .log_size = 0, .keep_bytes = false});
+  tape->event(media::tape_op::stream, 0, 4096, 0xFFFF'FFFF);
+  ASSERT_TRUE(tape->finish());
+  auto reader = media::tape_reader::over(tape->memory());
+  ASSERT_TRUE(reader);
+  const auto event = reader->next();
+  ASSERT_FALSE(event);
+  EXPECT_EQ(event.error().code, errc::corrupt);
+}
+
+}  // namespace
+}  // namespace stele::testing
