@@ -231,7 +231,7 @@ result<void*> runtime::root(std::size_t size) {
     fill_zero(root, size);
     store(header, static_cast<std::uint64_t>(root - base()));
     store(header + 1, std::uint64_t{size});
-    if (options_.layout_version != 0) store(header + 2, options_.layout_version);
+    if (version != options_.layout_version) store(header + 2, options_.layout_version);
     return root;
   });
 }

@@ -132,6 +132,21 @@ TEST_F(hostile_pool, transaction_numbers_at_the_end_of_their_word) {
   EXPECT_EQ(refusal(), errc::corrupt);
 }
 
+// The first open made a root under it, the second refused the pool.
+TEST_F(hostile_pool, a_layout_version_without_a_root) {
+  const image pool = start_with("plain");
+  const std::uint64_t home = pool.header().home_offset;
+  for (const std::uint64_t field : {0, 8}) pool.put(home + field, 0);
+  pool.put(home + 16, 77);
+  store();
+  for (int i = 0; i < 2; ++i) {
+    auto opened = detail::open_path(path_, {.media = "process", .background = false});
+    ASSERT_TRUE(opened) << opened.error().message;
+    const auto handle = detail::pool_handle::over(std::move(*opened), 64);
+    ASSERT_TRUE(handle) << handle.error().message;
+  }
+}
+
 TEST_F(hostile_pool, a_chunk_table_in_chunks_that_are_free) {
   const image pool = start_with("grown");
   const auto h = *format::growth_in(bytes_.data(), pool.header().id);
