@@ -58,7 +58,7 @@ class basic_set {
   // Inserts unless the key is there: {key, inserted?}.
   std::pair<iterator, bool> insert(key_view key) { return map_.insert(key, detail::nothing{}); }
   std::size_t erase(key_view key) { return map_.erase(key); }  // the number of keys erased, 0 or 1
-  iterator erase(iterator at) { return map_iterator(map_.erase(at.at_)); }  // returns the key behind
+  iterator erase(iterator at);  // returns the key behind
   void clear() { map_.clear(); }  // frees every block
   // As hash_map's.
   void reserve(std::size_t count) requires(!ordered) { map_.reserve(count); }
@@ -121,5 +121,10 @@ class basic_set<Map>::iterator {
   friend basic_set;
   map_iterator at_;
 };
+
+template <class Map>
+typename basic_set<Map>::iterator basic_set<Map>::erase(iterator at) {
+  return map_iterator(map_.erase(at.at_));
+}
 
 }  // namespace stele

@@ -61,7 +61,7 @@ class archapt : public bulk_engine<Media> {
     t.begin_home();
     this->store_home_volatile(l, t);  // 3
     l.log.publish();
-    this->note(l, t, txid);           // 4
+    this->note_lines(l, t, txid);     // 4
     gate_.leave(l.number);
     if (txid >= due_.load(std::memory_order_relaxed)) [[unlikely]]
       checkpoint_if_due();

@@ -159,7 +159,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
   // Leaves a record's lines beside the log, for the truncation; those of a spilled one are in the log.
-  void note(lane& l, const transaction& t, std::uint64_t txid) {
+  void note_lines(lane& l, const transaction& t, std::uint64_t txid) {
     const bool spilled = l.spilled;
     if (spilled) l.spilled = false;
     l.notes.record(txid, l.log.end(), spilled ? std::span<const written_line>() : t.lines());

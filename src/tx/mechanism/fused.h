@@ -58,7 +58,7 @@ class fused final : public bulk_engine<Media> {
       return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
     if constexpr (may_share)
       if (shares_) return commit_shared(t, txid);
-    return this->commit_lines(l, t, txid, [&] { this->note(l, t, txid); });  // no truncation asks for it while txid is announced
+    return this->commit_lines(l, t, txid, [&] { this->note_lines(l, t, txid); });  // no truncation asks for it while txid is announced
   }
 
   bool defers_ordered() const noexcept override { return true; }
@@ -172,7 +172,7 @@ class fused final : public bulk_engine<Media> {
     }
     if (!shares_) {
       l.log.publish();
-      this->note(l, t, txid);
+      this->note_lines(l, t, txid);
       g.to = l.log.tail();
     }
     const bool first = ++g.commits == 1, full = g.commits >= many;
@@ -212,7 +212,7 @@ class fused final : public bulk_engine<Media> {
     t.begin_home();
     this->store_home_volatile(l, t);
     l.log.publish();
-    this->note(l, t, txid);
+    this->note_lines(l, t, txid);
     return !this->state_.poisoned.load();
   }
 
@@ -311,7 +311,7 @@ class fused final : public bulk_engine<Media> {
         this->write_runs(t, out, this->new_value);
       });
     }
-    this->note(*l, t, txid);
+    this->note_lines(*l, t, txid);
     l->log.publish();
     streams_[l->number].appended(l->log.tail());
     return shared_place{l->number, l->log.tail()};
