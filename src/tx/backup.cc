@@ -93,7 +93,7 @@ class backup_copy final : private page_snapshot {
     return told_(now, all_);
   }
   result<> copy_pages(std::uint64_t first, std::uint64_t count) {
-    std::byte bytes[most_pages * page];
+    alignas(64) std::byte bytes[most_pages * page];
     const std::uint64_t from = first * page, size = std::min(count * page, h_.size - from);
     std::memcpy(bytes, pool_.at(from), size);
     done(first, count);
