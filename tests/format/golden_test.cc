@@ -73,8 +73,8 @@ std::size_t first_change(const std::vector<std::uint64_t>& then, const std::vect
   return i;
 }
 
-// Words that makes of today do not agree on are drawn, or sum up what is. A sum may have a bit or two, so there are as many makes as
-// it takes to explain every difference; a change of the format is explained by none.
+// Words that makes of today do not agree on are drawn, or sum up what is. A sum may have a bit or two, so there are as many
+// makes as it takes to explain every difference; a change of the format is explained by none.
 void expect_as_made_today(const golden_pool& g, const specimen& s, const std::vector<std::uint64_t>& then) {
   constexpr unsigned most_makes = 64;
   const auto now = words_of(make(s, fuzz::scratch()));
@@ -85,8 +85,9 @@ void expect_as_made_today(const golden_pool& g, const specimen& s, const std::ve
     for (std::size_t i = 0; i < now.size(); ++i)
       if (now[i] != again[i]) drawn[i] = true;
   }
-  ASSERT_EQ(first_change(then, now, drawn), now.size())
-      << g.name << " has changed at that word: a change of the format takes a new version and new golden pools (docs/format/README.md)";
+  ASSERT_EQ(first_change(then, now, drawn), now.size()) << g.name
+                                                        << " has changed at that word: a change of the format takes a new "
+                                                           "version and new golden pools (docs/format/README.md)";
 }
 
 TEST(golden_pools, are_what_is_made_today) {
