@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <workloads/tpcc.h>
 
+#include <algorithm>
+
 namespace stele::bench {
 
 #ifdef STELE_HAVE_LIBPMEMOBJ
@@ -31,25 +33,26 @@ namespace {
 struct rival {
   std::string_view name;
   contender_result (*make)(const task& t);
+  std::vector<std::string_view> workloads;
 };
 
 std::vector<rival> rivals() {
   return {
 #ifdef STELE_HAVE_LIBPMEMOBJ
-      {"libpmemobj", make_libpmemobj},
-      {"libpmemobj-actions", make_libpmemobj_actions},
+      {"libpmemobj", make_libpmemobj, {"sps", "hash", "rbtree", "store"}},
+      {"libpmemobj-actions", make_libpmemobj_actions, {"sps", "hash", "rbtree", "store"}},
 #endif
 #ifdef STELE_HAVE_LEVELDB
-      {"leveldb", make_leveldb},
+      {"leveldb", make_leveldb, {"store"}},
 #endif
 #ifdef STELE_HAVE_ROCKSDB
-      {"rocksdb", make_rocksdb},
+      {"rocksdb", make_rocksdb, {"store"}},
 #endif
 #ifdef STELE_HAVE_LMDB
-      {"lmdb", make_lmdb},
+      {"lmdb", make_lmdb, {"store"}},
 #endif
 #ifdef STELE_HAVE_TOKYOCABINET
-      {"tokyocabinet", make_tokyocabinet},
+      {"tokyocabinet", make_tokyocabinet, {"store"}},
 #endif
   };
 }
@@ -66,6 +69,13 @@ contender_result make_rival(const task& t, std::string_view name) {
 std::vector<std::string> rival_names() {
   std::vector<std::string> names;
   for (const rival& r : rivals()) names.emplace_back(r.name);
+  return names;
+}
+
+std::vector<std::string> rivals_for(std::string_view workload) {
+  std::vector<std::string> names;
+  for (const rival& r : rivals())
+    if (std::ranges::find(r.workloads, workload) != r.workloads.end()) names.emplace_back(r.name);
   return names;
 }
 

@@ -85,6 +85,8 @@ contender_result make_volatile(const task& t);
 contender_result make_hand_log(const task& t);
 contender_result make_rival(const task& t, std::string_view name);
 std::vector<std::string> rival_names();
+// Those that run a workload: not every rival has every structure.
+std::vector<std::string> rivals_for(std::string_view workload);
 
 // How make_stele creates and opens its pools; the first is the size of those that state none.
 std::size_t pool_size_of(const task& t);

@@ -88,7 +88,7 @@ void compare(const options& o, nlohmann::json& out) {
   c.what.dir = o.dir;
   c.what.parameters.keys = std::size_t{1} << 18;
   c.mechanisms = {"none", "base", "undo", "redo", "redo-async", "blurred", "default"};
-  for (const std::string& rival : bench::rival_names()) c.rivals.push_back(rival);
+  c.rivals = bench::rivals_for(c.what.workload);
   c.runs = 5;
   c.seconds = 0.25;
   c.cancelled = interrupted;
