@@ -23,17 +23,21 @@ struct rival_mark {
   double mark;
 };
 
-comparison puts_on_file(const marks_options& o) {
+comparison of_store(const marks_options& o, std::size_t value_size, const char* media, const std::string& dir) {
   comparison c;
   c.what.workload = "store";
-  c.what.parameters.value_size = 1024;
-  c.what.parameters.keys = 16384;
-  c.what.media = "file";
-  c.what.dir = o.file_dir;
+  c.what.parameters.value_size = value_size;
+  c.what.media = media;
+  c.what.dir = dir;
   c.mechanisms = {"default"};
   c.runs = o.runs;
   c.seconds = o.seconds;
   c.cancelled = o.cancelled;
+  return c;
+}
+comparison puts_on_file(const marks_options& o) {
+  comparison c = of_store(o, 1024, "file", o.file_dir);
+  c.what.parameters.keys = 16384;
   return c;
 }
 
@@ -74,18 +78,10 @@ result<> in_memory(const marks_options& o, std::vector<figure>& figures) {
   for (const double read_share : {0.0, 1.0}) {
     const std::string what = read_share == 0 ? "puts of 100 B" : "gets of 100 B";
     o.progress(what + " in memory");
-    comparison c;
-    c.what.workload = "store";
-    c.what.parameters.value_size = 100;
+    comparison c = of_store(o, 100, "adr", o.dir);
     c.what.parameters.read_share = read_share;
-    c.what.media = "adr";
-    c.what.dir = o.dir;
-    c.mechanisms = {"default"};
     c.rivals = those_built({"leveldb", "lmdb"});
     c.limits = false;
-    c.runs = o.runs;
-    c.seconds = o.seconds;
-    c.cancelled = o.cancelled;
     const auto r = compare(c);
     if (!r) return std::unexpected(r.error());
     c.what.policy = concurrency::external;  // as libpmemobj: nothing keeps threads apart

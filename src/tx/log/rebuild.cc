@@ -6,9 +6,9 @@
 #include <tx/log/rebuild.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <set>
-#include <exception>
 #include <system_error>
 #include <thread>
 
