@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <pool/pool_file.h>
+#include <pool/volatile_storage.h>
 #include <unistd.h>
 #include <workloads/tpcc.h>
 
@@ -90,7 +91,7 @@ std::uint64_t live_bytes_of(const task& t) {
 }
 
 std::string durability_of(const task& t, const std::string& file) {
-  if (t.media == "file") return storage::is_memory_file_system(t.dir) ? "process" : "power";
+  if (t.media == "file") return storage::is_volatile(t.dir) ? "process" : "power";
   if (t.media == "process" || !storage::is_direct_access(file)) return "process";
   return t.media == "eadr" ? "power, cache included" : "power";
 }

@@ -4,6 +4,7 @@
 
 #include <base/check.h>
 #include <explore/explorer.h>
+#include <explore/planted.h>
 #include <explore/replay.h>
 #include <explore/subject.h>
 #include <explore/trap.h>
@@ -22,9 +23,8 @@ result<> with_crashes(const plan& p, Body&& body, Died&& died) {
   if (!made) return std::unexpected(made.error());
   auto running = std::make_unique<Crashes>(**made);
   result<> outcome;
-  base::planted_mutant = p.mutant;
+  const planted_bugs planted(p);
   const int signal = trapped([&] { outcome = body(*running); }, patience_for(p.pool_size));
-  base::planted_mutant = base::mutant::none;
   if (signal == 0) return outcome;
   died(fmt::format("{} (signal {})", meaning_of(signal), signal), *running);
   (*made)->abandon();

@@ -1,6 +1,7 @@
 // Visiting crash points and choosing states; see explorer.h for what is demanded of them.
 #include <explore/choices.h>
 #include <explore/explorer.h>
+#include <explore/planted.h>
 #include <explore/replay.h>
 #include <explore/scene.h>
 #include <explore/trap.h>
@@ -173,9 +174,8 @@ result<findings> explore(const plan& p, const settings& s) {
   if (!made) return std::unexpected(made.error());
   findings found;
   auto running = std::make_unique<explorer>(**made, s, found);
-  base::planted_mutant = p.mutant;
+  const planted_bugs planted(p);
   const int signal = trapped([&] { running->run(); }, patience_for(p.pool_size));
-  base::planted_mutant = base::mutant::none;
   if (signal != 0) {
     found.violations.push_back({fmt::format("{} (signal {})", meaning_of(signal), signal), running->line()});
     (*made)->abandon();

@@ -1,7 +1,6 @@
 // System calls and stores as events of a tape.
 #include <explore/file_recorder.h>
 #include <explore/trap.h>
-#include <fcntl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,25 +14,16 @@ using call = media::os::call;
 
 namespace {
 
-bool waits_for_device(int fd) noexcept {
-  return (::fcntl(fd, F_GETFL) & O_DSYNC) != 0;
-}
-
-bool is_folder(int fd) noexcept {
-  struct stat status = {};
-  return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 // All that was asked for is durable when it has returned.
 bool is_awaited(const request& r) noexcept {
-  return (r.what == call::sync && !is_folder(r.fd)) || (r.what == call::write && waits_for_device(r.fd));
+  return (r.what == call::sync && !is_folder(r.fd)) || (r.what == call::write && is_synchronous(r.fd));
 }
 
 }  // namespace
 
 file_recorder::file_recorder(media::tape_writer& tape, std::span<const std::byte> at_start, std::uint64_t length_offset,
-                             std::uint64_t fail_call)
-    : tape_(tape), shown_(at_start.begin(), at_start.end()), length_offset_(length_offset), fail_call_(fail_call) {
+                             file_faults faults)
+    : tape_(tape), shown_(at_start.begin(), at_start.end()), length_offset_(length_offset), faults_(std::move(faults)) {
   media::os::watch(this);
 }
 
@@ -51,10 +41,9 @@ unsigned file_recorder::this_thread() {
   return number;
 }
 
-bool file_recorder::fails_now() noexcept {
-  const bool fails = ++calls_ == fail_call_;
-  failed_ = failed_ || fails;
-  return fails;
+std::size_t file_recorder::takes(const request& r) noexcept {
+  const turn mine(*this);
+  return faults_.takes(r);
 }
 
 int file_recorder::before(const request& r) noexcept {
@@ -63,8 +52,10 @@ int file_recorder::before(const request& r) noexcept {
   switch (r.what) {
     case call::write:
       return write(r);
+    case call::write_back:
+      return write_back(r);
     case call::sync:
-      return is_folder(r.fd) ? 0 : sync();
+      return is_folder(r.fd) ? 0 : sync(r);
     case call::link:
       return marked(this_thread(), media::mark::invoked, 0), 0;
     case call::allocate:
@@ -76,6 +67,7 @@ int file_recorder::before(const request& r) noexcept {
 
 void file_recorder::after(const request& r) noexcept {
   const turn mine(*this);
+  if (r.what == call::open) faults_.opened(r.fd);
   if (r.what == call::allocate) extend(r.offset + r.size);
   if (r.what == call::map && r.fd >= 0) mapped_ = std::max(mapped_, r.offset + r.size);
   if (is_awaited(r)) tape_.event(tape_op::fence, this_thread(), 0, 0);
@@ -83,20 +75,27 @@ void file_recorder::after(const request& r) noexcept {
 
 int file_recorder::write(const request& r) {
   look();
-  if (!waits_for_device(r.fd)) return change(r.offset, r.bytes, r.size), 0;
-  const bool fails = fails_now();
+  const int number = faults_.of(r).number;
+  if (number == EINTR) return number;  // nothing is written
+  if (!is_synchronous(r.fd)) return change(r.offset, r.bytes, r.size), number;
   std::memcpy(shown_.data() + r.offset, r.bytes, r.size);
-  put(tape_op::stream, fails ? nobody : this_thread(), r.offset, r.bytes, r.size);
-  return fails ? EIO : 0;
+  put(tape_op::stream, number != 0 ? nobody : this_thread(), r.offset, r.bytes, r.size);
+  return number;
 }
 
-int file_recorder::sync() {
+int file_recorder::write_back(const request& r) {
   look();
-  const bool fails = fails_now();
-  for (const std::uint64_t page : dirty_)
-    if (!fails) tape_.event(tape_op::flush, this_thread(), page * page_size, page_size);
+  const auto [number, lost_pages] = faults_.of(r);
+  if (lost_pages) dirty_.clear();
+  return number;
+}
+
+int file_recorder::sync(const request& r) {
+  const int number = write_back(r);
+  if (number != 0) return number;
+  for (const std::uint64_t page : dirty_) tape_.event(tape_op::flush, this_thread(), page * page_size, page_size);
   dirty_.clear();
-  return fails ? EIO : 0;
+  return 0;
 }
 
 // Its length becomes durable with the next sync, as what is stored there.

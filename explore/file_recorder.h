@@ -4,12 +4,14 @@
 // found by looking at each sync and write), or a write that does not wait. A stream and its fence are a write that waits for
 // the device (O_DSYNC), asked for and returned; a flush and its fence are a sync. Reserving space is a store to the word
 // behind the image, which holds the file's length. Writing back promises nothing and is not there. A call that fails has no
-// fence, and what was dirty when a sync failed is no later sync's: the kernel takes those pages for clean. The mark
+// fence, and what was dirty when a sync or write-back failed is no later sync's: the kernel takes those pages for clean. A
+// run has one such fault at most (file_faults.h). The mark
 // `invoked` stands also where a file without a name is about to get one. Media that read the tape: sector_model.h.
 //
 // It watches all calls of the process while it lives: one pool file at a time.
 #pragma once
 
+#include <explore/file_faults.h>
 #include <media/os.h>
 #include <media/tape.h>
 #include <media/witnessed.h>
@@ -23,22 +25,22 @@ namespace stele::explore {
 
 class file_recorder final : public media::os::watcher, public media::witness {
  public:
-  // `at_start` is the file's content, durable. The call of number `fail_call` among those that wait for the device fails; 0:
-  // none.
+  // `at_start` is the file's content, durable.
   file_recorder(media::tape_writer& tape, std::span<const std::byte> at_start, std::uint64_t length_offset,
-                std::uint64_t fail_call);
+                file_faults faults);
   ~file_recorder() override { media::os::watch(nullptr); }
 
   int before(const media::os::request& r) noexcept override;
   void after(const media::os::request& r) noexcept override;
+  std::size_t takes(const media::os::request& r) noexcept override;
 
   void begin_turn() noexcept override;
   void end_turn() noexcept override;
   void stored(const std::byte* base, std::uint64_t home_offset, std::uint64_t offset, std::size_t size) override;
   void marked(unsigned thread, media::mark m, std::uint64_t argument) override;
 
-  // A call has been made to fail.
-  bool has_failed() const noexcept { return failed_; }
+  // The fault has struck.
+  bool has_failed() const noexcept { return faults_.has_struck(); }
 
  private:
   class turn {
@@ -56,10 +58,10 @@ class file_recorder final : public media::os::watcher, public media::witness {
   static constexpr unsigned nobody = 999;  // a thread that has no fence
 
   unsigned this_thread();
-  bool fails_now() noexcept;
   void look();
   int write(const media::os::request& r);
-  int sync();
+  int write_back(const media::os::request& r);
+  int sync(const media::os::request& r);
   void extend(std::uint64_t length);
   void change(std::uint64_t offset, const std::byte* bytes, std::size_t size);
   void put(media::tape_op op, unsigned thread, std::uint64_t offset, const std::byte* bytes, std::size_t size);
@@ -70,11 +72,10 @@ class file_recorder final : public media::os::watcher, public media::witness {
   std::vector<std::byte> shown_;  // what the kernel would show of the file
   const std::byte* base_ = nullptr;
   std::uint64_t home_offset_ = 0, mapped_ = 0;  // home is in memory from there to there
-  const std::uint64_t length_offset_, fail_call_;
-  std::uint64_t calls_ = 0;        // that wait for the device
+  const std::uint64_t length_offset_;
+  file_faults faults_;
   std::set<std::uint64_t> dirty_;  // pages, since a sync was last asked for
   std::vector<std::thread::id> threads_;
-  bool failed_ = false;
 };
 
 }  // namespace stele::explore

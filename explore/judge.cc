@@ -170,9 +170,10 @@ result<std::uint64_t> judge::try_out(timeline& t) {
   const auto digest = subject_.workload().digest();
   if (!digest) return fail(digest.error().code, "the recovered structure is broken: " + digest.error().message);
   if (auto fine = audit(); !fine) return std::unexpected(fine.error());
-  const std::ptrdiff_t position = t.find(*digest);
+  timeline* const history = history_of_ ? history_of_(*digest) : &t;
+  const std::ptrdiff_t position = history != nullptr ? history->find(*digest) : -1;
   if (position < 0) return digest;
-  if (auto gone = go_on(t, static_cast<std::uint64_t>(position)); !gone) return std::unexpected(gone.error());
+  if (auto gone = go_on(*history, static_cast<std::uint64_t>(position)); !gone) return std::unexpected(gone.error());
   if (auto fine = audit(); !fine) return fail(errc::corrupt, "after further operations: " + fine.error().message);
   if (auto closed = subject_.workload().core().close(); !closed)
     return fail(errc::corrupt, "closing fails: " + closed.error().message);

@@ -9,6 +9,7 @@
 #include <explore/known.h>
 #include <explore/subject.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ class judge {
   judge(subject& s, hashed_image& work, experience& e);
 
   answer ask(timeline& t);
+  // Of runs whose operations overlap: the history that leads to a digest, or null. In place of ask's.
+  void look_up(std::function<timeline*(std::uint64_t digest)> history_of) { history_of_ = std::move(history_of); }
   // What is wrong with having recovered `work` so, when its lines `stale()` are not as they were stored last; empty: nothing.
   template <class Stale>
   std::string complaint(const verdict& v, const timeline& t, std::uint64_t floor, std::uint64_t ceiling, Stale&& stale) const {
@@ -82,6 +85,7 @@ class judge {
   media::image_view view_;
   detail::pool_state recoverer_;
   detail::media_choice media_;
+  std::function<timeline*(std::uint64_t)> history_of_;
   std::vector<std::uint64_t> used_, reached_;  // audit's, kept for their memory
 };
 

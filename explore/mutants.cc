@@ -22,15 +22,18 @@ struct trial {
   bool shared_log = false;  // likewise, for its mutants only
   bool on_file = false;     // likewise
   std::uint64_t fail_call = 0;
+  file_fault fault = file_fault::refused;
 };
 constexpr trial trials[] = {
     {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"sps", 1, 60, 512, 0, 256, 1792},
     {"sps", 1, 60, 256, 0, 64, 0, 0, true, 25}, {"churn", 1, 120, 256, 0, 8, 0, 0, true, 40}, {"churn", 1, 800, 512, 0, 8, 0, 0, true, 0},
     {"sps", 2, 120, 256, 8, 8, 0, 0, false, 0, true}, {"churn", 2, 400, 512, 30, 8, 0, 0, false, 0, true},
     {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true},
-    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 9},  // a sync of undo,
-    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 61},  // of redo-async,
-    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 62},  // of default
+    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 10},  // a sync of undo,
+    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 62},  // of redo-async,
+    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 63},  // of default
+    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 4,
+     .fault = file_fault::write_back},
     {.workload = "churn", .threads = 2, .operations = 120, .bound = 256, .on_file = true},
     {"churn", 1, 60, 128, 0},   {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
@@ -71,7 +74,7 @@ bool is_of_checkpoints(base::mutant m) { return m >= base::mutant::archapt_check
 bool is_of_sums(base::mutant m) { return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence; }
 
 bool is_of_shared_log(base::mutant m) { return m == base::mutant::default_shared_alone || m == base::mutant::default_shared_unflushed; }
-bool is_of_file(base::mutant m) { return m >= base::mutant::file_home_unsynced && m <= base::mutant::file_sync_retried; }
+bool is_of_file(base::mutant m) { return m >= base::mutant::file_home_unsynced && m <= base::mutant::file_write_back_ignored; }
 
 mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& where, const mutant_choice& c) {
   mutant_outcome o{m, where.name, "", "", 0};
@@ -97,6 +100,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.shared_log = t.shared_log;
       if (t.on_file) p.media = "file";
       p.fail_call = t.fail_call;
+      p.fault = t.fault;
       p.seed = c.seed;
       p.mutant = m.what;
       if (m.what == base::mutant::archapt_short_queue) p.cache_bytes = p.pool_size;  // then nothing may be skipped
@@ -113,7 +117,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
 
 std::vector<mutant_place> places_of(std::string_view of) {
   if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
-  if (of == "creation") return {};
+  if (of == "creation" || of == "damage" || of.starts_with("overlap:")) return {};
   if (of == "file") return {{std::string(of), {"undo", "redo-async", "default"}}};
   if (of == "heap") return {{std::string(of), {"redo", "undo", "base", "redo-async"}}};
   std::vector<mutant_place> all;

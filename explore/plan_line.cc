@@ -21,11 +21,19 @@ std::string format_plan(const plan& p) {
   if (p.grow_every != 0) text += fmt::format(" grow={}", p.grow_every);
   if (p.whole_cache) text += " whole-cache=1";
   if (p.media != plan{}.media) text += " media=" + p.media;
+  if (!p.drop.empty()) text += " drop=" + p.drop;
   if (p.fail_call != 0) text += fmt::format(" fail-call={}", p.fail_call);
+  if (p.fault != plan{}.fault) text += fmt::format(" fault={}", name_of(p.fault));
   return text;
 }
 
 namespace {
+
+bool parse_fault(std::string_view value, file_fault& f) {
+  const auto known = file_fault_named(value);
+  if (known) f = *known;
+  return known.has_value();
+}
 
 bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "ops") return parse_number(value, p.operations);
@@ -43,7 +51,9 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "grow") return parse_number(value, p.grow_every);
   if (name == "whole-cache") return p.whole_cache = value == "1", true;
   if (name == "media") return p.media = value, true;
+  if (name == "drop") return p.drop = value, true;
   if (name == "fail-call") return parse_number(value, p.fail_call);
+  if (name == "fault") return parse_fault(value, p.fault);
   if (name == "seed") return parse_number(value, p.seed);
   if (name == "pool") return parse_number(value, p.pool_size);
   if (name == "reopen") return p.reopen = value, true;

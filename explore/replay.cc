@@ -1,5 +1,6 @@
 // Writing, reading and replaying the line of a crash state.
 #include <explore/plan_line.h>
+#include <explore/planted.h>
 #include <explore/replay.h>
 #include <explore/scene.h>
 #include <explore/trap.h>
@@ -166,9 +167,8 @@ result<replayed> replay(const replay_line& l) {
   replayed r;
   auto running = std::make_unique<replayer>(**made);
   result<> outcome;
-  base::planted_mutant = l.what.mutant;
+  const planted_bugs planted(l.what);
   const int signal = trapped([&] { outcome = running->run(l, r); }, patience_for(l.what.pool_size));
-  base::planted_mutant = base::mutant::none;
   if (signal != 0) {
     r.problem = fmt::format("{} (signal {})", meaning_of(signal), signal);
     (*made)->abandon();

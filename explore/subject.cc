@@ -120,38 +120,54 @@ result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, tim
 
 result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
                                                   const detail::mechanism_entry& mechanism) {
-  if (on_file_) return record_file(image, what, first, threads, mechanism);
+  const auto body = [&]() -> result<> {
+    if (auto done = perform(what, first, threads); !done) return done;
+    return close_marked(what);
+  };
+  auto tape = on_file_ ? record_file(image, tuning_of(plan_), what.after_crash ? 0 : plan_.fail_call, mechanism, body)
+                       : record_image(image, tuning_of(plan_), mechanism, body);
+  if (tape) compute_digests(what);
+  return tape;
+}
+
+result<std::vector<std::byte>> subject::record_with(bool background, const std::function<result<>(hashed_image&)>& body) {
+  hashed_image image = blank();
+  image.assign(*start_);
+  auto tuning = tuning_of(plan_);
+  tuning.background = background;
+  const auto on_image = [&] { return body(image); };
+  return on_file_ ? record_file(image, tuning, plan_.fail_call, *mechanism_, on_image) : record_image(image, tuning, *mechanism_, on_image);
+}
+
+template <class Body>
+result<std::vector<std::byte>> subject::record_image(hashed_image& image, const detail::engine_tuning& tuning, const detail::mechanism_entry& mechanism, Body&& body) {
   auto shape = detail::tape_shape_of(header_, mechanism.logs);
   shape.pool_size = room_;
   const auto tape = media::tape_writer::to_memory(shape);
   media::image_view view(image.data(), image.size());
-  if (auto opened =
-          open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .tuning = tuning_of(plan_)}, mechanism);
-      !opened)
+  if (auto opened = open(image, {.what = kind::recording_image, .tape = tape.get(), .image = &view, .tuning = tuning}, mechanism); !opened)
     return std::unexpected(opened.error());
   const attached here(*workload_);
-  if (auto done = perform(what, first, threads); !done) return std::unexpected(done.error());
-  if (auto closed = close_marked(what); !closed) return std::unexpected(closed.error());
-  return end_tape(*tape, what);
+  if (auto done = body(); !done) return std::unexpected(done.error());
+  return end_tape(*tape);
 }
 
 // The same on a file of its own. Where a call was made to fail the run ends there, and the pool is not closed.
-result<std::vector<std::byte>> subject::record_file(const hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
-                                                    const detail::mechanism_entry& mechanism) {
+template <class Body>
+result<std::vector<std::byte>> subject::record_file(const hashed_image& image, const detail::engine_tuning& tuning, std::uint64_t fail_call, const detail::mechanism_entry& mechanism, Body&& body) {
   auto shape = detail::tape_shape_of(header_, mechanism.logs);
   shape.pool_size = image.size();
   const auto tape = media::tape_writer::to_memory(shape);
   const std::span content(image.data(), length(image));
   auto file = scratch_file::make(plan_.folder, content);
   if (!file) return std::unexpected(file.error());
-  file_recorder recorder(*tape, content, room_, what.after_crash ? 0 : plan_.fail_call);
-  auto opened = open(storage::pool_file::open(file->path(), storage::map_kind::log_apart), {.what = kind::witnessed_file, .witness = &recorder, .tuning = tuning_of(plan_)}, mechanism);
+  file_recorder recorder(*tape, content, room_, file_faults(plan_.fault, fail_call));
+  auto opened = open(storage::pool_file::open(file->path(), storage::map_kind::log_apart), {.what = kind::witnessed_file, .witness = &recorder, .tuning = tuning}, mechanism);
   file->forget();
   const attached here(*workload_);
-  if (opened) opened = perform(what, first, threads);
-  if (opened) opened = close_marked(what);
+  if (opened) opened = body();
   if (!opened && !recorder.has_failed()) return std::unexpected(opened.error());
-  return end_tape(*tape, what);
+  return end_tape(*tape);
 }
 
 // A close is a sync.
@@ -162,9 +178,8 @@ result<> subject::close_marked(const timeline& what) {
   return {};
 }
 
-result<std::vector<std::byte>> subject::end_tape(media::tape_writer& tape, timeline& what) {
+result<std::vector<std::byte>> subject::end_tape(media::tape_writer& tape) {
   if (auto finished = tape.finish(); !finished) return std::unexpected(finished.error());
-  compute_digests(what);
   return std::vector<std::byte>(tape.memory().begin(), tape.memory().end());
 }
 

@@ -10,12 +10,14 @@
 #pragma once
 
 #include <base/mutant.h>
+#include <explore/file_faults.h>
 #include <explore/hashed_image.h>
 #include <explore/heap_churn.h>
 #include <media/image.h>
 #include <media/tape.h>
 #include <tx/mechanism/catalog.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -45,10 +47,12 @@ struct plan {
   bool whole_cache = false;      // bulk persistence of the whole cache, where a mechanism has bulk persistence
   std::uint64_t seed = 1;
   std::string media = "memory";   // or "file": a real pool file, and a power failure as files see it
-  std::uint64_t fail_call = 0;    // of a run on a file: the call, of those that wait for the device, that fails; 0: none
+  std::uint64_t fail_call = 0;    // of a run on a file: the call, of those that `fault` can strike, that it strikes; 0: none
+  file_fault fault = file_fault::refused;
   std::string folder = "";        // where that file is made, no part of what is explored; empty: scratch_file.h's choice
   unsigned further = 20;  // operations applied to a recovered pool
   base::mutant mutant = base::mutant::none;
+  std::string drop = "";  // the fence that is left out, by its place in the source: "bulk.h:141"; empty: none
 };
 
 // What happened, and what the model says of it. Position p is the state after the first p operations.
@@ -111,6 +115,9 @@ class subject {
   // The pool in `image`, which a crash left: recovers it, applies the operations of `what` from `position` on, closes it.
   result<std::vector<std::byte>> record_recovery(hashed_image& image, timeline& what, std::uint64_t position);
 
+  // A run on the pool after set_up: `body` is called with the pool open, background thread or not, and closes it or not.
+  result<std::vector<std::byte>> record_with(bool background, const std::function<result<>(hashed_image&)>& body);
+
   // Applies operation `number` of a run, or of what follows a crash, and syncs when that is due; marks both on a tape.
   // Errors: full, with nothing changed; whatever else the pool reports.
   result<> apply(const workloads::operation& op, std::uint64_t number, unsigned lane, bool after_crash);
@@ -125,15 +132,18 @@ class subject {
  private:
   subject() = default;
   result<> open(hashed_image& image, const detail::media_choice& media, const detail::mechanism_entry& mechanism);
+  template <class Body>
+  result<std::vector<std::byte>> record_image(hashed_image& image, const detail::engine_tuning& tuning, const detail::mechanism_entry& mechanism, Body&& body);
+  template <class Body>
+  result<std::vector<std::byte>> record_file(const hashed_image& image, const detail::engine_tuning& tuning, std::uint64_t fail_call, const detail::mechanism_entry& mechanism, Body&& body);
   result<> open(result<storage::pool_file> file, const detail::media_choice& media, const detail::mechanism_entry& mechanism);
   result<> prepare();
   result<std::vector<std::byte>> record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
                                            const detail::mechanism_entry& mechanism);
-  result<std::vector<std::byte>> record_file(const hashed_image& image, timeline& what, std::uint64_t first, unsigned threads, const detail::mechanism_entry& mechanism);
   result<> close_marked(const timeline& what);
-  result<std::vector<std::byte>> end_tape(media::tape_writer& tape, timeline& what);
   result<> perform(timeline& what, std::uint64_t first, unsigned threads);
   result<> perform_one(timeline& what, std::uint64_t number, unsigned lane);
+  static result<std::vector<std::byte>> end_tape(media::tape_writer& tape);
   void compute_digests(timeline& what);
   result<> grow_now();
 

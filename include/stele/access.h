@@ -26,6 +26,7 @@ struct old_word {
 struct access {
   std::uintptr_t home = 0;           // first byte of the running transaction's pool
   std::size_t size = 0;              // its bytes; 0: no transaction runs
+  std::uintptr_t heap = 0;           // first byte of its heap, which ends where the pool does
   std::size_t load_size = 0;         // loads in [home, home + load_size) are routed; 0: all loads are direct
   std::uint64_t filter = 0;          // routed loads of lines whose bit is clear are direct
   std::size_t in_place_size = 0;     // stores in [home, home + in_place_size) go straight home, the old word kept for roll-back
@@ -49,6 +50,16 @@ void load_routed_range(std::uintptr_t address, void* to, std::size_t size);
 void store_range(void* to, const void* from, std::size_t size);
 void fill_zero(void* to, std::size_t size);
 void more_kept();  // makes room for old words
+
+// A link or a length of the content leads out of the heap of the running transaction's pool. Throws failure(errc::corrupt).
+[[noreturn]] void leads_nowhere();
+// Of what a link in the content leads to, before it is loaded: whoever wrote the content, it is an error, not a signal.
+[[gnu::always_inline]] inline void expect_in_heap_of_running(const void* from, std::size_t size) {
+  const access& a = this_access;
+  const auto at = reinterpret_cast<std::uintptr_t>(from);
+  if (at < a.heap || at - a.home > a.size || a.size - (at - a.home) < size) [[unlikely]]
+    leads_nowhere();
+}
 
 // True when a T at its natural alignment lies within one 8-byte word.
 template <class T>

@@ -59,8 +59,8 @@ struct adaptive_options {
 };
 
 // Sums of home's blocks: what else changed a file than Stele, or a device that lost bits, is found when the pool is opened or checked,
-// not by a wrong answer. Kept by `default` and the other mechanisms with a volatile checkpoint as they go, by the others at each close
-// (after a crash nothing is judged then). They take 8 bytes of each 512, and nothing of a commit's fence.
+// not by a wrong answer; also after a crash, as far as the mechanism keeps them as it goes (docs/protocol/sums.md). They take 8 bytes of
+// each 512, no fence of a commit, and a third of its time where it does not wait for a device.
 enum class checksums : std::uint8_t {
   automatic,  // on for media file and process, off where each line costs: adr, eadr, delayed
   on,

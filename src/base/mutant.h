@@ -50,7 +50,13 @@ enum class mutant : std::uint16_t {
   sums_last_block,        // the last block's sum is not renewed
   sums_after_mark,        // sums are renewed when the watermark has moved
   sums_not_recovered,     // recovery leaves the sums of the blocks it replays
+  sums_move_unsaid,       // a truncation moves sums without saying so
+  sums_move_unfenced,     // a sum moves before it is durable that it does
+  sums_said_early,        // sums are said to stand still before the watermark has moved
+  sums_recovery_unsaid,   // recovery moves sums without saying so
+  sums_not_counted,       // a commit that writes home leaves the sums as they were
   sums_spill_kept,        // a spilled record overwrites blocks whose sums stay
+  sums_zero_unjudged,     // a sum of 0 says nothing, a zeroed home is a fresh one
   grow_same_slot,         // the slot in force is written over
   grow_no_slot_fence,     // a slot is in force before it and its table are durable
   file_home_unsynced,     // home is written back and not synced
@@ -58,6 +64,7 @@ enum class mutant : std::uint16_t {
   file_not_synchronous,   // blocks are written without waiting for the device
   file_failure_ignored,   // a write or sync that fails is taken for done
   file_sync_retried,      // a sync that fails is tried again, and counts if it succeeds then
+  file_write_back_ignored, // a write-back that fails is passed over: the sync after it does not know of it
   file_named_first,       // a new file gets its name before its content is durable
   default_shared_alone,     // a commit in the shared log makes its own last line durable, not those before it
   default_shared_unflushed, // a commit in the shared log returns without its record being flushed
@@ -154,10 +161,34 @@ enum class mutant : std::uint16_t {
   archapt_fallback_unflushed,// it is not flushed
   archapt_fallback_covered,// the blocks of what was given up still count
   archapt_fallback_replayed,// so do the logs
+  default_txid_before_place,// a commit in the shared log draws its TxID before it takes its place
+  retire_paused,          // who has stopped all threads is taken for their being idle: ordered commits of running ones are retired
+  stm_stale_allocation,   // a block is taken that was freed after the snapshot
+  backup_spill_unkept,    // a record that outgrows its log is written over pages that a backup has yet to copy
+  stm_no_validation,      // a commit does not look whether what it has read is current
+  stm_extend_unchecked,   // a snapshot moves to now without looking at what was read before
+  stm_one_look,           // a load does not look at the lock again after the value
+  stm_old_version,        // locks are given back with the version that they had
+  stm_unlock_first,       // locks are given back before the commit is durable and at home
+  stm_announce_late,      // a commit draws its TxID before it announces itself
+  bulk_runs_ignored,      // a truncation goes to the newest TxID, whoever is still in a commit
+  settle_pending_ignored, // a truncation does not look for ordered commits that wait
+  settle_own_alone,       // settling stores home what the first log has, and forgets the others
+  settle_joined_early,    // the next TxID may be drawn before an ordered commit is pending
+  settle_disorder_early,  // TxIDs are drawn without order while ordered commits are about
+  settle_unkept,          // settling stores to pages that a backup has yet to copy
+  group_appended_meanwhile, // what was appended during a write counts as written
+  group_not_awaited,      // a commit does not wait for the thread that writes for it
+  group_from_appended,    // the writer begins at its own record, not at the last durable one
+  heap_run_early,         // a freed run of chunks may be taken before its transaction has committed
+  heap_claimless,         // a record that outgrows its log takes chunks that others may be reading
+  backup_stores_first,    // a commit stores home before the backup has copied the pages
+  backup_moves_on,        // a backup lets transactions run before it knows its pages
 };
 
 // By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part that several share and one must
-// show: log, recovery, heap, file. Creation is no mechanism's: tests/crash/file_creation_test.cc.
+// show: log, recovery, heap, file. Creation and damage are no mechanism's: tests/crash/file_creation_test.cc, tests/conformance/lost_parts_test.cc.
+// `overlap:` stands before the mechanisms of bugs that only commits show which overlap (stele_schedules --mutants).
 struct mutant_entry {
   mutant what;
   std::string_view name, of;
@@ -198,7 +229,13 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sums_last_block, "sums_last_block", "vcbp,default"},
     {mutant::sums_after_mark, "sums_after_mark", "vcbp,default"},
     {mutant::sums_not_recovered, "sums_not_recovered", "vcbp,default"},
+    {mutant::sums_move_unsaid, "sums_move_unsaid", "vcbp,default"},
+    {mutant::sums_move_unfenced, "sums_move_unfenced", "vcbp,default"},
+    {mutant::sums_said_early, "sums_said_early", "vcbp,default"},
+    {mutant::sums_recovery_unsaid, "sums_recovery_unsaid", "vcbp,default"},
+    {mutant::sums_not_counted, "sums_not_counted", "redo,undo,base"},
     {mutant::sums_spill_kept, "sums_spill_kept", "vcbp,default"},
+    {mutant::sums_zero_unjudged, "sums_zero_unjudged", "damage"},
     {mutant::grow_same_slot, "grow_same_slot", "default"},
     {mutant::grow_no_slot_fence, "grow_no_slot_fence", "default"},
     {mutant::file_home_unsynced, "file_home_unsynced", "file"},
@@ -206,6 +243,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::file_not_synchronous, "file_not_synchronous", "file"},
     {mutant::file_failure_ignored, "file_failure_ignored", "file"},
     {mutant::file_sync_retried, "file_sync_retried", "file"},
+    {mutant::file_write_back_ignored, "file_write_back_ignored", "file"},
     {mutant::file_named_first, "file_named_first", "creation"},
     {mutant::default_shared_alone, "default_shared_alone", "default"},
     {mutant::default_shared_unflushed, "default_shared_unflushed", "default"},
@@ -302,6 +340,29 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::archapt_fallback_unflushed, "archapt_fallback_unflushed", "archapt-undo,archapt-redo"},
     {mutant::archapt_fallback_covered, "archapt_fallback_covered", "archapt-undo,archapt-redo"},
     {mutant::archapt_fallback_replayed, "archapt_fallback_replayed", "archapt-undo,archapt-redo"},
+    {mutant::default_txid_before_place, "default_txid_before_place", "overlap:default"},
+    {mutant::retire_paused, "retire_paused", "overlap:default"},
+    {mutant::stm_stale_allocation, "stm_stale_allocation", "overlap:default,redo"},
+    {mutant::backup_spill_unkept, "backup_spill_unkept", "overlap:default,redo"},
+    {mutant::stm_no_validation, "stm_no_validation", "overlap:default,redo,base,log_structured"},
+    {mutant::stm_extend_unchecked, "stm_extend_unchecked", "overlap:default,undo,xil"},
+    {mutant::stm_one_look, "stm_one_look", "overlap:default,vcbp"},
+    {mutant::stm_old_version, "stm_old_version", "overlap:default,blurred,log_structured"},
+    {mutant::stm_unlock_first, "stm_unlock_first", "overlap:default,redo,undo,base,xil,vcbp,blurred,adaptive,archapt-undo,archapt-redo,log_structured,redo-async"},
+    {mutant::stm_announce_late, "stm_announce_late", "overlap:redo-async,vcbp,blurred,adaptive,archapt-redo,archapt-undo,default"},
+    {mutant::bulk_runs_ignored, "bulk_runs_ignored", "overlap:redo-async,vcbp,blurred,adaptive,default"},
+    {mutant::settle_pending_ignored, "settle_pending_ignored", "overlap:default"},
+    {mutant::settle_own_alone, "settle_own_alone", "overlap:default"},
+    {mutant::settle_joined_early, "settle_joined_early", "overlap:default"},
+    {mutant::settle_disorder_early, "settle_disorder_early", "overlap:default"},
+    {mutant::settle_unkept, "settle_unkept", "overlap:default"},
+    {mutant::group_appended_meanwhile, "group_appended_meanwhile", "overlap:default"},
+    {mutant::group_not_awaited, "group_not_awaited", "overlap:default"},
+    {mutant::group_from_appended, "group_from_appended", "overlap:default"},
+    {mutant::heap_run_early, "heap_run_early", "overlap:default,redo,undo"},
+    {mutant::heap_claimless, "heap_claimless", "overlap:default,redo"},
+    {mutant::backup_stores_first, "backup_stores_first", "overlap:default,redo,undo"},
+    {mutant::backup_moves_on, "backup_moves_on", "overlap:default,redo"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < std::size(mutants); ++i)
@@ -322,6 +383,13 @@ inline constinit std::atomic<mutant> planted_mutant{mutant::none};
 [[gnu::always_inline]] inline bool planted(mutant m) noexcept {
   return planted_mutant.load(std::memory_order_relaxed) == m;
 }
+
+// Where a load more would be felt: asked only in the program that explores schedules.
+#ifdef STELE_SCHEDULED
+[[gnu::always_inline]] inline bool planted_in_schedules(mutant m) noexcept { return planted(m); }
+#else
+constexpr bool planted_in_schedules(mutant) noexcept { return false; }
+#endif
 
 template <class Media>
 [[gnu::always_inline]] inline bool planted(mutant m) noexcept {

@@ -52,7 +52,7 @@ class kv_hash {
   void insert(std::uint64_t hash, char* block) {
     if (count_.load() == 0) make_first();
     bucket* b = split_home(count_.load(), hash);
-    for (;;) {
+    for (link_guard guard;; guard.step(b)) {
       const line l = load(b);
       for (unsigned s = 0; s < slots; ++s) {
         if (l[s] != 0) continue;
@@ -85,7 +85,8 @@ class kv_hash {
     const std::size_t count = count_.load();
     for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) visit(static_cast<const void*>(referred(segment_[s].load())));
     for (std::size_t i = 0; i < count; ++i) {
-      for (bucket* b = next_of(load(bucket_at(i))); b != nullptr; b = next_of(load(b))) visit(static_cast<const void*>(b));
+      link_guard guard;
+      for (bucket* b = next_of(load(bucket_at(i))); b != nullptr; guard.step(b), b = next_of(load(b))) visit(static_cast<const void*>(b));
     }
   }
   // Errors: corrupt. That each record is the one that the other index has is for the store to see.
@@ -130,6 +131,7 @@ class kv_hash {
   bucket* next_of(const line& l) const { return reinterpret_cast<bucket*>(referred(l[slots])); }
   static line load(const bucket* b) {
     line l;
+    expect_inside<Memory>(b, sizeof(bucket));
     Memory::load_bytes(l.data(), b, sizeof l);
     return l;
   }
@@ -138,12 +140,14 @@ class kv_hash {
   static std::size_t start_of(std::size_t segment) { return segment == 0 ? 0 : first << (segment - 1); }
   bucket* bucket_at(std::size_t i) const {
     const auto segment = static_cast<std::size_t>(std::bit_width(i / first));
+    if (segment >= format::kv_segments) [[unlikely]]
+      damaged_store("more hash buckets than it can have");
     return reinterpret_cast<bucket*>(referred(segment_[segment].load())) + (i - start_of(segment));
   }
   static std::size_t parent_of(std::size_t i) { return i ^ std::bit_floor(i); }
   static bool is_split(std::size_t i, const line& l) { return i < first || (l[slots] & format::kv_bucket_split) != 0; }
   static std::size_t home_of(std::size_t count, std::uint64_t hash) {
-    const std::size_t i = hash & (std::bit_ceil(count) - 1);
+    const std::size_t i = hash & (~std::size_t{0} >> std::countl_zero((count - 1) | 1));  // whatever the count
     return i < count ? i : parent_of(i);
   }
   std::size_t split_index(std::size_t count, std::uint64_t hash) const {
@@ -160,7 +164,7 @@ class kv_hash {
     return those;
   }
   [[gnu::always_inline]] found find_in_chain(bucket* b, line& l, std::string_view key, std::uint64_t hash) const {
-    for (;; l = load(b)) {
+    for (link_guard guard;; l = load(b)) {
       for (unsigned left = matches(l, hash); left != 0; left &= left - 1) {
         const auto s = static_cast<unsigned>(std::countr_zero(left));
         if (l[s] == 0) continue;
@@ -171,13 +175,15 @@ class kv_hash {
       }
       b = next_of(l);
       if (b == nullptr) return {};
+      guard.step(b);
     }
   }
   template <class F>
   void for_each_slot(F&& f) const {
     const std::size_t count = count_.load();
     for (std::size_t i = 0; i < count; ++i) {
-      for (bucket* b = bucket_at(i); b != nullptr;) {
+      link_guard guard;
+      for (bucket* b = bucket_at(i); b != nullptr; guard.step(b)) {
         const line l = load(b);
         for (unsigned s = 0; s < slots; ++s)
           if (l[s] != 0) f(i, l[s]);
@@ -216,7 +222,7 @@ class kv_hash {
     store_chain(to, moved);
   }
   void gather(bucket* b, std::vector<std::uint64_t>& words) const {
-    for (; b != nullptr;) {
+    for (link_guard guard; b != nullptr; guard.step(b)) {
       const line l = load(b);
       for (unsigned s = 0; s < slots; ++s)
         if (l[s] != 0) words.push_back(l[s]);
@@ -259,6 +265,7 @@ class kv_hash {
   // now and then a step to all.
   void lengthen(bucket* b, std::uint64_t hash, char* block) {
     const std::size_t count = count_.load();
+    if (count < first || count > first << (format::kv_segments - 1)) damaged_store("its number of hash buckets is none that it can have");
     const std::size_t home = home_of(count, hash);
     for (std::size_t bit = std::max(first, std::bit_ceil(home + 1)); (home | bit) < count; bit *= 2) {
       if (is_split(home | bit, load(bucket_at(home | bit)))) continue;
@@ -282,6 +289,7 @@ class kv_hash {
       return;  // no room: the item is in, and long chains are still right
     }
     count_ = count + step;
+    expect_inside<Memory>(bucket_at(count), step * sizeof(bucket));
     Memory::fill_zero(bucket_at(count), step * sizeof(bucket));
   }
 

@@ -48,17 +48,22 @@ class kv_radix {
       case spot::empty: *s.at = record_word(block); break;
       case spot::at_record: part_records(s, key, block); break;
       case spot::in_path: split_path(s, key, block); break;
-      case spot::at_end: s.n->own = record_word(block); break;
+      case spot::at_end:
+        if (s.m.own() != 0) damaged_store("the ordered index has a key that the hash index lacks");
+        s.n->own = record_word(block);
+        break;
       case spot::no_child: add_child(s, static_cast<unsigned char>(key[s.depth]), record_word(block)); break;
     }
   }
-  // Of a key that is there.
-  void replace(std::string_view key, char* block) {
+  // Of a key that is there, with this record.
+  void replace(std::string_view key, const char* before, char* block) {
     const spot s = find(key);
+    expect_at(s, before);
     (s.what == spot::at_end ? s.n->own : *s.at) = record_word(block);
   }
-  void erase(std::string_view key) {
+  void erase(std::string_view key, const char* block) {
     const spot s = find(key);
+    expect_at(s, block);
     if (s.what == spot::at_end) {
       s.n->own = 0;
       mend(s.n, s.at);
@@ -73,8 +78,9 @@ class kv_radix {
   // The record with the greatest key; null when there is none.
   char* last() const {
     std::uint64_t ref = root_.load();
-    while (ref != 0 && !is_record(ref)) {
+    for (link_guard guard; ref != 0 && !is_record(ref);) {
       const node* n = node_at(ref);
+      guard.step(n);
       const image m = load(n);
       std::uint64_t greatest = m.own();  // every node has a child
       int byte = -1;
@@ -91,11 +97,7 @@ class kv_radix {
     for_each_node([&](const node* n, const image&) { visit(static_cast<const void*>(n)); });
   }
   // Whether the key leads to this record.
-  bool leads_to(std::string_view key, const char* block) const {
-    const spot s = find(key);
-    if (s.what == spot::at_end) return s.m.own() != 0 && block_at(s.m.own()) == block;
-    return s.what == spot::at_record && block_at(s.at->load()) == block;
-  }
+  bool leads_to(std::string_view key, const char* block) const { return is_at(find(key), block); }
   // Errors: corrupt. Order and content of the records are for the store to see.
   result<> check() const {
     result<> outcome;
@@ -133,6 +135,14 @@ class kv_radix {
     std::size_t depth = 0, same = 0;
   };
 
+  bool is_at(const spot& s, const char* block) const {
+    if (s.what == spot::at_end) return s.m.own() != 0 && block_at(s.m.own()) == block;
+    return s.what == spot::at_record && block_at(s.at->load()) == block;
+  }
+  void expect_at(const spot& s, const char* block) const {
+    if (!is_at(s, block)) damaged_store("the ordered index does not lead to a record by its key");
+  }
+
   static bool is_record(std::uint64_t ref) { return (ref & format::kv_is_record) != 0; }
   char* block_at(std::uint64_t ref) const { return format::kv_referred(this, ref); }
   node* node_at(std::uint64_t ref) const { return reinterpret_cast<node*>(block_at(ref)); }
@@ -141,10 +151,11 @@ class kv_radix {
 
   static image load(const node* n) {
     image m;
+    expect_inside<Memory>(n, sizeof m.words);
     Memory::load_bytes(m.words.data(), n, sizeof m.words);
     m.h = head::unpack(m.words[0]);
-    if constexpr (is_bounded<Memory>)
-      if (m.h.kind > full_kind || m.h.count > kinds[m.h.kind].children) throw failure({errc::corrupt, "key-value store: a node of the ordered index of no kind"});
+    if (m.h.kind > full_kind || m.h.count > kinds[m.h.kind].children) damaged_store("a node of the ordered index of no kind");
+    expect_inside<Memory>(n, kinds[m.h.kind].bytes());
     return m;
   }
   static const word* byte_word(const node* n, unsigned i) { return &n->head + 3 + i; }
@@ -196,18 +207,20 @@ class kv_radix {
 
   // A record below: its key begins with the bytes that lead to the node, and its path.
   record any_below(std::uint64_t ref) const {
-    while (!is_record(ref)) {
+    for (link_guard guard; !is_record(ref);) {
       const node* const n = node_at(ref);
+      guard.step(n);
       const image m = load(n);
       if (m.own() != 0) {
         ref = m.own();
       } else if (m.h.kind == full_kind) {
         unsigned b = 0;
-        while (child_at(n, m.h, b)->load() == 0) ++b;
+        while (b < 255 && child_at(n, m.h, b)->load() == 0) ++b;
         ref = child_at(n, m.h, b)->load();
       } else {
         ref = child_at(n, m.h, 0)->load();
       }
+      if (ref == 0) damaged_store("a node of the ordered index leads nowhere");
     }
     return record(block_at(ref));
   }
@@ -298,6 +311,7 @@ class kv_radix {
     const record other(block_at(there));
     const auto lengths = other.lengths();
     const std::size_t end = s.depth + other.common(lengths, key, s.depth);
+    if (end == key.size() && end == lengths.key_bytes) damaged_store("the ordered index has a key that the hash index lacks");
     char byte = 0;
     if (end < lengths.key_bytes) other.load_key(end, &byte, 1);
     const int other_byte = end < lengths.key_bytes ? static_cast<unsigned char>(byte) : -1;
@@ -322,6 +336,7 @@ class kv_radix {
   void add_child(const spot& s, unsigned byte, std::uint64_t child) {
     const head before = s.m.h;
     if (before.count == kinds[before.kind].children) {
+      if (before.kind == full_kind) damaged_store("a node of the ordered index counts children that it does not have");
       node* const larger = remake(s.n, s.m, static_cast<std::uint8_t>(before.kind + 1));
       *s.above = node_word(larger);
       spot there = s;
@@ -341,6 +356,7 @@ class kv_radix {
     node* const other = make_node({kind, m.h.count, m.h.skip}, m.path(), m.own());
     std::uint64_t bytes = 0;
     for_each_child(n, m, [&](unsigned byte, std::uint64_t child) {
+      if (h.count == kinds[kind].children) damaged_store("a node of the ordered index has more children than it counts");
       put_child(other, h, bytes, byte, child);
       bytes = h.count % 8u == 0 ? byte : bytes | std::uint64_t{byte} << h.count % 8u * 8;
       ++h.count;
@@ -352,7 +368,7 @@ class kv_radix {
   void remove_child(node* n, word* child) {
     const image m = load(n);
     head h = m.h;
-    --h.count;
+    if (h.count-- == 0) damaged_store("a node of the ordered index has more children than it counts");
     n->head = h.pack();
     if (h.kind == full_kind) {
       *child = 0;
@@ -381,6 +397,7 @@ class kv_radix {
     std::uint64_t ref = 0;
     unsigned byte = 0;
     for_each_child(n, m, [&](unsigned b, std::uint64_t child) { byte = b, ref = child; });
+    if (ref == 0) damaged_store("a node of the ordered index leads nowhere");
     if (is_record(ref)) return ref;
     node* const child = node_at(ref);
     const image c = load(child);

@@ -13,6 +13,26 @@
 
 namespace stele::detail {
 
+// Of a range that a word of the content leads to. Nothing in memory that is no pool.
+template <class Memory>
+[[gnu::always_inline]] inline void expect_inside(const void* from, std::size_t bytes) {
+  if constexpr (requires { Memory::expect_inside(from, bytes); }) Memory::expect_inside(from, bytes);
+}
+[[noreturn]] [[gnu::noinline]] inline void damaged_store(const char* what) { throw failure({errc::corrupt, std::string("key-value store: ") + what + "; check the pool, or restore it from a copy"}); }
+
+// Finds out that a walk along links comes to a place again, after Brent, "An Improved Monte Carlo Factorization Algorithm" (1980).
+class link_guard {
+ public:
+  void step(const void* to) {
+    if (to == mark_) damaged_store("a chain of links ends in a circle");
+    if (++steps_ == limit_) mark_ = to, steps_ = 0, limit_ *= 2;
+  }
+
+ private:
+  const void* mark_ = this;  // nowhere in a pool
+  std::uint64_t steps_ = 0, limit_ = 1;
+};
+
 template <class Memory>
 class kv_record {
   using word = typename Memory::template field<std::uint64_t>;
@@ -32,15 +52,23 @@ class kv_record {
   void destroy() const { Memory::deallocate(block_); }
 
   head lengths() const {
-    expect<Memory>(block_, 8);
+    expect_inside<Memory>(block_, 8);
     const head h = head::unpack(word_at(0).load());
-    if constexpr (is_bounded<Memory>)
-      if (h.key_bytes == 0 || h.key_bytes > format::kv_longest_key || h.value_bytes > format::kv_longest_value) throw failure({errc::corrupt, "key-value store: a record of impossible lengths"});
+    expect_whole(h);
     return h;
+  }
+  // Before key or value is loaded; up to the next 16 bytes behind them.
+  [[gnu::always_inline]] void expect_whole(const head& h) const {
+    if (h.key_bytes - 1 >= format::kv_longest_key || h.value_bytes > format::kv_longest_value) [[unlikely]]
+      damaged_store("a record of impossible lengths");
+    expect_inside<Memory>(block_, (h.bytes() + 15) / 16 * 16);
   }
 
   // Of the key from `skip` on, as many bytes as `to` has room for.
-  void load_key(std::size_t skip, char* to, std::size_t bytes) const { Memory::load_bytes(to, block_ + 8 + skip, bytes); }
+  void load_key(std::size_t skip, char* to, std::size_t bytes) const {
+    expect_inside<Memory>(block_, 8 + skip + bytes);
+    Memory::load_bytes(to, block_ + 8 + skip, bytes);
+  }
   void load_key(const head& h, std::string& into) const {
     into.resize(h.key_bytes);
     load_key(0, into.data(), h.key_bytes);
@@ -58,15 +86,19 @@ class kv_record {
       h = lengths();
       return h.key_bytes == key.size() && common(h, key, 0) == key.size();
     }
+    expect_inside<Memory>(block_, 16);
     std::uint64_t begin[2];  // in one access
     Memory::load_bytes(begin, block_, sizeof begin);
     h = head::unpack(begin[0]);
-    return h.key_bytes == 8 && begin[1] == word_of(key.data(), 8);
+    if (h.key_bytes != 8 || begin[1] != word_of(key.data(), 8)) return false;
+    expect_whole(h);
+    return true;
   }
   // How many bytes the two keys have in common from `from` on; before it they are equal.
   std::size_t common(const head& h, std::string_view key, std::size_t from) const {
     char part[chunk];
     const std::size_t end = std::min<std::size_t>(h.key_bytes, key.size());
+    if (from > end) damaged_store("a record does not have the key that leads to it");
     for (std::size_t at = from; at < end; at += chunk) {
       const std::size_t n = std::min(chunk, end - at);
       load_key(at, part, n);
@@ -77,7 +109,6 @@ class kv_record {
   }
   std::uint64_t hash() const {
     const head h = lengths();
-    expect<Memory>(block_, 8 + h.key_bytes);
     if (h.key_bytes == 8) {
       const std::uint64_t key = word_at(8).load();
       return hash_bytes(&key, 8);

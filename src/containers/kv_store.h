@@ -50,7 +50,7 @@ class kv_store {
       radix_.insert(key, fresh.block());
     } else {
       hash_.replace(f, hash, fresh.block());
-      radix_.replace(key, fresh.block());
+      radix_.replace(key, f.block, fresh.block());
       record(f.block).destroy();
     }
   }
@@ -58,7 +58,7 @@ class kv_store {
     const std::uint64_t hash = kv_hash<Memory>::hash_of(key);
     const auto f = hash_.find(key, hash);
     if (f.block == nullptr) return false;
-    radix_.erase(key);
+    radix_.erase(key, f.block);
     hash_.erase(f, hash);
     record(f.block).destroy();
     return true;
@@ -67,11 +67,13 @@ class kv_store {
   // f(key, value) on the items with from <= key < to in key order, until it returns false; an empty `to` has no bound.
   template <class F>
   void for_each(std::string_view from, std::string_view to, F&& f) const {
-    std::string key, value;
+    std::string key, value, before;
     typename kv_radix<Memory>::walk walk(radix_, from);
-    while (char* const block = walk.next()) {
+    for (bool first = true; char* const block = walk.next(); first = false) {
       load_item(block, key, value);
+      if (!first && key <= before) damaged_store("the ordered index is not in the order of the keys");  // a node that two lead to comes again
       if ((!to.empty() && key >= to) || !f(std::string_view(key), std::string_view(value))) return;
+      std::swap(key, before);
     }
   }
   // The item with the greatest key. False: there is none.

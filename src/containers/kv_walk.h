@@ -42,6 +42,7 @@ class kv_radix<Memory>::walk {
     std::uint64_t own;                     // to come, or 0
     std::array<std::uint16_t, 47> places;  // byte << 8 | index of the child, in order; not of a full node
     unsigned next = 0;                     // of places, or a byte
+    bool any = false;                      // of a full node: something of it has come
   };
 
   // Whether the record's key is less than `from`; their first `depth` bytes are equal.
@@ -55,9 +56,12 @@ class kv_radix<Memory>::walk {
     return static_cast<unsigned char>(byte) < static_cast<unsigned char>(from[end]);
   }
 
+  // Each node takes a byte of the keys below it, at least, so a deeper path goes in a circle.
   level& enter(std::uint64_t ref) {
+    if (levels_.size() > format::kv_longest_key) damaged_store("the ordered index goes in a circle");
     const node* const n = tree_.node_at(ref);
     const image m = load(n);
+    if (m.entries() == 0) damaged_store("a node of the ordered index leads nowhere");
     level& l = levels_.emplace_back();
     l.n = n;
     l.h = m.h;
@@ -99,16 +103,17 @@ class kv_radix<Memory>::walk {
   }
   static void skip_to(level& l, unsigned byte) {
     if (l.h.kind == full_kind)
-      l.next = byte;
+      l.next = byte, l.any = true;  // what is skipped may be all
     else
       while (l.next < l.h.count && l.places[l.next] >> 8 < static_cast<int>(byte)) ++l.next;
   }
 
   std::uint64_t next_entry(level& l) {
-    if (l.own != 0) return std::exchange(l.own, 0);
+    if (l.own != 0) return l.any = true, std::exchange(l.own, 0);
     if (l.h.kind != full_kind) return l.next == l.h.count ? 0 : child_at(l.n, l.h, l.places[l.next++] & 255)->load();
     while (l.next < 256)
-      if (const std::uint64_t child = child_at(l.n, l.h, l.next++)->load(); child != 0) return child;
+      if (const std::uint64_t child = child_at(l.n, l.h, l.next++)->load(); child != 0) return l.any = true, child;
+    if (!l.any) damaged_store("a node of the ordered index leads nowhere");
     return 0;
   }
 

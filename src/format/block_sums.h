@@ -1,11 +1,18 @@
-// Sums of home's blocks: a flipped bit of a pool at rest is found. docs/format/pool.md is the page for readers.
+// Sums of home's blocks: damage of a pool is found. docs/format/pool.md is the page for readers.
 //
-// One word for each 512 bytes of home, counted from home_offset on, at sums_offset: 0 when nothing is said of the block, else the
-// sum of its 64 words. Blocks that the sums themselves lie in have none. Only chunks in use, the chunk table and the home header count.
+// One word for each 512 bytes of home, counted from home_offset on, at sums_offset. The sum adds up what its bytes weigh: the change of a
+// byte changes it by the difference, whatever the rest of the block is. So commits of different threads may change one block, and
+// recovery can tell from the logs what the sum is to be. Blocks that the sums themselves lie in have none. Only chunks in use, the
+// chunk table and the home header count.
+//
+// The weights of a word are odd, so one changed bit always shows; each byte weighs once as it stands and once mirrored, so the top bits
+// of two words do not cancel. Damage of more bits goes unseen with probability 2^-64. Not cryptographic.
 #pragma once
 
 #include <base/checksum.h>
+#include <base/rng.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,16 +20,53 @@
 namespace stele::format {
 
 inline constexpr std::size_t sum_block_size = 512;
+inline constexpr std::size_t sum_block_words = sum_block_size / 8;
+
+// What the word at sums_state_offset says of the sums.
+enum class sums_state : std::uint64_t {
+  earlier = 0,  // those of an earlier program (earlier_sum_of_block); also of a pool that was never opened
+  none = 1,     // they do not count
+  kept = 2,     // the sum of a block in use is that of its content, once the records above the watermark are counted in
+  moving = 3,   // the same, but for the blocks that these records name
+};
+inline constexpr std::uint64_t last_sums_state = 3;
+
+// Stored in place of a sum: the block was never stored to, it is zero; nothing is said of the block.
+inline constexpr std::uint64_t sum_of_zeroes = 0, sum_unknown = 1;
 
 // Words of sums for a home of so many bytes.
 constexpr std::uint64_t sums_for(std::uint64_t home_bytes) noexcept { return (home_bytes + sum_block_size - 1) / sum_block_size; }
 
-// Four sums beside each other, so that none waits for the other; each step is a bijection of its sum, so one changed word always shows.
-// Commits may be storing to the block, word by word: what comes of that counts for nothing (docs/protocol/sums.md). Aligned to 8 bytes.
+struct sum_weight {
+  std::uint64_t plain, mirrored;
+};
+inline constexpr std::array<sum_weight, sum_block_words> sum_weights = [] {
+  std::array<sum_weight, sum_block_words> all{};
+  for (std::uint64_t i = 0; i < sum_block_words; ++i) all[i] = {base::mix(2 * i) | 1, base::mix(2 * i + 1) | 1};
+  return all;
+}();
+
+// What a word adds to its block's sum, by its offset in the pool: what its bytes add.
+constexpr std::uint64_t weigh(std::uint64_t word, std::uint64_t offset) noexcept {
+  const sum_weight& w = sum_weights[offset / 8 % sum_block_words];
+  return word * w.plain + __builtin_bswap64(word) * w.mirrored;
+}
+constexpr std::uint64_t sum_of_zero_block(std::uint64_t id, std::uint64_t offset) noexcept { return base::mix(base::mix(id) ^ offset); }
+
+// Commits may be storing to the block, word by word. Aligned to 8 bytes.
 inline std::uint64_t sum_of_block(const std::byte* block, std::uint64_t id, std::uint64_t offset) noexcept {
+  std::uint64_t sum = sum_of_zero_block(id, offset);
+  for (std::size_t at = 0; at < sum_block_size; at += 8) sum += weigh(__atomic_load_n(reinterpret_cast<const std::uint64_t*>(block + at), __ATOMIC_RELAXED), at);
+  return sum;
+}
+
+// Of sums_state::earlier: 0 says nothing of the block. Four sums beside each other, each a bijection of what it has summed up.
+inline std::uint64_t earlier_sum_of_block(const std::byte* block, std::uint64_t id, std::uint64_t offset) noexcept {
   base::checksum parts[4] = {base::checksum(id), base::checksum(id), base::checksum(id), base::checksum(id)};
   for (std::size_t at = 0; at < sum_block_size; at += 8) {
-    parts[at / 8 % 4].add(__atomic_load_n(reinterpret_cast<const std::uint64_t*>(block + at), __ATOMIC_RELAXED));
+    std::uint64_t word;
+    std::memcpy(&word, block + at, 8);
+    parts[at / 8 % 4].add(word);
   }
   base::checksum whole(id ^ offset);
   for (const base::checksum& p : parts) whole.add(p.value());

@@ -25,6 +25,9 @@ struct chunk_descriptor {
   constexpr std::uint64_t pack() const noexcept {
     return static_cast<std::uint64_t>(kind) | std::uint64_t{size_class} << 8 | std::uint64_t{length} << 16;
   }
+  // Of a free chunk in a marked pool (pool_layout.h): not 0, so that a zeroed table is not an empty one.
+  static constexpr chunk_descriptor marked_free() noexcept { return {chunk_kind::free, 0xF5, 0}; }
+
   static constexpr chunk_descriptor unpack(std::uint64_t value) noexcept {
     return {static_cast<chunk_kind>(value & 0xFF), static_cast<std::uint8_t>(value >> 8), static_cast<std::uint32_t>(value >> 16)};
   }

@@ -32,7 +32,8 @@ struct chunk_header {
   std::uint64_t checksum;    // of the two, seeded with pool and place; 0: the chunk is free
   std::uint64_t previous;    // guarded: the chunk before this one in its log, its number + 1; 0: none
   std::uint64_t next;        // guarded: the chunk after it
-  std::uint64_t reserved[3];
+  std::uint64_t end;         // guarded, stored with next: words of it that have blocks, at least; 0: nothing is known
+  std::uint64_t reserved[2];
 
   log_type type() const noexcept { return static_cast<log_type>(owner & 0xFF); }
   std::uint32_t lane() const noexcept { return static_cast<std::uint32_t>(owner >> 8); }
@@ -49,7 +50,7 @@ constexpr std::uint64_t chunk_checksum(const chunk_header& h, std::uint64_t pool
 
 // The header of a chunk without neighbours.
 constexpr chunk_header chunk_header_of(std::uint64_t generation, log_type type, std::uint32_t lane, std::uint64_t pool_id, std::uint64_t offset) noexcept {
-  chunk_header h{.generation = generation, .owner = chunk_header::owner_of(type, lane), .checksum = 0, .previous = 0, .next = 0, .reserved = {}};
+  chunk_header h{.generation = generation, .owner = chunk_header::owner_of(type, lane), .checksum = 0, .previous = 0, .next = 0, .end = 0, .reserved = {}};
   h.checksum = chunk_checksum(h, pool_id, offset);
   return h;
 }

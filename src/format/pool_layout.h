@@ -2,7 +2,7 @@
 //
 //   [0, 256)        header, written once at creation, checksummed
 //   [256, 512)      the same again, to repair the first from
-//   [512, 1280)     control words, one a line: session, watermark, owner, growth, ...
+//   [512, 1280)     control words, one a line: session, watermark, owner, growth, marks, ...
 //   [4096, ...)     logs, each a control line and a ring of lines
 //   [parity_offset, ...)  checksums over home, if the pool has any (parity_block.h)
 //   [copy_offset, ...)    the checkpoint, a copy of home, if the pool has one
@@ -84,7 +84,8 @@ inline constexpr std::uint64_t mapping_offset = 704;    // home_kind::log: guard
 inline constexpr std::uint64_t parity_epoch_offset = 768;  // guarded epoch: checksum blocks (parity_block.h) of earlier ones do not count
 inline constexpr std::uint64_t checkpoint_offset = 832;    // guarded TxID + 1: the checkpoint holds no later commit; 0: nothing yet
 inline constexpr std::uint64_t growth_offset = 960;        // guarded number of the growth slot in force: 0 none, 1 or 2
-inline constexpr std::uint64_t sums_state_offset = 1152;   // guarded: 0 the sums of blocks are kept, 1 they are not, and do not count
+inline constexpr std::uint64_t sums_state_offset = 1152;   // guarded: see sums_state (block_sums.h)
+inline constexpr std::uint64_t marks_offset = 1216;        // guarded: 1 home header and chunk table are marked; 0 nothing is known
 inline constexpr std::uint64_t owner_offset = 640;      // pid of the process that has the pool open; a hint, not checked
 
 // A guarded control word of the pool that begins at `pool`; nothing when it is damaged.
@@ -152,9 +153,14 @@ struct home_header {
   std::uint64_t root_offset;  // 0 until the root has been made
   std::uint64_t root_size;
   std::uint64_t layout_version;  // of the program's layout; 0 unless the program counts
-  std::array<std::byte, 40> reserved;
+  std::uint64_t mark;            // guarded: home_mark in a pool that is marked
+  std::array<std::byte, 32> reserved;
 };
-static_assert(sizeof(home_header) == 64);
+static_assert(sizeof(home_header) == 64 && offsetof(home_header, mark) == 24);
+
+// A marked pool has no zero where a zero could mean "fresh": its home header has this word, and the word of a free chunk is not 0. So a
+// page or sector of them that was zeroed is found. The first session of a pool marks it.
+inline constexpr std::uint64_t home_mark = 0x57E1E'40'3EULL;
 
 // A log: its control line, then the ring.
 inline constexpr std::size_t log_control_size = 64;

@@ -6,16 +6,37 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 
 namespace stele::media {
 
 using base::mutant;
 using base::planted;
 
+namespace {
+
+// Another descriptor of the file that `fd` is of; its path may be another file's by now. By path where there is no /proc.
+// -1: none.
+int open_again(int fd, const std::string& path, int flags) noexcept {
+  std::array<char, 32> name;
+  std::snprintf(name.data(), name.size(), "/proc/self/fd/%d", fd);
+  int again = os::open(name.data(), flags);
+  if (again < 0) again = os::open(path.c_str(), flags | O_NOFOLLOW);
+  struct stat ours = {}, theirs = {};
+  if (again < 0 || (::fstat(fd, &ours) == 0 && ::fstat(again, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+                    ours.st_ino == theirs.st_ino))
+    return again;
+  ::close(again);
+  return -1;
+}
+
+}  // namespace
+
 file_writer::file_writer(const region& where) : where_(where) {
-  const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (planted(mutant::file_not_synchronous) ? 0 : O_DSYNC);
-  direct_ = os::open(where.path.c_str(), flags | O_DIRECT);
-  if (direct_ < 0) direct_ = os::open(where.path.c_str(), flags);
+  const int flags = O_RDWR | O_CLOEXEC | (planted(mutant::file_not_synchronous) ? 0 : O_DSYNC);
+  direct_ = open_again(where.fd, where.path, flags | O_DIRECT);
+  if (direct_ < 0) direct_ = open_again(where.fd, where.path, flags);
   if (direct_ < 0) failed_.store(true);
 }
 
@@ -65,8 +86,16 @@ void file_writer::persist_home() noexcept {
   struct stat now = {};  // it may have grown
   if (os::examine(where_.fd, now) != 0) return failed_.store(true, std::memory_order_release);
   const std::uint64_t home = static_cast<std::uint64_t>(now.st_size) - where_.home_offset, piece = std::max(least_piece, home / most_pieces);
-  for (std::uint64_t at = 0; at < home && !failed(); at += piece) os::write_back(where_.fd, where_.home_offset + at, std::min(piece, home - at));
-  if (!failed() && !sync_home()) failed_.store(true, std::memory_order_release);  // never retried
+  for (std::uint64_t at = 0; at < home && !failed(); at += piece)
+    if (!write_home_back(at, std::min(piece, home - at))) failed_.store(true, std::memory_order_release);  // never retried
+  if (!failed() && !sync_home()) failed_.store(true, std::memory_order_release);                           // never retried
+}
+
+// The kernel reports an error of write-back once to each descriptor, then forgets it and takes the pages for clean. What
+// fails here the sync would not report. A kernel without the call has consumed no error.
+bool file_writer::write_home_back(std::uint64_t at, std::uint64_t size) const noexcept {
+  return os::write_back(where_.fd, where_.home_offset + at, size) == 0 || errno == ENOSYS ||
+         planted(mutant::file_write_back_ignored);
 }
 
 bool file_writer::sync_home() const noexcept {

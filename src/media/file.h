@@ -66,6 +66,7 @@ class file_writer {
   };
   bool in_the_way(const writing& mine) const noexcept;
   bool write(std::span<const block_runs::run> runs) noexcept;
+  bool write_home_back(std::uint64_t at, std::uint64_t size) const noexcept;
   bool sync_home() const noexcept;
 
   region where_;

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <source_location>
 #include <span>
 #include <string>
 
@@ -68,6 +69,15 @@ concept medium = requires(M m, void* to, const void* from, std::size_t n, std::s
   { M::explores } -> std::convertible_to<bool>;
   { M::whole_cache } -> std::convertible_to<whole_cache>;
 };
+
+// A fence that stands there in the source, for a medium that wants to know.
+template <class M>
+[[gnu::always_inline]] inline void fence_at(M& m, [[maybe_unused]] const std::source_location& at) {
+  if constexpr (requires { m.fence(at); })
+    m.fence(at);
+  else
+    m.fence();
+}
 
 // Marks on the tape; media that record nothing ignore them.
 enum class mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, returned };

@@ -1,7 +1,9 @@
 // System calls, each shown to the watcher first.
 #include <fcntl.h>
 #include <media/os.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -28,12 +30,32 @@ R watched(const request& r, R failed, Make&& make) noexcept {
   return outcome;
 }
 
+// Blocks SIGXFSZ in this thread while it makes the call, and takes the one that the call raised: the errno says it all.
+template <class Make>
+auto without_size_signal(Make&& make) noexcept {
+  sigset_t size, before;
+  ::sigemptyset(&size);
+  ::sigaddset(&size, SIGXFSZ);
+  ::pthread_sigmask(SIG_BLOCK, &size, &before);
+  const auto outcome = make();
+  const int number = errno;
+  if (number == EFBIG || outcome == EFBIG) {
+    constexpr timespec now = {};
+    while (::sigtimedwait(&size, nullptr, &now) < 0 && errno == EINTR) {
+    }
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = number;
+  return outcome;
+}
+
 }  // namespace
 
 void watch(watcher* w) noexcept { watching.store(w, std::memory_order_release); }
 
 int open(const char* path, int flags, mode_t mode) noexcept {
-  return watched({.what = call::open}, -1, [&] { return ::open(path, flags, mode); });
+  request r{.what = call::open};
+  return watched(r, -1, [&] { return r.fd = ::open(path, flags, mode); });
 }
 
 int examine(int fd, struct stat& status) noexcept {
@@ -45,8 +67,9 @@ int lock(int fd, int command, struct flock& what) noexcept {
 }
 
 int allocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
-  const int outcome = watched({.what = call::allocate, .fd = fd, .offset = offset, .size = size}, -1,
-                              [&] { return ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size)); });
+  const int outcome = watched({.what = call::allocate, .fd = fd, .offset = offset, .size = size}, -1, [&] {
+    return without_size_signal([&] { return ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size)); });
+  });
   return outcome == -1 ? errno : outcome;
 }
 
@@ -56,14 +79,18 @@ ssize_t read(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept 
 }
 
 ssize_t write(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept {
-  return watched({.what = call::write, .fd = fd, .offset = offset, .bytes = static_cast<const std::byte*>(from), .size = size}, ssize_t{-1},
-                 [&] { return ::pwrite(fd, from, size, static_cast<off_t>(offset)); });
+  request r{.what = call::write, .fd = fd, .offset = offset, .bytes = static_cast<const std::byte*>(from), .size = size};
+  if (watcher* const w = watching.load(std::memory_order_acquire); w != nullptr) [[unlikely]]
+    r.size = w->takes(r);
+  return watched(r, ssize_t{-1}, [&] {
+    return without_size_signal([&] { return ::pwrite(fd, from, r.size, static_cast<off_t>(offset)); });
+  });
 }
 
-void write_back(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
+int write_back(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
   constexpr unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  (void)watched({.what = call::write_back, .fd = fd, .offset = offset, .size = size}, -1,
-                [&] { return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size), all); });
+  return watched({.what = call::write_back, .fd = fd, .offset = offset, .size = size}, -1,
+                 [&] { return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size), all); });
 }
 
 int sync_data(int fd) noexcept {
@@ -77,6 +104,10 @@ int sync(int fd) noexcept {
 void* map(void* at, std::size_t size, int protection, int flags, int fd, std::uint64_t offset) noexcept {
   return watched({.what = call::map, .fd = fd, .offset = offset, .size = size}, MAP_FAILED,
                  [&] { return ::mmap(at, size, protection, flags, fd, static_cast<off_t>(offset)); });
+}
+
+ssize_t draw(void* to, std::size_t size) noexcept {
+  return watched({.what = call::draw, .size = size}, ssize_t{-1}, [&] { return ::getrandom(to, size, 0); });
 }
 
 int link(const char* from, const char* to) noexcept {

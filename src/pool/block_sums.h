@@ -16,8 +16,14 @@ class block_sums {
   explicit block_sums(const pool_file& file) noexcept : file_(file) {}
 
   bool present() const noexcept { return file_.header().sums_offset != 0; }
+  // Of a pool without them: none. Errors: corrupt.
+  result<format::sums_state> state() const;
   // Whether they count: no session changed home without keeping them. Errors: corrupt.
-  result<bool> kept() const;
+  result<bool> kept() const {
+    const auto now = state();
+    if (!now) return std::unexpected(now.error());
+    return *now != format::sums_state::none;
+  }
 
   std::uint64_t block_of(std::uint64_t offset) const noexcept { return offset - (offset - file_.header().home_offset) % format::sum_block_size; }
   // The sums' own blocks have none.
@@ -30,16 +36,37 @@ class block_sums {
     const auto& h = file_.header();
     return file_.at(h.sums_offset + 8 * ((block - h.home_offset) / format::sum_block_size));
   }
+  std::uint64_t stored(std::uint64_t block) const noexcept {
+    std::uint64_t sum;
+    std::memcpy(&sum, slot(block), 8);
+    return sum;
+  }
 
   // The sum of a block as it is now, through a medium: durable at its next fence.
   template <class Media>
   void renew(Media& m, std::uint64_t block) const {
     if (covers(block)) put(m, block, sum_now(block));
   }
+  // A block that was `by` heavier than its sum says. Where nothing is said of it, that stays so.
+  template <class Media>
+  void add(Media& m, std::uint64_t block, std::uint64_t by) const {
+    const std::uint64_t before = stored(block);
+    if (!covers(block) || before == format::sum_unknown) return;
+    put(m, block, (before == format::sum_of_zeroes ? format::sum_of_zero_block(file_.header().id, block) : before) + by);
+  }
+  template <class Media>
+  void say(Media& m, std::uint64_t block, std::uint64_t sum) const {
+    if (covers(block)) put(m, block, sum);
+  }
+  // By an earlier program's reckoning.
+  template <class Media>
+  void renew_earlier(Media& m, std::uint64_t block) const {
+    if (covers(block)) put(m, block, format::earlier_sum_of_block(file_.at(block), file_.header().id, block));
+  }
   // Nothing is said of the blocks of a range from the medium's next fence on.
   template <class Media>
   void forget(Media& m, std::uint64_t offset, std::uint64_t bytes) const {
-    for (std::uint64_t block = block_of(offset); block < offset + bytes; block += format::sum_block_size) put(m, block, 0);
+    for (std::uint64_t block = block_of(offset); block < offset + bytes; block += format::sum_block_size) put(m, block, format::sum_unknown);
   }
   // Those of everything in use.
   template <class Media>
@@ -63,11 +90,17 @@ class block_sums {
   }
 
  private:
+  // Home header and chunk table: stored to before any sum counts, so they always have one.
+  bool is_table(std::uint64_t block) const noexcept {
+    const auto& h = file_.header();
+    return block < h.chunks_offset || (block + format::sum_block_size > h.table_offset && block < h.table_offset + 8 * h.chunk_count);
+  }
+  bool is_sound(std::uint64_t block) const noexcept;
+  bool was_sound_earlier(std::uint64_t block) const noexcept;
+
   template <class Media>
   void put(Media& m, std::uint64_t block, std::uint64_t sum) const {
-    std::uint64_t old;
-    std::memcpy(&old, slot(block), 8);
-    if (old == sum) return;
+    if (stored(block) == sum) return;
     m.store(slot(block), &sum, 8);
     m.flush(slot(block), 8);
   }

@@ -68,12 +68,37 @@ bool heap::set_used(std::uint64_t block, unsigned size_class, bool used) noexcep
 result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
   const std::uint64_t word = word_at(descriptor_offset(chunk));
   const auto value = format::unguard(word, file_.header().id, descriptor_offset(chunk));
+  if (word == 0 && marked().value_or(true) && !planted(mutant::sums_zero_unjudged))
+    return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} has been zeroed; restore the pool from a copy", file_.path(), chunk));
   if (!value) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} is damaged (check bits)", file_.path(), chunk));
   const auto d = chunk_descriptor::unpack(*value);
   const bool sane = d.kind <= chunk_kind::table && (d.kind != chunk_kind::small || (d.size_class < format::size_classes && class_size(d.size_class) <= format::largest_small(chunk_size()))) &&
                     (!format::heads_a_run(d.kind) || (d.length >= 1 && d.length <= file_.header().chunk_count - chunk));
   if (!sane) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} makes no sense", file_.path(), chunk));
   return d;
+}
+
+std::optional<bool> heap::marked() const noexcept {
+  const auto word = format::control_word(file_.base(), file_.header().id, format::marks_offset);
+  return word ? std::optional(*word != 0) : std::nullopt;
+}
+
+void heap::for_each_mark(const std::function<void(std::uint64_t, std::uint64_t)>& put) const {
+  const auto& h = file_.header();
+  const std::uint64_t mark_at = h.home_offset + offsetof(format::home_header, mark);
+  put(mark_at, format::guard(format::home_mark, h.id, mark_at));
+  for (std::uint64_t chunk = 0; chunk < h.chunk_count; ++chunk)
+    if (word_at(descriptor_offset(chunk)) == 0) put(descriptor_offset(chunk), format::guard(chunk_descriptor::marked_free().pack(), h.id, descriptor_offset(chunk)));
+}
+
+result<> heap::check_mark() const {
+  const auto& h = file_.header();
+  if (h.home != format::home_kind::in_place || planted(mutant::sums_zero_unjudged)) return {};
+  const auto told = marked();
+  if (!told) return fail(errc::corrupt, fmt::format("{}: the word that says whether its home is marked is damaged (check bits); restore the pool from a copy", file_.path()));
+  const std::uint64_t mark_at = h.home_offset + offsetof(format::home_header, mark);
+  if (!*told || word_at(mark_at) == format::guard(format::home_mark, h.id, mark_at)) return {};
+  return fail(errc::corrupt, fmt::format("{}: the header of its home (offset {}) lacks its mark: it has been overwritten or zeroed; restore the pool from a copy", file_.path(), h.home_offset));
 }
 
 void heap::write_descriptor(writer& w, std::uint64_t chunk, chunk_descriptor d) {
@@ -104,6 +129,7 @@ result<> heap::load(const log_space* space) {
   const std::size_t count = file_.header().chunk_count;
   chunks_ = std::vector<chunk_info>(count);
   free_chunks_.assign(count, false);
+  if (auto there = check_mark(); !there) return there;
   for (std::uint64_t chunk = 0; chunk < count;) {
     const auto d = descriptor(chunk);
     if (!d) return std::unexpected(d.error());
@@ -264,8 +290,13 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
   if (again) return fail(errc::invalid_argument, fmt::format("{}: the extent at chunk {} is free already", file_.path(), chunk));
   if (space_ != nullptr) w.claim(chunk_offset(chunk), std::size_t{count} << file_.header().chunk_shift);
   t.runs_freed.push_back({static_cast<std::uint32_t>(chunk), count, false});
+  if (planted(mutant::heap_run_early)) {
+    const std::lock_guard hold(mutex_);
+    return_run(static_cast<std::uint32_t>(chunk), count);
+    t.runs_freed.pop_back();
+  }
   const std::uint32_t cleared = planted(mutant::heap_short_extent) && count > 1 ? count - 1 : count;
-  for (std::uint32_t i = 0; i < cleared; ++i) write_descriptor(w, chunk + i, {});
+  for (std::uint32_t i = 0; i < cleared; ++i) write_descriptor(w, chunk + i, free_chunk());
   return {};
 }
 
@@ -358,7 +389,7 @@ std::size_t heap::reclaim(cache& c, changes& t, writer& w, std::size_t most) {
     std::erase_if(shared_[k], [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
     t.runs_freed.insert(t.runs_freed.end(), chosen.begin(), chosen.end());  // with the blocks gone from the list, so that a roll-back puts them there once
     chosen.clear();
-    for (std::size_t i = before; i < t.runs_freed.size(); ++i) write_descriptor(w, t.runs_freed[i].first, {});
+    for (std::size_t i = before; i < t.runs_freed.size(); ++i) write_descriptor(w, t.runs_freed[i].first, free_chunk());
   }
   return reclaimed;
 }
@@ -423,7 +454,7 @@ result<> heap::for_each_used_run(const std::function<void(std::uint64_t, std::ui
 }
 
 result<std::vector<std::uint64_t>> heap::grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const {
-  std::vector<chunk_descriptor> all(chunk_count);
+  std::vector<chunk_descriptor> all(chunk_count, free_chunk());
   for (std::uint64_t chunk = 0; chunk < file_.header().chunk_count;) {
     const auto d = descriptor(chunk);
     if (!d) return std::unexpected(d.error());

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace stele::storage {
@@ -137,6 +138,11 @@ class heap {
   // What home says of a chunk, chunk < chunk_count; also before load(). Errors: corrupt.
   result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;
 
+  // Marks (format/pool_layout.h): put(offset, word) for each word of home header and chunk table that marking the pool changes; and whether
+  // the pool's home header has its mark, if it is a marked pool. Errors: corrupt.
+  void for_each_mark(const std::function<void(std::uint64_t offset, std::uint64_t word)>& put) const;
+  result<> check_mark() const;
+
  private:
   struct chunk_info {
     std::atomic<format::chunk_kind> kind{format::chunk_kind::free};
@@ -150,6 +156,9 @@ class heap {
   std::uint64_t chunk_offset(std::uint64_t chunk) const noexcept { return file_.header().chunks_offset + (chunk << file_.header().chunk_shift); }
   std::uint64_t descriptor_offset(std::uint64_t chunk) const noexcept { return file_.header().table_offset + 8 * chunk; }
   void write_descriptor(writer& w, std::uint64_t chunk, format::chunk_descriptor d);
+  // False: the pool has not been marked; nothing: that cannot be told any more.
+  std::optional<bool> marked() const noexcept;
+  format::chunk_descriptor free_chunk() const noexcept { return marked().value_or(false) ? format::chunk_descriptor::marked_free() : format::chunk_descriptor(); }
   // Of the block at `inside` bytes into its chunk.
   std::uint64_t state_offset(std::uint64_t chunk, std::uint32_t inside, unsigned size_class) const noexcept;
   std::uint64_t chunk_of(std::uint64_t offset) const noexcept { return (offset - file_.header().chunks_offset) >> file_.header().chunk_shift; }

@@ -319,6 +319,9 @@ void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexc
   for (unsigned level = height_of(was); level-- > 0;)
     link(partition, before[level], level).store(link(partition, n, level).load(std::memory_order_relaxed), std::memory_order_release);
   nodes_[n].id.store(nobody, std::memory_order_release);
+  // The links that led here are gone for all before the epoch is read: else a reader that pins a later epoch could still find the node, and
+  // would not be waited for.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   try {
     w.retired_.push_back({n, epochs_.now()});
   } catch (const std::bad_alloc&) {  // the node is lost until the pool is opened again

@@ -66,12 +66,16 @@ std::string directory_of(const std::string& path) {
 
 }  // namespace
 
-// On file systems that know no files without names, one with another name.
+// On file systems that know no files without names, one with another name: one that nobody has, for what has it may be a
+// link to anything.
 new_file::new_file(const std::string& path) : path_(path), file_(os::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
   name_ = fmt::format("/proc/self/fd/{}", file_.fd);
   if (file_.fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return;
-  name_ = fmt::format("{}.creating.{}", path, ::getpid());
-  file_.fd = os::open(name_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  constexpr unsigned most_names = 1000;
+  for (unsigned i = 0; i < most_names && file_.fd < 0 && (i == 0 || errno == EEXIST); ++i) {
+    name_ = fmt::format("{}.creating.{}.{}", path, ::getpid(), i);
+    file_.fd = os::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  }
   named_ = file_.fd >= 0;
 }
 

@@ -7,9 +7,7 @@
 #include <pool/new_file.h>
 #include <pool/pool_file.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,6 +47,22 @@ result<> lock(int fd, const std::string& path) {
   return fail_path("lock", path);
 }
 
+// What the file's former users left unwritten is written now. An error of theirs that nobody has been told is told here,
+// once, and the pages that the device does not have are dropped from the cache. Those of header and logs always: recovery
+// reads what would survive a power failure while it runs.
+result<> settle_former_writes(int fd, std::uint64_t home_offset, const std::string& path) {
+  const bool written = os::sync_data(fd) == 0;
+  const int number = errno;
+  (void)::posix_fadvise(fd, 0, written ? static_cast<off_t>(home_offset) : 0, POSIX_FADV_DONTNEED);  // a length of 0: all
+  if (written) return {};
+  return fail_errno(
+      errc::io,
+      fmt::format("the device did not take what was written to {} before it was opened; see what the kernel's log "
+                  "says of the device, then open it again: recovery decides from what reached it",
+                  path),
+      number);
+}
+
 result<pool_header> read_header(int fd, const std::string& path) {
   struct stat status = {};
   if (os::examine(fd, status) != 0) return fail_path("examine", path);
@@ -82,12 +96,6 @@ bool maps_directly(int fd) {
 }
 
 }  // namespace
-
-bool is_memory_file_system(const std::string& path) {
-  struct statfs status = {};
-  constexpr auto tmpfs_magic = 0x01021994, ramfs_magic = static_cast<int>(0x858458F6);
-  return ::statfs(path.c_str(), &status) == 0 && (status.f_type == tmpfs_magic || static_cast<int>(status.f_type) == ramfs_magic);
-}
 
 bool is_direct_access(const std::string& path) {
   descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -166,6 +174,18 @@ bool sane_logs(const pool_header& h) {
 
 }  // namespace
 
+result<std::uint64_t> draw_pool_id() {
+  std::uint64_t id = 0;
+  while (id == 0) {
+    const ssize_t drawn = os::draw(&id, sizeof id);
+    if (drawn == ssize_t{sizeof id} || (drawn < 0 && errno == EINTR)) continue;
+    return fail_errno(
+        errc::io,
+        "the system gives no random bytes (getrandom), so the pool can have no id; see that this process may call it");
+  }
+  return id;
+}
+
 result<pool_header> pool_file::plan(const shape& s) {
   if (s.size < smallest_pool || s.size > largest_pool)
     return fail(errc::invalid_argument, fmt::format("a pool of {} bytes is not possible; choose from {} (32 KiB) to {} (64 TiB)", s.size, smallest_pool, largest_pool));
@@ -179,8 +199,9 @@ result<pool_header> pool_file::plan(const shape& s) {
   h.magic = format::pool_magic;
   h.version = format::pool_version;
   h.header_size = sizeof h;
-  while (h.id == 0)
-    if (::getrandom(&h.id, sizeof h.id, 0) != sizeof h.id) return fail_errno(errc::io, "cannot draw a pool id");
+  const auto id = draw_pool_id();
+  if (!id) return std::unexpected(id.error());
+  h.id = *id;
   h.size = s.size / page * page;
   h.log_offset = format::header_area;
   std::copy(s.layout.begin(), s.layout.end(), h.layout.begin());
@@ -321,6 +342,9 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
   auto header = read_header(file.fd, path);
   if (!header) return std::unexpected(header.error());
   if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
+  if (kind == map_kind::log_apart)
+    if (auto settled = settle_former_writes(file.fd, header->home_offset, path); !settled)
+      return std::unexpected(settled.error());
   header = read_header(file.fd, path);  // as its last user left it
   if (!header) return std::unexpected(header.error());
   if (auto space = allocate_space(file.fd, header->size, path); !space) return std::unexpected(space.error());
@@ -347,6 +371,16 @@ void pool_file::touch(std::uint64_t offset, std::size_t bytes) const noexcept {
   if (region_.fd < 0) return;
   const std::uint64_t from = offset / page * page, to = std::min<std::uint64_t>(round_up(offset + bytes, page), region_.size);
   if (from < to) ::madvise(region_.base + from, to - from, MADV_POPULATE_WRITE);
+}
+
+result<> pool_file::expect_whole() const {
+  if (region_.fd < 0) return {};
+  struct stat status = {};
+  if (os::examine(region_.fd, status) != 0) return fail_path("examine", region_.path);
+  if (static_cast<std::uint64_t>(status.st_size) >= header_.size) return {};
+  return fail(errc::corrupt, fmt::format("{} has been truncated while it was open: it has {} of its {} bytes, and what was "
+                                         "in the others is lost; restore it from a copy",
+                                         region_.path, status.st_size, header_.size));
 }
 
 void pool_file::unlock() noexcept {

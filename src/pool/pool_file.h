@@ -86,6 +86,8 @@ class pool_file {
   const std::string& path() const noexcept { return region_.path; }
   // Has the pages of a range at hand, so that the first store to each does not stop. A hint.
   void touch(std::uint64_t offset, std::size_t bytes) const noexcept;
+  // The file is as long as the pool. Errors: corrupt; io.
+  result<> expect_whole() const;
   // Gives the file up to others; the mapping stays until the end.
   void unlock() noexcept;
   // A shared mapping of memory that survives power loss without a sync (MAP_SYNC holds)?
@@ -109,8 +111,10 @@ class pool_file {
   std::uint64_t owner_ = 0, former_owner_ = 0;  // pids: the owner word while the file is held, and before
 };
 
-// What lies behind a path: memory that a reboot empties (tmpfs), or memory that keeps its content (DAX with MAP_SYNC)?
-bool is_memory_file_system(const std::string& path);
+// An id for a pool: random, not 0. Errors: io.
+result<std::uint64_t> draw_pool_id();
+
+// Does memory that keeps its content lie behind a path (DAX with MAP_SYNC)?
 bool is_direct_access(const std::string& path);
 
 // The header in force, checked against the size of what holds the pool, of which `front` are the first header_area bytes. Errors:

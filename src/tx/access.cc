@@ -94,6 +94,8 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
 
 void more_kept() { this_access.running->more_kept(); }
 
+void leads_nowhere() { throw failure({errc::corrupt, "the content is damaged: a link or a length leads out of the heap; check the pool, or restore it from a copy"}); }
+
 void load_routed_range(std::uintptr_t address, void* to, std::size_t size) {
   const access& a = this_access;
   if (a.load_size - (address - a.home) < size) throw failure({errc::corrupt, "a load reaches past the end of its pool: a length in its content is damaged"});
@@ -164,7 +166,7 @@ inline void begin_or_leave(visitor& v, bool writes, durability d) try {
   this_visitor->retrying = false;
   if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
     finish();
-    return refused({errc::poisoned, r.state().file.path() + " cannot be used any more: an earlier write failed; reopen it"});
+    return refused({errc::poisoned, r.state().file.path() + " cannot be used any more: an earlier write failed, or part of the file is gone (truncated, or unreadable); reopen it"});
   }
   begin_or_leave(*this_visitor, writes, d);
   return begun::fresh;

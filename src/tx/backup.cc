@@ -4,10 +4,10 @@
 // (page_snapshot.h). What a copy must have of its own is made on the way: an id, and with it the check bits of every guarded
 // word and the sums of blocks. The file has no name until it is whole. Contract: pool<Root>::backup.
 #include <base/check.h>
+#include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/block_sums.h>
 #include <pool/new_file.h>
-#include <sys/random.h>
 #include <tx/open.h>
 #include <tx/parked_pages.h>
 
@@ -27,10 +27,16 @@ constexpr std::uint64_t most_pages = 16;  // copied at a time: they stay in the 
 
 class backup_copy final : private page_snapshot {
  public:
-  backup_copy(runtime& r, storage::new_file file, const progress& told)
-      : page_snapshot(r.state().file.header().size), runtime_(r), pool_(r.state().file), h_(pool_.header()), file_(std::move(file)), told_(told), sums_(h_.sums_offset != 0 ? format::sums_for(h_.size - h_.home_offset) : 0), parked_(std::min<std::uint64_t>(most_parked, h_.size / page)) {
-    while (id_ == 0) id_ = draw_id();
-  }
+  backup_copy(runtime& r, storage::new_file file, std::uint64_t id, const progress& told)
+      : page_snapshot(r.state().file.header().size),
+        runtime_(r),
+        pool_(r.state().file),
+        h_(pool_.header()),
+        file_(std::move(file)),
+        told_(told),
+        id_(id),
+        sums_(h_.sums_offset != 0 ? format::sums_for(h_.size - h_.home_offset) : 0),
+        parked_(std::min<std::uint64_t>(most_parked, h_.size / page)) {}
   ~backup_copy() override {
     if (runtime_.snapshot() == nullptr) return;
     if (!still_) still_.emplace(runtime_);
@@ -39,6 +45,7 @@ class backup_copy final : private page_snapshot {
 
   result<> run() {
     still_.emplace(runtime_);
+    if (base::planted(base::mutant::backup_moves_on)) still_.reset();
     if (auto begun = begin(); !begun) return begun;
     if (!runtime_.in_place()) still_.reset();
     for (const auto& [offset, bytes] : used_)
@@ -50,11 +57,6 @@ class backup_copy final : private page_snapshot {
   }
 
  private:
-  static std::uint64_t draw_id() {
-    std::uint64_t id = 0;
-    return ::getrandom(&id, sizeof id, 0) == sizeof id ? id : 0;
-  }
-
   // What there is to copy, and of what transactions change by single words a copy at once.
   result<> begin() {
     const auto take = [&](std::uint64_t offset, std::uint64_t bytes) {
@@ -122,6 +124,8 @@ class backup_copy final : private page_snapshot {
     table_from_ = block_of(h_.table_offset);
     table_ = bytes_of(table_from_, block_of(table_end - 1) + format::sum_block_size);
     for (std::uint64_t at = h_.table_offset; at < table_end; at += 8) reguard(table_.data() + (at - table_from_), at);
+    const std::uint64_t mark_at = offsetof(format::home_header, mark);
+    reguard((home_header_.empty() ? table_ : home_header_).data() + mark_at, h_.home_offset + mark_at);
   }
   // With the sums, and the header last.
   result<> write_table() {
@@ -147,6 +151,8 @@ class backup_copy final : private page_snapshot {
     h.checksum = format::header_checksum(h);
     storage::pool_file::lay_out(front, h);
     put_word(front, format::watermark_offset, runtime_.state().clock.load());
+    if (h_.sums_offset != 0) put_word(front, format::sums_state_offset, static_cast<std::uint64_t>(format::sums_state::kept));
+    put_word(front, format::marks_offset, format::control_word(pool_.base(), pool_.header().id, format::marks_offset).value_or(0));
     const auto growth = format::growth_in(pool_.base(), h_.id);
     if (!growth || growth->chunk_count == 0) return;
     put_word(front, format::growth_slot_offset(1), growth->chunk_count);
@@ -164,7 +170,8 @@ class backup_copy final : private page_snapshot {
   storage::new_file file_;
   const progress& told_;
   std::optional<runtime::pause> still_;
-  std::uint64_t id_ = 0, done_ = 0, all_ = 0, next_ = 0, table_from_ = 0;
+  const std::uint64_t id_;
+  std::uint64_t done_ = 0, all_ = 0, next_ = 0, table_from_ = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> used_;
   std::vector<std::byte> front_, home_header_, table_;
   std::vector<std::uint64_t> sums_;
@@ -176,13 +183,15 @@ class backup_copy final : private page_snapshot {
 
 result<> back_up(runtime& r, const std::string& path, const progress& told) {
   const auto& h = r.state().file.header();
-  if (auto outside = outside_transactions(r, "backed up"); !outside) return outside;
+  if (auto begun = begin_upkeep(r, "backed up"); !begun) return begun;
   if (h.home == format::home_kind::log)
     return fail(errc::unsupported, fmt::format("{} cannot be backed up while it is open: a pool of log_structured cannot yet; close it and copy the file", r.state().file.path()));
   const std::lock_guard one(r.upkeep());
   auto file = storage::new_file::make(path, h.size);
   if (!file) return std::unexpected(file.error());
-  return backup_copy(r, std::move(*file), told).run();
+  const auto id = storage::draw_pool_id();
+  if (!id) return std::unexpected(id.error());
+  return backup_copy(r, std::move(*file), *id, told).run();
 }
 
 }  // namespace stele::detail

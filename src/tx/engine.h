@@ -4,6 +4,7 @@
 // Media that derives from engine_on<Media>; see mechanism/redo.h for the shape, and docs/CONTRIBUTING.md for the steps.
 #pragma once
 
+#include <base/mutant.h>
 #include <format/log_block.h>
 #include <format/pool_layout.h>
 #include <media/lost_pages.h>
@@ -98,7 +99,9 @@ struct pool_state {
   // Every commit up to this TxID has stored its values home.
   std::uint64_t completed() const noexcept {
     std::uint64_t through = clock.load(std::memory_order_seq_cst);
-    for (const auto& a : committing) through = std::min(through, a.value.load(std::memory_order_seq_cst));
+    if (!base::planted(base::mutant::bulk_runs_ignored))
+      for (const auto& a : committing) through = std::min(through, a.value.load(std::memory_order_seq_cst));
+    if (base::planted(base::mutant::settle_pending_ignored)) return through;
     for (const auto& p : pending) through = std::min(through, p.value.load(std::memory_order_seq_cst));  // after: a commit goes from there to here
     return through;
   }
@@ -130,6 +133,8 @@ class engine {
 
   // Makes sure that the log has room for t's record; may wait. Nothing has changed when it fails. Errors: full, poisoned.
   virtual result<> prepare(transaction& t) = 0;
+  // Draws t's TxID, and may take its place in the log with it. False: t has read what is not current any more; nothing has changed.
+  virtual bool draw(transaction& t, std::uint64_t& txid);
   // The point of no return: t's stores become durable and reach home. False: the medium failed; the pool is poisoned.
   virtual bool commit(transaction& t, std::uint64_t txid) = 0;
   // Both, and what is around them: t.commit_by(*this). For an engine that wants it in one piece.
@@ -147,6 +152,8 @@ class engine {
 
   // Home is durable and no record counts any more when it returns, if no transaction runs. Errors: io; unsupported.
   virtual result<> checkpoint() = 0;
+  // The sums of home's blocks are those of home when it returns, if the mechanism keeps them and no transaction runs. Errors: io.
+  virtual result<> even_sums() = 0;
   // Makes the pool one of so many chunks, on media; the file has room, no transaction runs, checkpoint() has returned. Errors: corrupt, io.
   virtual result<> grow(const format::growth& to) = 0;
 

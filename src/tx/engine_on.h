@@ -13,6 +13,7 @@
 #include <tx/transaction.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <list>
 #include <mutex>
@@ -32,6 +33,7 @@ class engine_on : public media_engine<Media> {
     for (unsigned i = 0; i < state.file.header().log_count; ++i) lanes_.emplace_back(*this->shared_, i, state.file);
   }
 
+  void set_up(const engine_tuning&) override { counts_ = this->keeps_sums() && this->sums_.present(); }
   result<> recover() override { return {}; }
   result<> prepare(transaction&) override { return {}; }
 
@@ -90,7 +92,7 @@ class engine_on : public media_engine<Media> {
   bool any_failed() noexcept override {
     return std::ranges::any_of(lanes_, [](const lane& l) { return l.media.failed(); });
   }
-  bool settled(lane& l) { return settled(l.media); }
+  bool settled(lane& l, const std::source_location& at = std::source_location::current()) { return settled(l.media, at); }
 
   // Head words of lanes whose owners may be running: through the control medium.
   void write_head(lane& l, std::uint64_t position, std::uint64_t flags = 0) {
@@ -134,17 +136,84 @@ class engine_on : public media_engine<Media> {
       left &= left + (1u << begin);
     }
   }
+  // With the sums of their blocks, where the mechanism counts them as it goes: S7.
   void store_home_flushed(lane& l, const transaction& t, base::mutant skips_last) {
     const auto lines = t.lines();
+    std::uint64_t by = 0;
     for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (counts_) by += weight_of(lines[i], new_words) - weight_of(lines[i], words_at_home(t));
       store_home(l.media, state_.file, lines[i]);
-      if (i + 1 == lines.size() && base::planted<Media>(skips_last)) break;
+      const bool last = i + 1 == lines.size();
+      if (counts_ && (last || block_of(lines[i + 1]) != block_of(lines[i]))) count(l.media, block_of(lines[i]), std::exchange(by, 0));
+      if (last && base::planted<Media>(skips_last)) break;
       l.media.flush(state_.file.at(lines[i].offset), line_size);
     }
   }
 
+  // --- sums of home's blocks: docs/protocol/sums.md ---
+
+  static std::uint64_t block_of(const written_line& line) noexcept { return line.offset / format::sum_block_size * format::sum_block_size; }
+  static constexpr auto new_words = [](const written_line& line, unsigned w) { return line.words[w]; };
+  // What the transaction's words replace, as commits before it have left them.
+  auto words_at_home(const transaction& t) const {
+    return [this, &t](const written_line& line, unsigned w) {
+      std::uint64_t word = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(state_.file.at(line.offset + 8 * w)), __ATOMIC_RELAXED);
+      if (const written_line* before = t.pending_line(line.offset)) {
+        const std::uint64_t bits = spread(before->word_mask(w));
+        word = (before->words[w] & bits) | (word & ~bits);
+      }
+      return word;
+    };
+  }
+  template <class WordOf>
+  static std::uint64_t weight_of(const written_line& line, WordOf&& word_of) {
+    std::uint64_t sum = 0;
+    for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
+      const auto w = static_cast<unsigned>(std::countr_zero(left));
+      sum += format::weigh(word_of(line, w) & spread(line.word_mask(w)), line.offset + 8 * w);
+    }
+    return sum;
+  }
+  // After the runs of a record: what each stretch of them in one block weighed before.
+  template <class Writer>
+  [[gnu::noinline]] void write_weights(const transaction& t, Writer& out) const {
+    const auto lines = t.lines();
+    std::uint64_t stretches = 0, weight = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) stretches += i == 0 || block_of(lines[i]) != block_of(lines[i - 1]) ? 1 : 0;
+    std::uint64_t to_come = 0;  // behind the present head
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      weight += weight_of(lines[i], words_at_home(t));
+      if (i + 1 != lines.size() && block_of(lines[i + 1]) == block_of(lines[i])) continue;
+      if (to_come == 0) {
+        to_come = std::min<std::uint64_t>(stretches, format::longest_run);
+        stretches -= to_come;
+        out.word(format::run_head{0, 0, static_cast<std::uint32_t>(to_come)}.pack());
+      }
+      out.word(std::exchange(weight, 0));
+      --to_come;
+    }
+  }
+  // A sum has no owner: commits that change other lines of its block add to it, one at a time.
+  void count(Media& media, std::uint64_t block, std::uint64_t by) {
+    if (by == 0 || base::planted<Media>(base::mutant::sums_not_counted)) return;
+    const std::lock_guard one(counting_[block / format::sum_block_size % std::size(counting_)]);
+    this->sums_.add(media, block, by);
+  }
+  // S6: nothing is said of chunks that take a record, before it goes there; when they are free again, what they hold is what they are.
+  bool forget_sums(Media& media, const lane& l) {
+    if (!this->sums_.present() || base::planted<Media>(base::mutant::sums_spill_kept)) return true;
+    this->sums_.forget(media, l.reserved_spill, l.reserved_bytes);
+    return settled(media);
+  }
+  void resum(Media& media, std::uint64_t offset, std::uint64_t bytes) {
+    if (!counts_ && !weighs_) return;
+    for (std::uint64_t block = this->sums_.block_of(offset); block < offset + bytes; block += format::sum_block_size)
+      if (this->sums_.stored(block) == format::sum_unknown) this->sums_.renew(media, block);  // others still count: records may name them
+  }
+
   // Chunks that an attempt reserved and did not come to use.
   void drop_reserved(lane& l) {
+    if (l.reserved_bytes != 0) resum(l.media, l.reserved_spill, l.reserved_bytes);
     if (l.reserved_bytes != 0) state_.heap.release_chunks(l.reserved_spill, l.reserved_bytes);
     l.reserved_spill = l.reserved_bytes = 0;
     l.reserved.clear();
@@ -160,7 +229,7 @@ class engine_on : public media_engine<Media> {
     l.reserved_spill = *reserved;
     l.reserved_bytes = words * 8;
     try {
-      t.claim(l.reserved_spill, l.reserved_bytes);
+      if (!base::planted<Media>(base::mutant::heap_claimless)) t.claim(l.reserved_spill, l.reserved_bytes);
     } catch (...) {
       drop_reserved(l);
       throw;
@@ -176,7 +245,18 @@ class engine_on : public media_engine<Media> {
   void append(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
     if (l.reserved_bytes != 0) [[unlikely]]
       return append_spilled(l, l, kind, txid, t, word_of);
-    l.log.append(kind, txid, [&](auto& out) { write_runs(t, out, word_of); });
+    l.log.append(kind, txid, [&](auto& out) {
+      write_runs(t, out, word_of);
+      if (weighs_) [[unlikely]]
+        write_weights(t, out);
+    });
+  }
+  // What a redo record says of t.
+  template <class Writer>
+  [[gnu::always_inline]] void write_redo(const transaction& t, Writer& out) const {
+    write_runs(t, out, new_value);
+    if (weighs_) [[unlikely]]
+      write_weights(t, out);
   }
   // The runs of t. Words on end make one run also over neighbouring lines, unless what is before was written out meanwhile.
   template <class Writer, class WordOf>
@@ -255,8 +335,11 @@ class engine_on : public media_engine<Media> {
         line.words[words++ % 8] = w;
         if (words % 8 == 0) media->stream(to + words * 8 - line_size, &line, line_size);
       }
-    } out{&l.media, state_.file.at(own.reserved_spill), base::checksum(state_.file.header().id ^ own.reserved_spill)};
+    };
+    t.before_storing(own.reserved_spill, own.reserved_bytes);
+    spill_writer out{&l.media, state_.file.at(own.reserved_spill), base::checksum(state_.file.header().id ^ own.reserved_spill)};
     write_any_runs(t.lines(), out, word_of);
+    if (weighs_) write_weights(t, out);
     const std::uint64_t words = out.words;
     if (words % 8 != 0) l.media.stream(out.to + words / 8 * line_size, &out.line, line_size);
     if (!base::planted<Media>(base::mutant::log_spill_unfenced)) l.media.fence();  // the payload is whole before a record points to it
@@ -274,6 +357,7 @@ class engine_on : public media_engine<Media> {
   void release_spills(lane& l, std::uint64_t head) {
     const std::lock_guard hold(l.spills_mutex);
     while (!l.spills.empty() && l.spills.front().position < head) {
+      resum(weighs_ ? control_ : l.media, l.spills.front().offset, l.spills.front().bytes);
       state_.heap.release_chunks(l.spills.front().offset, l.spills.front().bytes);
       l.spills.pop_front();
     }
@@ -291,14 +375,18 @@ class engine_on : public media_engine<Media> {
   // ring's size.
   static std::uint64_t lines_needed(const transaction& t, std::uint64_t plenty) {
     constexpr std::uint64_t front = 2;  // the TxID, and that of the ordered commit before it
-    const std::uint64_t bound = lines_for_words(front + 16 * t.lines().size());
+    const std::uint64_t weights = weight_words(t.lines().size());
+    const std::uint64_t bound = lines_for_words(front + 16 * t.lines().size() + weights);
     if (bound <= plenty) return bound;
-    const std::uint64_t words = payload_words(t.lines());
+    const std::uint64_t words = payload_words(t.lines()) + weights;
     return lines_for_words(front + words + words / line_writer<Media>::unbroken);  // a run may be broken each so many words
   }
 
   std::deque<lane> lanes_;
   std::uint64_t truncations_ = 0;
+  bool weighs_ = false;  // records say what their words weighed before
+  bool counts_ = false;  // commits add to the sums
+  std::array<std::mutex, 16> counting_;
 };
 
 // An engine whose logs are torn-bit rings: recovery by replaying every whole record above the watermark.
@@ -324,10 +412,13 @@ class torn_bit_engine : public engine_on<Media> {
     if (!planted<Media>(mutant::default_chain_ignored)) drop_unfounded(*mark, records);
     if (planted<Media>(mutant::recover_truncate_first)) empty_logs();
     line_set lines;  // each flushed once, however often it was stored to
+    sum_changes changes;
     for (const found& r : records) {
-      if (auto replayed = replay(std::span(words).subspan(r.first, r.words), lines); !replayed) return replayed;
+      const auto payload = std::span(words).subspan(r.first, r.words);
+      if (auto replayed = replay(payload, lines); !replayed) return replayed;
+      if (auto counted = changes.add(this->state_.file, payload); !counted) return counted;
     }
-    return end_recovery(lines, newest);  // R3 to R6
+    return end_recovery(lines, newest, changes);  // R3 to R6
   }
 
  protected:
@@ -405,17 +496,26 @@ class torn_bit_engine : public engine_on<Media> {
   }
 
   // Home is as it is to be, these lines of it in memory only: they become durable, then the logs are emptied.
-  result<> end_recovery(const line_set& lines, std::uint64_t newest) {
+  result<> end_recovery(const line_set& lines, std::uint64_t newest, const sum_changes& changes = {}) {
     using base::mutant;
     using base::planted;
+    const auto sums = this->sums_.state();
+    if (!sums) return std::unexpected(sums.error());
+    const bool moves = *sums == format::sums_state::kept && !changes.empty();
     if (!planted<Media>(mutant::recover_unflushed))
       for (std::uint64_t line : lines.all()) this->control_.flush(this->state_.file.at(line), line_size);
-    if (!planted<Media>(mutant::sums_not_recovered)) this->renew_sums(lines.all());
+    if (moves) this->begin_moving_sums(mutant::sums_recovery_unsaid);  // a recovery that is cut off must not count them in twice
+    if (this->control_.failed()) return this->check_medium();
+    if (!planted<Media>(mutant::sums_not_recovered)) moves ? this->move_sums(changes, true) : this->renew_sums(lines.all(), *sums);
     if (!planted<Media>(mutant::recover_no_home_fence)) this->control_.fence();  // R3: home is durable before the logs are cut
     this->state_.clock.store(newest);
     this->write_word(format::watermark_offset, newest);
     if (!planted<Media>(mutant::recover_no_mark_fence)) this->control_.fence();  // R4: no record counts any more before rings are emptied
     if (!planted<Media>(mutant::recover_truncate_first)) empty_logs();  // R5, R6
+    if (moves || *sums == format::sums_state::moving) {
+      this->write_sums_state(format::sums_state::kept);
+      this->control_.fence();  // before a commit changes home
+    }
     return this->check_medium();
   }
 

@@ -5,6 +5,7 @@
 #include <media/process.h>
 #include <pool/block_sums.h>
 #include <tx/inspect.h>
+#include <tx/log/rebuild.h>
 #include <tx/open.h>
 #include <unistd.h>
 
@@ -183,6 +184,8 @@ result<> judge_clock(const pool_state& state, std::uint64_t newest) {
 }
 
 result<> judge_sums(const pool_state& state, check_report& report, const progress& told) {
+  const auto session = format::control_word(state.file.base(), state.file.header().id, format::session_offset);
+  if (state.space != nullptr) return verify_log(*state.space, session && !format::session::unpack(*session).open);
   const storage::block_sums sums(state.file);
   const auto kept = sums.kept();
   if (!kept) return std::unexpected(kept.error());

@@ -6,6 +6,7 @@
 #include <pool/block_sums.h>
 #include <tx/engine.h>
 #include <tx/log/line_set.h>
+#include <tx/log/sum_changes.h>
 
 namespace stele::detail {
 
@@ -33,7 +34,7 @@ class media_engine : public engine {
     if (state_.clock.load() >= format::txid_limit)
       return base::fail(errc::corrupt, fmt::format("{}: its newest TxID, {}, is one that no program draws; restore the pool from a copy", state_.file.path(), state_.clock.load()));
     if (auto taken = take_over(static_cast<log_kind>(logs_were)); !taken) return taken;
-    if (auto begun = begin_sums(); !begun) return begun;
+    if (auto begun = begin_home(); !begun) return begun;
     write_word(format::session_offset, format::session{.open = true, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());
     control_.fence();  // the session is marked open before its first commit
     return check_medium();
@@ -74,6 +75,8 @@ class media_engine : public engine {
     return check_medium();
   }
 
+  result<> even_sums() override { return {}; }
+
   result<> acknowledge_fallback() override {
     return base::fail(errc::unsupported, "the mechanism in use makes no checkpoints; open the pool with archapt-undo or archapt-redo to acknowledge that it went back to one");
   }
@@ -92,31 +95,62 @@ class media_engine : public engine {
   // Whether the sums of home's blocks (docs/protocol/sums.md) go with what this mechanism makes durable.
   virtual bool keeps_sums() const noexcept { return false; }
 
-  // S1, S2: those of a session that did not keep them are made anew, or they do not count in this one.
-  result<> begin_sums() {
-    const auto kept = sums_.kept();
-    if (!kept) return std::unexpected(kept.error());
-    if (!sums_.present() || *kept == keeps_sums()) return {};
-    if (!keeps_sums()) return write_word(format::sums_state_offset, 1), result<>{};
-    return make_sums();
+  // The first session marks home. S1, S2: sums of a session that did not keep them are made anew, or they do not count in this one.
+  result<> begin_home() {
+    const auto state = sums_.state();
+    if (!state) return std::unexpected(state.error());
+    const auto marked = read_word(format::marks_offset);
+    if (!marked) return std::unexpected(marked.error());
+    const bool marks = *marked == 0 && state_.file.header().home == format::home_kind::in_place && kind_ != log_kind::none;
+    const bool stay = *state == format::sums_state::kept && keeps_sums() && !marks;
+    if (sums_.present() && *state != format::sums_state::none && !stay) {
+      write_sums_state(format::sums_state::none);
+      control_.fence();  // they do not count before home changes without them
+    }
+    if (control_.failed()) return check_medium();
+    if (marks) mark_home();
+    return sums_.present() && keeps_sums() && !stay ? make_sums() : result<>{};
+  }
+  void mark_home() {
+    state_.heap.for_each_mark([&](std::uint64_t offset, std::uint64_t word) { put(state_.file.at(offset), &word, sizeof word); });
+    control_.fence();  // home is marked before the pool says so
+    write_word(format::marks_offset, 1);
   }
   // S5: home is durable, nobody changes it any more.
   result<> end_sums() { return sums_.present() && !keeps_sums() ? make_sums() : result<>{}; }
   result<> make_sums() {
     if (auto made = sums_.renew_all(control_, state_.heap); !made) return made;
     control_.fence();  // they are durable before they count
-    write_word(format::sums_state_offset, 0);
+    write_sums_state(format::sums_state::kept);
     return {};
   }
-  // S3, S4: of the blocks that these lines are in; durable with the control medium's next fence. A block for whose note there is no memory
+  void write_sums_state(format::sums_state s) { write_word(format::sums_state_offset, static_cast<std::uint64_t>(s)); }
+  // S3, S4: what records have changed; durable with the control medium's next fence. Before: they are said to move.
+  void move_sums(const sum_changes& changes, bool at_rest = false) {
+    if (base::planted<Media>(base::mutant::sums_not_renewed)) return;
+    std::size_t left = base::planted<Media>(base::mutant::sums_last_block) ? 1 : 0;
+    changes.for_each([&](std::uint64_t block, sum_changes::change c) {
+      if (left != 0) return void(--left);
+      const bool told = c.known && !(at_rest && sums_.stored(block) == format::sum_unknown);
+      told ? sums_.add(control_, block, c.by) : sums_.renew(control_, block);
+    });
+  }
+  // S3, S4, where records do not say what they change: of the blocks that these lines are in; durable with the control medium's next fence. A block for whose note there is no memory
   // may be summed up more than once.
-  void renew_sums(std::span<const std::uint64_t> lines) noexcept {
-    if (!sums_.present() || base::planted<Media>(base::mutant::sums_not_renewed)) return;
+  void renew_sums(std::span<const std::uint64_t> lines, format::sums_state state = format::sums_state::kept) noexcept {
+    if (!sums_.present() || state == format::sums_state::none || base::planted<Media>(base::mutant::sums_not_renewed)) return;
+    const auto renew = [&](std::uint64_t block) { state == format::sums_state::earlier ? sums_.renew_earlier(control_, block) : sums_.renew(control_, block); };
     summed_.clear();
     for (std::uint64_t line : lines)
-      if (!summed_.try_add(sums_.block_of(line))) sums_.renew(control_, sums_.block_of(line));
+      if (!summed_.try_add(sums_.block_of(line))) renew(sums_.block_of(line));
     if (base::planted<Media>(base::mutant::sums_last_block)) summed_.drop_last();
-    for (std::uint64_t block : summed_.all()) sums_.renew(control_, block);
+    for (std::uint64_t block : summed_.all()) renew(block);
+  }
+  // From here until they are kept again, the sums of the blocks that records above the watermark name may be those before the records or after.
+  void begin_moving_sums(base::mutant unsaid) {
+    if (base::planted<Media>(unsaid)) return;
+    write_sums_state(format::sums_state::moving);
+    if (!base::planted<Media>(base::mutant::sums_move_unfenced)) control_.fence();  // said before the first sum moves
   }
 
   // The table and sums of a grown pool, whole: what is there may be left of an attempt that was cut off.
@@ -126,7 +160,7 @@ class media_engine : public engine {
     std::byte* const base = state_.file.base();
     put(base + h.table_offset, words->data(), 8 * words->size());
     if (h.sums_offset == 0) return {};
-    std::vector<std::uint64_t> sums(format::sums_for(h.size - h.home_offset));
+    std::vector<std::uint64_t> sums(format::sums_for(h.size - h.home_offset), format::sum_unknown);  // of new chunks, which may hold what is left of such an attempt
     std::memcpy(sums.data(), base + old.sums_offset, 8 * format::sums_for(old.size - old.home_offset));
     for (std::uint64_t block = sums_.block_of(h.table_offset); block + format::sum_block_size <= h.sums_offset; block += format::sum_block_size)
       sums[(block - h.home_offset) / format::sum_block_size] = sums_.sum_now(block);
@@ -139,14 +173,22 @@ class media_engine : public engine {
   }
 
   result<> check_medium() {
-    if (!control_.failed() && !any_failed()) return {};
+    if (!control_.failed() && !any_failed()) return check_pages();
     state_.poisoned.store(true);
     return base::fail(errc::io, fmt::format("{}: writing to the device failed; reopen the pool: recovery decides from what reached it", state_.file.path()));
   }
 
+  // A page of the mapping that is gone poisons the pool while a medium does its work; what followed may rest on zeroes.
+  result<> check_pages() const {
+    if (!state_.poisoned.load()) return {};
+    return base::fail(errc::poisoned, fmt::format("{}: an earlier write failed, or part of the file is gone (truncated, or "
+                                                  "unreadable); reopen the pool, or restore it from a copy",
+                                                  state_.file.path()));
+  }
+
   // A fence that a commit depends on. False: poisoned.
-  bool settled(Media& m) {
-    m.fence();
+  bool settled(Media& m, const std::source_location& at = std::source_location::current()) {
+    media::fence_at(m, at);
     if (!m.failed()) [[likely]]
       return true;
     state_.poisoned.store(true);

@@ -3,7 +3,9 @@
 #include <format/ordered_log.h>
 #include <media/tape.h>
 #include <pool/block_sums.h>
+#include <pool/volatile_storage.h>
 #include <stele/pool.h>
+#include <tx/log/rebuild.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/open.h>
 #include <tx/runtime.h>
@@ -22,7 +24,7 @@ namespace {
 // What an acknowledged commit survives: the instructions of a medium are worth what lies behind the mapping.
 std::string durability_of(const media_choice& m, const mechanism_entry& mechanism, const storage::pool_file& file) {
   if (mechanism.name == "none") return "none";
-  if (m.what == kind::file) return storage::is_memory_file_system(file.path()) ? "process" : "power";
+  if (m.what == kind::file) return storage::is_volatile(file.path()) ? "process" : "power";
   if (!file.direct_access() || m.what == kind::process) return "process";
   return m.what == kind::eadr ? "power, cache included" : "power";
 }
@@ -49,14 +51,16 @@ result<bool> wants_sums(const pool_options& options, const media_choice& media, 
   return possible && (options.sums == checksums::on || (options.sums == checksums::automatic && (media.what == kind::file || media.what == kind::process)));
 }
 
-// auto: cache-line write-back where that reaches persistent memory, else the file's own sync; in memory (tmpfs) nothing
-// but the process can be survived.
+// auto: cache-line write-back where that reaches persistent memory, else the file's own sync; in memory (tmpfs, or
+// what lies on it) nothing but the process can be survived.
 result<media_choice> choose_media(const pool_options& options, const std::string& path) {
   if (!options.tape.empty() && options.media != "auto" && options.media != "adr")
     return fail(errc::unsupported, fmt::format("a tape records the medium adr, not '{}'; leave the medium out", options.media));
   if (options.media != "auto") return parse_media(options.media);
   if (!options.tape.empty()) return media_choice{.what = kind::adr};
-  return media_choice{.what = storage::is_memory_file_system(path) ? kind::process : storage::is_direct_access(path) ? kind::adr : kind::file};
+  return media_choice{.what = storage::is_volatile(path)        ? kind::process
+                              : storage::is_direct_access(path) ? kind::adr
+                                                                : kind::file};
 }
 
 // User space can write back lines that it names, not a whole cache.
@@ -72,11 +76,12 @@ result<format::session> read_session(const storage::pool_file& file) {
   return format::session::unpack(*value);
 }
 
-// What home holds after recovery is what its sums say.
-result<> verify_sums(const pool_state& state, verification how) {
+// What home holds after recovery is what its sums say; a log that is home itself has its blocks' checksums.
+result<> verify_sums(const pool_state& state, verification how, bool closed) {
   constexpr std::uint64_t quickly_read = std::uint64_t{256} << 20;
   const storage::block_sums sums(state.file);
   if (how == verification::never || (how == verification::automatic && state.file.header().size > quickly_read)) return {};
+  if (state.space != nullptr) return verify_log(*state.space, closed);
   const auto kept = sums.kept();
   if (!kept) return std::unexpected(kept.error());
   return *kept ? sums.verify(state.heap) : result<>{};
@@ -112,9 +117,11 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, cons
     return fail(errc::invalid_argument, fmt::format("{} is a pool {}; the mechanism '{}' works on the other kind: open it with {}", state->file.path(),
                                                     mechanism.home == format::home_kind::log ? "with its home in place" : "without a home, all log", mechanism.name,
                                                     mechanism.home == format::home_kind::log ? "'default'" : "'log_structured'"));
+  const auto left = read_session(state->file);
+  if (!left) return std::unexpected(left.error());
   if (auto recovered = recover_if_open(*state, media); !recovered) return std::unexpected(recovered.error());
   if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
-  if (auto sound = verify_sums(*state, options.verify); !sound) return std::unexpected(sound.error());
+  if (auto sound = verify_sums(*state, options.verify, !left->open); !sound) return std::unexpected(sound.error());
   const auto session = read_session(state->file);
   std::unique_ptr<engine> e = mechanism.make(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
@@ -127,7 +134,9 @@ pool_handle::pool_handle(pool_handle&&) noexcept = default;
 pool_handle& pool_handle::operator=(pool_handle&&) noexcept = default;
 pool_handle::~pool_handle() = default;
 
-std::string durability_by_place(const std::string& path) { return storage::is_memory_file_system(path) ? "process" : "power"; }
+std::string durability_by_place(const std::string& path) {
+  return storage::is_volatile(path) ? "process" : "power";
+}
 
 result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_options& options) {
   auto mechanism = find_mechanism(options.mechanism);

@@ -13,8 +13,9 @@ media::tape_shape tape_shape_of(const format::pool_header& h, log_kind logs);
 // Recovers the pool if its session word says that nobody closed it; by the mechanism whose logs it has.
 result<> recover_if_open(pool_state& state, const media_choice& media);
 
-// An error when the calling thread runs a transaction: `what` would wait for it.
-result<> outside_transactions(const runtime& r, const char* what);
+// Before long work on the whole pool. Errors: nested, when the calling thread runs a transaction, for which `what` would
+// wait; poisoned; corrupt, when the file is shorter than the pool.
+result<> begin_upkeep(runtime& r, const char* what);
 
 // What commits survive where a path lies, by the medium that a program gets which asks for none.
 std::string durability_by_place(const std::string& path);

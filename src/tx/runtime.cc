@@ -1,5 +1,6 @@
 // Threads, logs and policies of an open pool.
 #include <base/check.h>
+#include <base/mutant.h>
 #include <base/reserve.h>
 #include <base/rng.h>
 #include <fmt/format.h>
@@ -100,8 +101,12 @@ runtime::~runtime() {
   } catch (const std::bad_alloc&) {
     tell_durable(pool_state::no_commit, std::unexpected(told_as(errc::poisoned, [this] { return state_->file.path() + " was not closed; opening it recovers it"; })));
   }
-  const std::lock_guard hold(open_mutex);
-  open_runtimes().erase(id_);
+  {
+    const std::lock_guard hold(open_mutex);
+    open_runtimes().erase(id_);
+  }
+  engine_.reset();  // a pool that could not be closed has its background thread still, which works on the transactions of
+                    // places_
 }
 
 void runtime::keep(std::unique_ptr<media::tape_writer> tape) { tape_ = std::move(tape); }
@@ -109,7 +114,8 @@ void runtime::keep(std::unique_ptr<media::tape_writer> tape) { tape_ = std::move
 // The first time, or when another thread has the log or the bias.
 result<visitor*> runtime::enter_anew() {
   if (state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
-    return fail(errc::poisoned, fmt::format("{} cannot be used any more: an earlier write failed, or this is a fork of the process that opened it; reopen it", state_->file.path()));
+    return fail(errc::poisoned, fmt::format("{} cannot be used any more: an earlier write failed, part of the file is gone (truncated, or unreadable), or this is a fork "
+                                            "of the process that opened it; reopen it", state_->file.path()));
   if (last_visit.id != id_) {
     auto known = std::find_if(this_visits.all.begin(), this_visits.all.end(), [&](const visit& v) { return v.id == id_; });
     if (known == this_visits.all.end()) {
@@ -234,20 +240,29 @@ void runtime::retire_idle(const visitor& v) noexcept {
   if (state_->poisoned.load()) return;  // what has not reached home stays locked
   for (place& p : places_) {
     visitor* const owner = p.owner.load(std::memory_order_relaxed);
+    const visitor* const user = user_of(p);
     if (!p.tx || !p.tx->has_pending()) continue;
-    if (owner == &v) {
+    if (user == &v) {
       p.tx->retire();
       continue;
     }
     p.owner.store(nullptr, std::memory_order_relaxed);
     base::heavy_fence();  // as in take_log
-    if (owner == nullptr || !owner->inside.load(std::memory_order_acquire)) {
+    if (user == nullptr || !user->inside.load(std::memory_order_acquire)) {
       engine_->settle();  // it may have committed since
       if (!state_->poisoned.load()) p.tx->retire();
-      if (owner == nullptr) state_->heap.give_back(p.tx->cache);
+      if (user == nullptr) state_->heap.give_back(p.tx->cache);
     }
     p.owner.store(owner, std::memory_order_release);
   }
+}
+
+// The thread that may be inside a transaction on this log: its owner, or the one that a pause took it from. Null: nobody. Under registry_.
+const visitor* runtime::user_of(const place& p) const noexcept {
+  if (const visitor* const owner = p.owner.load(std::memory_order_relaxed); owner != nullptr) return owner;
+  if (!paused_ || base::planted(base::mutant::retire_paused)) return nullptr;
+  const auto known = std::ranges::find(visitors_, p.paused, &std::unique_ptr<visitor>::get);
+  return known != visitors_.end() ? p.paused : nullptr;
 }
 
 // Every log is taken from its owner, as take_log does; whoever begins then waits there.
@@ -275,7 +290,7 @@ void runtime::pause::wait() noexcept {
     while (p.paused != nullptr && is_inside(p.paused)) ::sched_yield();
 }
 
-// A visitor outlives its thread's stay only: one that is gone is not waited for.
+// A visitor is gone when its thread has ended: it is not waited for.
 bool runtime::pause::is_inside(const visitor* v) const noexcept {
   const std::lock_guard hold(runtime_.visitors_mutex_);
   const auto known = std::ranges::find(runtime_.visitors_, v, &std::unique_ptr<visitor>::get);
@@ -385,11 +400,28 @@ result<> runtime::close() {
   }
 }
 
+result<> runtime::expect_sound() {
+  if (auto whole = state_->file.expect_whole(); !whole) {
+    state_->poisoned.store(true);
+    return whole;
+  }
+  if (!state_->poisoned.load()) return {};
+  return fail(errc::poisoned, fmt::format("{} cannot be used any more: an earlier write failed, or part of the file is gone "
+                                          "(truncated, or unreadable); reopen it",
+                                          state_->file.path()));
+}
+
 result<> runtime::close_engine() {
   if (state_->poisoned.load()) {
-    result<> left = fail(errc::poisoned, fmt::format("{} was left as it is: an earlier write failed; opening it recovers it", state_->file.path()));
+    result<> left = fail(errc::poisoned, fmt::format("{} was left as it is: an earlier write failed, or part of the file is "
+                                                     "gone (truncated, or unreadable); opening it recovers it",
+                                                     state_->file.path()));
     tell_durable(pool_state::no_commit, left);
     return left;
+  }
+  if (auto sound = expect_sound(); !sound) {
+    tell_durable(pool_state::no_commit, sound);
+    return sound;
   }
   auto closed = engine_->close();
   tell_durable(pool_state::no_commit, closed);

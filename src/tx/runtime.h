@@ -50,6 +50,7 @@ class runtime {
   bool defers_ordered() const noexcept { return defers_ordered_; }
   std::byte* base() const noexcept { return state_->file.address(); }
   std::size_t size() const noexcept { return state_->file.header().span(); }
+  std::uint64_t heap_begin() const noexcept { return state_->file.header().chunks_offset; }
   // Home is not where its addresses are: every load asks the transaction.
   bool home_is_apart() const noexcept { return home_is_apart_; }
   line_lock* locks() const noexcept { return locks_.get(); }
@@ -104,6 +105,8 @@ class runtime {
   // Serialises transactions that keep losing.
   std::mutex& unlucky() noexcept { return unlucky_; }
 
+  // Errors: poisoned; corrupt, when the file is shorter than the pool, which poisons it.
+  result<> expect_sound();
   result<> close();
   void tell_when_durable(std::uint64_t txid, std::function<void(result<>)> told);
   result<void*> root(std::size_t size);
@@ -130,6 +133,7 @@ class runtime {
   void see_ordered_now(const visitor& v, bool writes);
   result<transaction*> take_log(visitor& v);
   transaction* settle(visitor& v, place& p);
+  const visitor* user_of(const place& p) const noexcept;
   void end_bias(const visitor& v);
   void offer_bias(visitor& v) noexcept;
   friend class transaction;

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include <base/check.h>
+#include <base/mutant.h>
 
 namespace stele::detail {
 
@@ -38,7 +39,7 @@ void transaction::undo_in_place() noexcept {
 // Moves the snapshot to now if everything read so far is as it was.
 void transaction::extend() {
   const std::uint64_t now = runtime_.state().clock.load(std::memory_order_acquire);
-  if (any_read_ || !reads_valid()) conflict();
+  if ((any_read_ || !reads_valid()) && !base::planted_in_schedules(base::mutant::stm_extend_unchecked)) conflict();
   snapshot_ = now;
 }
 
@@ -159,6 +160,9 @@ std::size_t transaction::reclaim() { return heap().reclaim(cache, changes_, *thi
 std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
   if (stores_ == stores_go::nowhere) throw failure({errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
   auto block = heap().allocate(cache, changes_, *this, size, alignment);
+  // Who freed it may have committed after this snapshot, in which it is still in use: then everything read so far has to be read anew.
+  if (block && stm_ && runtime_.state().clock.load(std::memory_order_acquire) != snapshot_ && !base::planted(base::mutant::stm_stale_allocation)) [[unlikely]]
+    extend();
   if (block && space_ != nullptr) store_word(*block, 0);  // a block is used if something of it is in the log
   if (block) return *block;
   if (block.error().code == errc::full && !reclaimed) {
@@ -220,7 +224,7 @@ void transaction::defer(std::uint64_t txid) noexcept {
 }
 
 void transaction::begin_settling() {
-  if (page_snapshot* const s = runtime_.snapshot()) keep_pages(*s, pending_);
+  if (page_snapshot* const s = runtime_.snapshot(); s != nullptr && !base::planted(base::mutant::settle_unkept)) keep_pages(*s, pending_);
   runtime_.close_gate();
 }
 void transaction::end_settling() noexcept {
@@ -243,6 +247,12 @@ void transaction::retire() noexcept {
 
 void transaction::keep_pages(page_snapshot& snapshot, const write_set& stored) noexcept {
   for (const written_line& line : stored.lines()) snapshot.before_store(line.offset);
+}
+
+void transaction::before_storing(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+  page_snapshot* const snapshot = runtime_.snapshot();
+  if (snapshot == nullptr || base::planted(base::mutant::backup_spill_unkept)) return;
+  for (std::uint64_t at = offset / page_snapshot::page_size * page_snapshot::page_size; at < offset + bytes; at += page_snapshot::page_size) snapshot->before_store(at);
 }
 
 attempt transaction::commit_nothing() noexcept {
@@ -283,6 +293,7 @@ attempt transaction::fail_lost() {
                         "transaction counts. Reopen the pool, or restore it from a copy"});
 }
 
+bool engine::draw(transaction& t, std::uint64_t& txid) { return t.draw_txid(txid); }
 attempt engine::run_commit(transaction& t) { return t.commit_by(*this); }
 
 void transaction::rollback() noexcept {

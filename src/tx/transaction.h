@@ -58,6 +58,9 @@ class alignas(64) transaction final : public storage::heap::writer {
   attempt commit_by(Engine& e);
   void rollback() noexcept;
 
+  // Called by the mechanism before it stores to a range of the heap that is not in the write set: a backup that runs copies it first.
+  void before_storing(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+
   // Called by the mechanism when the log is durable and home is to change: keeps readers out until the end.
   void begin_home();
 
@@ -67,11 +70,14 @@ class alignas(64) transaction final : public storage::heap::writer {
   void reserve_pending();  // before: then defer() takes no memory
   void defer(std::uint64_t txid) noexcept;
   std::span<const written_line> pending_lines() const noexcept { return pending_.lines(); }
+  const written_line* pending_line(std::uint64_t line) const noexcept { return pending_.empty() ? nullptr : const_cast<write_set&>(pending_).find(line); }
   void begin_settling();
   void end_settling() noexcept;
   bool has_pending() const noexcept { return holds_pending_.load(std::memory_order_acquire); }  // any thread's to ask
   bool has_unsettled() const noexcept { return has_pending() && !settled_.load(std::memory_order_acquire); }
   void retire() noexcept;
+  // The engine calls it in its draw(). False: what was read is not current any more.
+  bool draw_txid(std::uint64_t& txid);
   // Its TxID was drawn in order: while there were ordered commits. Then, that of the ordered commit before it.
   bool in_order() const noexcept { return in_order_; }
   std::uint64_t ordered_before() const noexcept { return ordered_before_; }
@@ -134,7 +140,6 @@ class alignas(64) transaction final : public storage::heap::writer {
   bool reads_valid() const noexcept;
   [[noreturn]] void conflict();
   written_line& line_for_store(std::uint64_t line);
-  bool draw_txid(std::uint64_t& txid);
   bool draw_announced(std::uint64_t& txid);
   bool draw_in_order(std::uint64_t& txid);
   std::uint64_t over_home(std::uint64_t offset, std::uint64_t home) noexcept;

@@ -1,6 +1,7 @@
 // The way of a transaction that nothing stands in the way of: its begin, what every field access of an update comes to, its commit.
 #pragma once
 
+#include <base/mutant.h>
 #include <media/cpu.h>
 #include <tx/access_buffer.h>
 #include <tx/runtime.h>
@@ -11,7 +12,7 @@ namespace stele::detail {
 
 inline constexpr unsigned patience = 128;  // looks at a locked line before giving up on it
 
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) && !defined(STELE_SCHEDULED)
 inline constexpr bool sanitizes_threads = true;  // it takes loads of 16 bytes that are looked at afterwards for races
 #else
 inline constexpr bool sanitizes_threads = false;
@@ -90,7 +91,8 @@ inline void transaction::read_consistently(std::uint64_t offset, Read&& read) {
 inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
   line_lock& lock = lock_of(offset);
   const std::uint64_t seen = lock.load(std::memory_order_acquire), value = home_word(offset);
-  if ((seen & 1) != 0 || lock.load(std::memory_order_acquire) != seen || seen >> 1 > snapshot_) [[unlikely]]
+  const bool again = lock.load(std::memory_order_acquire) != seen && !base::planted_in_schedules(base::mutant::stm_one_look);
+  if ((seen & 1) != 0 || again || seen >> 1 > snapshot_) [[unlikely]]
     return stm_load_again(offset);
   if (!record_reads_) {
     any_read_ = true;
@@ -237,7 +239,7 @@ inline void transaction::store_part(std::uint64_t offset, const std::byte* from,
 // Draws the TxID, and with stm checks that everything read is still current. False: start over.
 inline bool transaction::draw_txid(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
-  state.committing[log_].value.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
+  if (!base::planted_in_schedules(base::mutant::stm_announce_late)) state.committing[log_].value.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);  // runtime::first_order pays for both
   in_order_ = ordered_ || state.orders.load(std::memory_order_relaxed);
   return in_order_ ? draw_in_order(txid) : draw_announced(txid);
@@ -251,7 +253,8 @@ inline bool transaction::draw_announced(std::uint64_t& txid) {
     return true;
   }
   txid = state.clock.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if (txid == snapshot_ + 1 || reads_valid()) return true;
+  if (base::planted_in_schedules(base::mutant::stm_announce_late)) state.committing[log_].value.store(txid - 1, std::memory_order_seq_cst);
+  if (txid == snapshot_ + 1 || reads_valid() || base::planted_in_schedules(base::mutant::stm_no_validation)) return true;
   state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   return false;
 }
@@ -270,6 +273,7 @@ inline void transaction::begin(visitor& v, bool writes, bool ordered) {
   access& a = this_access;
   a.home = reinterpret_cast<std::uintptr_t>(runtime_.base());
   a.size = runtime_.size();
+  a.heap = a.home + runtime_.heap_begin();
   a.load_size = routed ? runtime_.size() : 0;
   a.filter = stm_ || runtime_.home_is_apart() ? ~std::uint64_t{0} : pending_filter_;
   a.running = this;
@@ -322,15 +326,19 @@ attempt transaction::commit_by(Engine& e) {
   if (auto room = e.prepare(*this); !room) [[unlikely]]
     return roll_back_for(std::move(room.error()));
   std::uint64_t txid = 0;
-  if (!draw_txid(txid)) [[unlikely]]
+  if (!e.draw(*this, txid)) [[unlikely]]
     return attempt::retry;
-  if (page_snapshot* const s = runtime_.snapshot()) [[unlikely]]
-    keep_pages(*s, writes_);
+  page_snapshot* const backup = runtime_.snapshot();
+  if (backup != nullptr && !base::planted_in_schedules(base::mutant::backup_stores_first)) [[unlikely]]
+    keep_pages(*backup, writes_);
+  if (base::planted_in_schedules(base::mutant::stm_unlock_first))
+    for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
   const bool kept = e.commit(*this, txid);
+  if (backup != nullptr && base::planted_in_schedules(base::mutant::backup_stores_first)) keep_pages(*backup, writes_);
   if (has_pending()) [[unlikely]]
     pending_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no older version
   heap().commit(cache, changes_);
-  for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
+  for (const read_entry& l : locks_) l.lock->store(base::planted_in_schedules(base::mutant::stm_old_version) ? l.seen : txid << 1, std::memory_order_release);
   runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   clear();
   if (!kept) [[unlikely]]

@@ -8,25 +8,28 @@ namespace stele::detail {
 
 using base::fail;
 
-result<> outside_transactions(const runtime& r, const char* what) {
-  if (this_access.size == 0) return {};
-  return fail(errc::nested, fmt::format("{} cannot be {} inside a transaction; do it when that has ended", r.state().file.path(), what));
+result<> begin_upkeep(runtime& r, const char* what) {
+  if (this_access.size != 0)
+    return fail(errc::nested,
+                fmt::format("{} cannot be {} inside a transaction; do it when that has ended", r.state().file.path(), what));
+  return r.expect_sound();
 }
 
 namespace {
 
-// The chunks of a pool of at least so many bytes that has a new chunk table behind the present ones.
+// The chunks of a pool of at least so many bytes that has a new chunk table behind the present ones, and a chunk besides.
+// The table's own chunks lengthen it.
 format::growth growth_to(const format::pool_header& h, std::uint64_t size) {
   const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
   std::uint64_t count = (size - h.chunks_offset + chunk - 1) >> h.chunk_shift;
-  count = std::max(count, h.chunk_count + storage::table_run(h, count) + 1);
+  for (std::uint64_t least = 0; (least = h.chunk_count + storage::table_run(h, count) + 1) > count;) count = least;
   return {count, h.chunk_count};
 }
 
 }  // namespace
 
 result<> grow(runtime& r, std::size_t size_bytes) {
-  if (auto outside = outside_transactions(r, "grown"); !outside) return outside;
+  if (auto begun = begin_upkeep(r, "grown"); !begun) return begun;
   pool_state& state = r.state();
   const std::lock_guard one(r.upkeep());
   const auto& h = state.file.header();
@@ -42,12 +45,13 @@ result<> grow(runtime& r, std::size_t size_bytes) {
   if (auto room = state.file.extend(after->size); !room) return room;
   state.heap.reserve_growth(to.chunk_count);  // when it has grown there is no way back
   if (auto grown = r.mechanism().grow(to); !grown) return grown;
+  if (auto sound = r.expect_sound(); !sound) return sound;
   state.file.take_growth(to);
   return state.heap.take_growth();
 }
 
 result<> check_storage(runtime& r) {
-  if (auto outside = outside_transactions(r, "checked"); !outside) return outside;
+  if (auto begun = begin_upkeep(r, "checked"); !begun) return begun;
   pool_state& state = r.state();
   const std::lock_guard one(r.upkeep());
   const runtime::pause still(r);
@@ -55,9 +59,12 @@ result<> check_storage(runtime& r) {
   const auto kept = sums.kept();
   if (!kept) return std::unexpected(kept.error());
   if (*kept)
-    if (auto empty = r.mechanism().checkpoint(); !empty) return empty;  // sums go with what is durable
-  if (auto heap = state.heap.audit(); !heap) return std::unexpected(heap.error());
-  return *kept ? sums.verify(state.heap) : result<>{};
+    if (auto even = r.mechanism().even_sums(); !even) return even;  // else they go with what is durable
+  const auto heap = state.heap.audit();
+  const auto judged = heap && *kept ? sums.verify(state.heap) : result<>{};
+  if (auto sound = r.expect_sound(); !sound) return sound;  // what was judged may be zeroes in place of a lost page
+  if (!heap) return std::unexpected(heap.error());
+  return judged;
 }
 
 }  // namespace stele::detail

@@ -1,5 +1,6 @@
 // A device without room, and a process that may not write large files: creating, growing and backing up are errors, the pool
 // is whole, and nothing half-made is left.
+#include <signal.h>
 #include <sys/resource.h>
 #include <tests/conformance/hard_use.h>
 #include <tests/conformance/own_mounts.h>
@@ -53,6 +54,39 @@ TEST(full_disk, a_limit_of_the_process_is_an_error_and_no_signal) {
     run_out(dir.file(""));
   });
   EXPECT_EQ(limited.wait(), 0);
+}
+
+// Lowered under an open pool, below what its calls write: writes are errors, which poison it; mapped stores are not
+// concerned.
+TEST(full_disk, a_limit_that_is_lowered_under_a_pool_is_an_error_and_no_signal) {
+  for (const char* media : {"file", "process", "adr"})
+    for (const rlim_t most : {rlim_t{0}, rlim_t{8192}, rlim_t{pool_size}}) {
+      SCOPED_TRACE(std::string(media) + ", " + std::to_string(most) + " bytes");
+      scratch_directory dir;
+      const std::string path = dir.file("pool");
+      pool_options options = small;
+      options.media = media;
+      child limited([&](const teller& tell) {
+        auto p = open_pool<texts_root>(path, options);
+        std::uint64_t n = 0;
+        for (; n < 5; ++n) ASSERT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
+        const struct rlimit limit{most, RLIM_INFINITY};
+        ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+        const auto grown = p.grow(8 << 20);
+        EXPECT_TRUE(most < pool_size ? !grown : refused(grown, errc::full));
+        EXPECT_EQ(p.backup(path + ".copy").has_value(), most >= pool_size);
+        while (n < 30 && p.update([&](texts_root& r) { put_text(r, n); })) ++n;
+        (void)p.check();
+        EXPECT_TRUE(p.close() || most < pool_size);
+        sigset_t pending;
+        EXPECT_TRUE(::sigpending(&pending) == 0 && ::sigismember(&pending, SIGXFSZ) == 0);
+        tell(n);
+      });
+      std::uint64_t acknowledged = 0;
+      EXPECT_TRUE(limited.hear(acknowledged)) << "it ended without a word";
+      EXPECT_EQ(limited.wait(), 0);
+      (void)expect_whole(path, options, {.acknowledged = acknowledged, .tried = acknowledged + 1});
+    }
 }
 
 }  // namespace

@@ -465,8 +465,10 @@ TEST_P(cost_of, a_durable_commit_is_one_fence_and_its_lines) {
       EXPECT_EQ(after.truncations, before.truncations) << "choose a larger log";
       EXPECT_EQ(after.fences - before.fences, 500u);
       const auto streamed = (after.streamed_bytes - before.streamed_bytes) / 64, flushed = after.flushed_lines - before.flushed_lines;
-      EXPECT_EQ(o.media == "file" ? flushed : streamed, 500u);  // there all threads share a log, and one flushes for all
-      EXPECT_EQ(o.media == "file" ? streamed : flushed, 0u);
+      const bool on_file = o.media == "file";  // there all threads share a log, and one flushes for all
+      EXPECT_GE(on_file ? flushed : streamed, 500u);
+      EXPECT_LE(on_file ? flushed : streamed, on_file ? 1000u : 500u);  // with sums a record says what its words weighed before: a second line, unless all lie in one block
+      EXPECT_EQ(on_file ? streamed : flushed, 0u);
     }
   });
 }

@@ -21,7 +21,7 @@ struct field_at {
 constexpr field_at header_fields[] = {{8, 4},   {12, 4},  {16, 8},  {24, 8},  {32, 8},  {40, 8},  {48, 4},
                                       {52, 4},  {56, 8},  {64, 8},  {72, 8},  {80, 8},  {152, 4}, {156, 4},
                                       {160, 8}, {168, 8}, {176, 4}, {184, 8}, {192, 8}, {200, 8}};
-constexpr std::uint16_t control_words[] = {512, 576, 704, 768, 832, 896, 904, 912, 960, 1024, 1032, 1088, 1096, 1152};
+constexpr std::uint16_t control_words[] = {512, 576, 704, 768, 832, 896, 904, 912, 960, 1024, 1032, 1088, 1096, 1152, 1216};
 
 // A value that stands for `old`.
 std::uint64_t value_for(std::uint64_t old, image pool, rng& random) {
@@ -170,6 +170,24 @@ void mutate_once(image pool, rng& random) {
   }
 }
 
+// Links mostly lead to what another link leads to, or near where they led.
+void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t bytes) {
+  const std::uint64_t at = used_word(pool, from, bytes, random), other = used_word(pool, from, bytes, random);
+  const std::uint64_t old = pool.word(at), link = (std::uint64_t{1} << 44) - 1;
+  switch (random.below(6)) {
+    case 0:
+      return pool.put(at, pool.word(other));
+    case 1:  // to the same place, which counts from where a reference of the same index counts
+      return pool.put(at, (old & ~link) | (pool.word(other) & link));
+    case 2:
+      return pool.put(at, (old & ~link) | ((old + random.below(64) - 32) & link));
+    case 3:
+      return pool.put(at, old ^ std::uint64_t{1} << (random.below(3) == 0 ? 44 : random.below(20)));
+    default:
+      return pool.put(at, part_changed(old, pool, random));
+  }
+}
+
 }  // namespace
 
 void mutate_pool(std::vector<std::byte>& bytes, rng& random, std::size_t most) {
@@ -179,6 +197,20 @@ void mutate_pool(std::vector<std::byte>& bytes, rng& random, std::size_t most) {
   const std::uint64_t times = 1 + random.below(random.below(4) == 0 ? 6 : 2);
   for (std::uint64_t i = 0; i < times; ++i) mutate_once(pool, random);
   if (random.below(8) != 0) repair_pool(pool);
+}
+
+void mutate_kv(std::vector<std::byte>& bytes, rng& random, std::size_t) {
+  const image pool(bytes);
+  const auto h = pool.header();
+  const bool log_structured = h.home == format::home_kind::log;
+  const std::uint64_t from = log_structured ? h.log_offset : h.chunks_offset, root = log_structured ? 0 : pool.word(h.home_offset);
+  if (from >= pool.size()) return;
+  for (std::uint64_t left = 1 + random.below(4); left != 0; --left)
+    if (root != 0 && random.below(8) == 0)
+      mutate_link(pool, random, root, 344);
+    else
+      mutate_link(pool, random, from, pool.size() - from);
+  repair_pool(pool);
 }
 
 void mutate_bytes(std::vector<std::byte>& bytes, rng& random, std::size_t most,

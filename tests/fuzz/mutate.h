@@ -14,6 +14,8 @@ namespace stele::fuzz {
 
 // One to six mutations, repaired. The size may change, up to `most` bytes.
 void mutate_pool(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
+// One to four words of the content of a store: links, lengths, counts. Always repaired.
+void mutate_kv(std::vector<std::byte>& bytes, base::rng& random, std::size_t most);
 // Bytes, words and pieces; of texts also words of `dictionary`.
 void mutate_bytes(std::vector<std::byte>& bytes, base::rng& random, std::size_t most,
                   std::span<const std::string_view> dictionary = {});

@@ -5,9 +5,11 @@
 #include <base/checksum.h>
 #include <cli/pool_content.h>
 #include <fmt/format.h>
+#include <format/block_sums.h>
 #include <stele/document.h>
 #include <stele/kv.h>
 #include <tests/format/specimens.h>
+#include <tests/fuzz/image.h>
 #include <tests/fuzz/target.h>
 #include <tx/inspect.h>
 #include <tx/mechanism/catalog.h>
@@ -121,6 +123,21 @@ std::string mechanism_for(std::span<const std::byte> input) {
   return m.home != h.home || m.name == "none" ? "" : m.name;
 }
 
+// A block of a free chunk is judged when the chunk is in use again: what was done to it is found then.
+bool is_damaged_where_free(bytes input) {
+  const image pool(input);
+  const auto h = pool.header();
+  if (h.home == format::home_kind::log) return true;  // blocks that no commit writes may cease to count when their log goes on: verify_log's to say
+  const auto state = pool.word(format::sums_state_offset) & (format::guarded_limit - 1);
+  if (h.sums_offset == 0 || state != static_cast<std::uint64_t>(format::sums_state::kept)) return false;
+  for (std::uint64_t block = h.chunks_offset; pool.has(block, format::sum_block_size); block += format::sum_block_size) {
+    const std::uint64_t said = pool.word(h.sums_offset + 8 * ((block - h.home_offset) / format::sum_block_size));
+    const std::uint64_t sum = said == format::sum_of_zeroes ? format::sum_of_zero_block(h.id, block) : said;
+    if (said != format::sum_unknown && sum != format::sum_of_block(input.data() + block, h.id, block)) return true;
+  }
+  return false;
+}
+
 std::string use(const std::string& path, const judged& before, const std::string& mechanism) {
   auto opened = detail::open_path(path, {.mechanism = mechanism, .media = "process", .background = false});
   if (!opened) return no_sentence("opening", opened.error());
@@ -148,9 +165,9 @@ std::string run_pool(std::span<const std::byte> input) {
   if (std::string broken = use(path, before, mechanism_for(input)); !broken.empty()) return broken;
   const judged after = judge(path);
   if (!after.broken.empty()) return after.broken;
-  if (before.sound && !after.sound)
+  if (before.sound && !after.sound && !is_damaged_where_free({input.begin(), input.end()}))
     return "a pool that was sound is not after it was opened, changed and closed: " + after.why;
-  if (before.sound && before.content != after.content) return "the content has changed";
+  if (before.sound && after.sound && before.content != after.content) return "the content has changed";
   return "";
 }
 

@@ -25,7 +25,8 @@ constexpr std::uint64_t words[] = {format::session_offset,
                                    format::growth_slot_offset(1) + 8,
                                    format::growth_slot_offset(2),
                                    format::growth_slot_offset(2) + 8,
-                                   format::sums_state_offset};
+                                   format::sums_state_offset,
+                                   format::marks_offset};
 
 // Where the chunk table lies now, and how many chunks it has.
 struct table {
@@ -36,6 +37,16 @@ table table_of(image pool) {
   const auto g = format::growth_in(pool.bytes().data(), h.id);
   if (!g || g->chunk_count == 0 || h.chunk_shift > 20) return {h.table_offset, h.chunk_count};
   return {h.chunks_offset + (g->table_chunk << h.chunk_shift), g->chunk_count};
+}
+
+// What is said of a block stays: nothing, that it is zero if it is, else what it is.
+std::uint64_t sum_again(image pool, std::uint64_t block, std::uint64_t said, bool earlier) {
+  const std::uint64_t id = pool.header().id;
+  const std::byte* const bytes = pool.bytes().data() + block;
+  if (earlier) return said == 0 ? 0 : format::earlier_sum_of_block(bytes, id, block);
+  const std::uint64_t now = format::sum_of_block(bytes, id, block);
+  if (said == format::sum_unknown) return said;
+  return said == format::sum_of_zeroes && now == format::sum_of_zero_block(id, block) ? said : now;
 }
 
 }  // namespace
@@ -57,6 +68,8 @@ void repair_words(image pool) {
   for (const std::uint64_t offset : words) guard_again(pool, offset, id);
   const auto [offset, count] = table_of(pool);
   for (std::uint64_t i = 0; i < std::min(count, pool.size() / 8); ++i) guard_again(pool, offset + 8 * i, id);
+  const pool_header h = pool.header();
+  if (h.home == format::home_kind::in_place) guard_again(pool, h.home_offset + offsetof(format::home_header, mark), id);
 }
 
 void repair_parity(image pool) {
@@ -70,20 +83,21 @@ void repair_parity(image pool) {
   }
 }
 
-// Sums of 0 say nothing and stay so.
 void repair_sums(image pool) {
   const pool_header h = pool.header();
   if (h.sums_offset == 0 || h.home_offset >= pool.size()) return;
   const auto [offset, count] = table_of(pool);
   const bool moved = offset != h.table_offset;
+  const bool earlier = (pool.word(format::sums_state_offset) & (format::guarded_limit - 1)) == 0;
   const std::uint64_t blocks = format::sums_for(pool.size() - h.home_offset);
   const std::uint64_t sums =
       moved ? (offset + 8 * count + format::sum_block_size - 1) / format::sum_block_size * format::sum_block_size
             : h.sums_offset;
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const std::uint64_t block = h.home_offset + i * format::sum_block_size, slot = sums + 8 * i;
-    if (pool.word(slot) != 0 && pool.has(block, format::sum_block_size))
-      pool.put(slot, format::sum_of_block(pool.bytes().data() + block, h.id, block));
+    const bool of_sums = block + format::sum_block_size > sums && block < sums + 8 * blocks;
+    const bool left_behind = moved && block != h.home_offset && block < h.chunks_offset;
+    if (!of_sums && !left_behind && pool.has(block, format::sum_block_size)) pool.put(slot, sum_again(pool, block, pool.word(slot), earlier));
   }
 }
 

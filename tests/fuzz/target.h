@@ -23,11 +23,12 @@ struct target {
   std::uint64_t inputs_in_ci;
 };
 
-// pool: a pool file is checked, dumped, opened, changed, closed and opened again. tape: read, measured, simulated. trace:
+// pool: a pool file is checked, dumped, opened, changed, closed and opened again. kv: a store of damaged content is read and changed. tape: read, measured, simulated. trace:
 // each format, named by the first byte. text: machine files, names of media, replay lines.
 const std::vector<target>& targets();
 
 std::string run_pool(std::span<const std::byte> input);
+std::string run_kv(std::span<const std::byte> input);
 std::string run_tape(std::span<const std::byte> input);
 std::string run_trace(std::span<const std::byte> input);
 std::string run_text(std::span<const std::byte> input);
@@ -37,6 +38,7 @@ std::string run_text(std::span<const std::byte> input);
 std::vector<std::function<std::string(const std::string&)>>& line_readers();
 
 std::vector<bytes> pool_seeds();
+std::vector<bytes> kv_seeds();
 std::vector<bytes> tape_seeds();
 std::vector<bytes> trace_seeds();
 std::vector<bytes> text_seeds();

@@ -84,6 +84,100 @@ TEST_F(hostile_pool, a_record_longer_than_the_pool) {
   EXPECT_GE(told, 1u);
 }
 
+// Whoever reads or changes a store whose content contradicts itself is told: these were signals, endless walks or stores to anywhere.
+class hostile_store : public hostile_pool {
+ protected:
+  static constexpr std::uint64_t link = (std::uint64_t{1} << 44) - 1;
+  image start() {
+    const image pool = start_with("default-closed");
+    index_ = root_of(pool) + 8;
+    tree_ = root_of(pool) + 336;
+    return pool;
+  }
+  kv open() {
+    store();
+    auto opened = kv::open(path_, {.media = "process", .verify = verification::never, .background = false});
+    EXPECT_TRUE(opened) << opened.error().message;
+    return std::move(*opened);
+  }
+  template <class Result>
+  static errc code_of(const Result& r) {
+    return r ? errc{} : r.error().code;
+  }
+  std::uint64_t index_ = 0, tree_ = 0;
+};
+
+TEST_F(hostile_store, buckets_that_lie_outside_of_the_pool) {
+  start().put(index_ + 8, 0x7FF'0000'0000);
+  kv s = open();
+  EXPECT_EQ(code_of(s.get("key 1")), errc::corrupt);
+  EXPECT_EQ(code_of(s.put("key 1", "v")), errc::corrupt);
+  EXPECT_EQ(code_of(s.size()), errc::corrupt);
+}
+
+TEST_F(hostile_store, buckets_that_lie_in_the_header) {
+  const image pool = start();
+  pool.put(index_ + 8, static_cast<std::uint64_t>(-static_cast<std::int64_t>(index_ / 8)) & link);
+  kv s = open();
+  EXPECT_EQ(code_of(s.put("new", "v")), errc::corrupt);
+}
+
+TEST_F(hostile_store, more_buckets_than_segments_can_have) {
+  start().put(index_, std::uint64_t{1} << 60);
+  kv s = open();
+  for (int i = 0; i < 12; ++i) (void)s.get("key " + std::to_string(i));
+  EXPECT_EQ(code_of(s.size()), errc::corrupt);
+}
+
+TEST_F(hostile_store, a_chain_that_is_read_on_and_on) {
+  const image pool = start();
+  const std::uint64_t first = referred(pool, index_, index_ + 8);
+  for (std::uint64_t b = first; b < first + 8 * 64; b += 64) pool.put(b + 56, (b - index_) / 8 & link);
+  kv s = open();
+  EXPECT_EQ(code_of(s.get("not there")), errc::corrupt);
+  EXPECT_EQ(code_of(s.size()), errc::corrupt);
+}
+
+TEST_F(hostile_store, a_record_whose_value_ends_behind_the_pool) {
+  const image pool = start();
+  const std::uint64_t first = referred(pool, index_, index_ + 8);
+  for (std::uint64_t slot = first; slot < first + 8 * 64; slot += 8)
+    if (slot % 64 != 56 && pool.word(slot) != 0)
+      pool.put(referred(pool, index_, slot), 5 | std::uint64_t{1} << 61);
+  kv s = open();
+  EXPECT_EQ(code_of(s.get("key 1")), errc::corrupt);
+  EXPECT_EQ(code_of(s.put("key 1", "v")), errc::corrupt);
+}
+
+TEST_F(hostile_store, an_ordered_index_that_is_walked_on_and_on) {
+  const image pool = start();
+  const std::uint64_t node = referred(pool, tree_, tree_);
+  for (std::uint64_t child = node + 32; child < node + 64; child += 8) pool.put(child, pool.word(tree_));
+  kv s = open();
+  EXPECT_EQ(code_of(s.range({}, {}, 100)), errc::corrupt);
+  auto cursor = s.walk({}, {});
+  EXPECT_EQ(code_of(cursor.next()), errc::corrupt);
+}
+
+TEST_F(hostile_store, an_ordered_index_that_leads_to_another_record) {
+  const image pool = start();
+  const std::uint64_t node = referred(pool, tree_, tree_);
+  pool.put(tree_, pool.word(node + 32));  // the first child in place of them all
+  kv s = open();
+  unsigned told = 0;
+  for (int i = 0; i < 5; ++i) told += code_of(s.erase("key " + std::to_string(i))) == errc::corrupt ? 1 : 0;
+  EXPECT_GE(told, 1u);
+}
+
+TEST_F(hostile_store, a_node_of_no_kind) {
+  const image pool = start();
+  const std::uint64_t node = referred(pool, tree_, tree_);
+  pool.put(node, pool.word(node) | 0xFF);
+  kv s = open();
+  EXPECT_EQ(code_of(s.put("key 9", "v")), errc::corrupt);
+  EXPECT_EQ(code_of(s.range({}, {}, 100)), errc::corrupt);
+}
+
 TEST_F(hostile_pool, content_in_memory_that_the_heap_calls_free) {
   const image pool = start_with("default-closed");
   const auto h = pool.header();

@@ -121,6 +121,7 @@ class chunk_log {
   };
   struct taken_chunk {
     std::uint32_t chunk, previous;
+    std::uint32_t end_of_previous;  // before this transaction; 0: it is this transaction's
     std::uint8_t log;
   };
 
@@ -161,7 +162,8 @@ class chunk_log {
     base::reserve_more(taken_, 1);
     const auto c = space_.take(kept);
     if (!c) return false;
-    taken_.push_back({*c, ends_[log].next_chunk, log});
+    const end& e = ends_[log];
+    taken_.push_back({*c, e.next_chunk, e.next_chunk == e.chunk ? e.used : 0, log});
     ends_[log].next_chunk = *c;
     ends_[log].next_used = format::chunk_header_words;
     return true;
@@ -187,7 +189,10 @@ class chunk_log {
     const std::uint64_t link = space_.offset_of(t.previous) + offsetof(format::chunk_header, next);
     const std::uint64_t word = format::guard(t.chunk + 1, id, link);
     media.store(file.base() + link, &word, 8);
-    media.flush(file.base() + link, 8);
+    const std::uint64_t end_at = space_.offset_of(t.previous) + offsetof(format::chunk_header, end);
+    const std::uint64_t used = format::guard(t.end_of_previous, id, end_at);
+    media.store(file.base() + end_at, &used, 8);
+    media.flush(file.base() + link, 8);  // one line
   }
 
   void write_block(Media& media, const block& b, std::uint64_t version, std::uint64_t peer, bool last) {

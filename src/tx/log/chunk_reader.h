@@ -34,6 +34,16 @@ class chunk_reader {
       : file_(file), offset_(offset), words_(reinterpret_cast<const std::uint64_t*>(file.base() + offset), words) {}
 
   const format::chunk_header& header() const noexcept { return *reinterpret_cast<const format::chunk_header*>(words_.data()); }
+  // Where the blocks that have been read end, in words; and reading on from elsewhere.
+  std::uint32_t position() const noexcept { return next_; }
+  void go_to(std::uint32_t word) noexcept { next_ = word; }
+  // Blocks of this generation, in place of the header's.
+  void assume(std::uint64_t generation) noexcept { generation_ = generation; }
+  // Words with blocks, at least: what its log had stored when it went on to the next chunk. Nothing: damaged.
+  std::optional<std::uint64_t> end() const noexcept {
+    constexpr std::size_t at = offsetof(format::chunk_header, end);
+    return format::unguard(words_[at / 8], file_.header().id, offset_ + at);
+  }
   bool in_use() const noexcept { return header().checksum == format::chunk_checksum(header(), file_.header().id, offset_); }
   // The neighbour that a guarded word of the header names; none when it is damaged or 0.
   std::optional<std::uint32_t> neighbour(std::size_t at_byte) const noexcept {
@@ -54,7 +64,7 @@ class chunk_reader {
     const auto& front = *reinterpret_cast<const format::block_preamble*>(&words_[at]);
     if (front.version == 0 || front.words() < format::preamble_words || front.words() > words_.size() - at) return std::nullopt;
     const chunk_block block{offset_ + 8 * at, words_.subspan(at, front.words())};
-    const std::uint64_t generation = base::planted(base::mutant::ls_crc_unseeded) ? 0 : header().generation;
+    const std::uint64_t generation = base::planted(base::mutant::ls_crc_unseeded) ? 0 : generation_;
     const std::uint32_t seed = format::block_seed(file_.header().id, block.offset, generation);
     if (front.crc() != format::block_crc(seed, block.words)) return std::nullopt;
     next_ = at + format::block_room(front.words());
@@ -73,6 +83,7 @@ class chunk_reader {
   std::uint64_t offset_;
   std::span<const std::uint64_t> words_;
   std::uint32_t next_ = format::chunk_header_words;
+  std::uint64_t generation_ = header().generation;
 };
 
 }  // namespace stele::detail

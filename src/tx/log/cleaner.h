@@ -26,7 +26,7 @@ class cleaner {
   using log_space = storage::log_space;
 
   cleaner(log_space& space, typename Media::shared& shared, unsigned reader, std::uint32_t lane)
-      : media(shared, reader), space_(space), reader_(reader), log_(space, lane, moved_), places_(space.cache_entries()) {}
+      : media(shared, reader + 1), space_(space), reader_(reader), log_(space, lane, moved_), places_(space.cache_entries()) {}
 
   // Empties chunks that `may_go` allows, the sparsest first, none with more live data than `most_live` (a share). Versions up to
   // `through` have all reached the map. Returns how
@@ -133,6 +133,8 @@ class cleaner {
     chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
     while (const auto block = reader.next())
       block->for_each([&](const format::entry_head& e, std::uint64_t at) {
+        const auto& h = space_.file().header();
+        if (e.offset < h.home_offset || e.offset >= h.span() || std::uint64_t{e.words} * 8 > h.span() - e.offset) return;  // damage that nobody has looked for
         entries_.push_back({space_.home_of(e.offset), e.tombstone ? at | storage::tombstone_place : at, block->preamble().version, e.words});
       });
   }

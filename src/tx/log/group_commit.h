@@ -6,6 +6,8 @@
 // Systems" (1984), section 5.2.
 #pragma once
 
+#include <base/mutant.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -47,6 +49,7 @@ class group_commit {
       if (failed_.load(std::memory_order_acquire)) return false;
       if (durable_.load(std::memory_order_acquire) >= position) return true;
       if (writing_.exchange(true, std::memory_order_acq_rel)) {
+        if (base::planted(base::mutant::group_not_awaited)) return true;
         rounds_.wait(round, std::memory_order_acquire);
         continue;
       }
@@ -68,10 +71,12 @@ class group_commit {
   template <class Write>
   void write_all(Write&& write) {
     gather();
-    const range now = waiting();
+    range now = waiting();
+    if (base::planted(base::mutant::group_from_appended)) now.from = now.to - 1;
     const auto begin = clock::now();
     const bool done = write(now);
     write_time_ = clock::now() - begin;
+    if (base::planted(base::mutant::group_appended_meanwhile)) now = waiting();
     done ? advance(now.to) : failed_.store(true, std::memory_order_release);
   }
   void advance(std::uint64_t position) noexcept {

@@ -285,16 +285,21 @@ std::optional<chunk_block> mapping_block(log_space& space, std::uint32_t c, std:
   return block;
 }
 
-// Whether those words of the file lie in one chunk that has data.
-bool in_used_chunk(const log_space& space, std::uint64_t word, std::uint64_t words) noexcept {
+// The chunk in which those words of the file lie, behind its header; nothing when they do not lie in one.
+std::optional<std::uint32_t> chunk_of(const log_space& space, std::uint64_t word, std::uint64_t words) noexcept {
   const std::uint64_t first = space.file().header().log_offset / 8;
-  if (word < first || (word - first) / space.chunk_words() >= space.chunk_count()) return false;
-  const auto c = static_cast<std::uint32_t>((word - first) / space.chunk_words());
+  if (word < first || (word - first) / space.chunk_words() >= space.chunk_count()) return std::nullopt;
   const std::uint64_t inside = (word - first) % space.chunk_words();
-  return inside >= format::chunk_header_words && inside + words <= space.chunk_words() && space[c].use.load(std::memory_order_relaxed) == storage::chunk_use::closed;
+  if (inside < format::chunk_header_words || inside + words > space.chunk_words()) return std::nullopt;
+  return static_cast<std::uint32_t>((word - first) / space.chunk_words());
 }
 
-bool take_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::uint64_t second) {
+std::unexpected<error> damaged_chunk(const log_space& space, std::uint32_t c, const char* what) {
+  return base::fail(errc::corrupt, fmt::format("{}: the chunk at offset {} is damaged: {}; restore the pool from a copy", space.file().path(), space.offset_of(c), what));
+}
+
+// False: no mapping says that. Errors: corrupt, when the mapping is whole and what it points to is gone.
+result<bool> take_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::uint64_t second) {
   const auto e = format::entry_head::unpack(first);
   const auto& h = space.file().header();
   if (!in_home(h, e)) return false;
@@ -304,7 +309,9 @@ bool take_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::
     space.map.became_stale(home, static_cast<std::uint32_t>(second));
     return true;
   }
-  if (!in_used_chunk(space, second, e.tombstone ? 1 : e.words) || home % region_words + e.words > region_words || !space.map.reserve(w, 1)) return false;
+  const auto c = chunk_of(space, second, e.tombstone ? 1 : e.words);
+  if (!c || home % region_words + e.words > region_words || !space.map.reserve(w, 1)) return false;
+  if (space[*c].use.load(std::memory_order_relaxed) != storage::chunk_use::closed) return damaged_chunk(space, *c, "content that was there when the pool was closed is gone");
   const storage::place at = e.tombstone ? second | storage::tombstone_place : second;
   space.ledger.used(at, storage::weight_of(at, e.words));
   space.map.map(w, {home, e.words, at});
@@ -331,7 +338,7 @@ result<bool> load_mapping(log_space& space, std::uint32_t first, std::uint64_t v
     if (!block || read > space.chunk_count()) return false;
     const auto pairs = block->words.subspan(format::preamble_words);
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2)
-      if (!take_pair(space, w, pairs[i], pairs[i + 1])) return false;
+      if (const auto taken = take_pair(space, w, pairs[i], pairs[i + 1]); !taken || !*taken) return taken;
     if (block->preamble().peer() == 0) {
       space.drop_used();
       return true;
@@ -339,6 +346,105 @@ result<bool> load_mapping(log_space& space, std::uint32_t first, std::uint64_t v
     c = static_cast<std::uint32_t>((block->preamble().peer() - space.file().header().log_offset) / 8 / space.chunk_words());
   }
   return false;
+}
+
+namespace {
+
+// Whether a block stands behind a place where none is: it was durable before, and what is between them is damage. A transaction has one block
+// in a chunk, and its fence comes before the next one's; only what cleaning moves is written many blocks at a time.
+bool goes_on_behind(chunk_reader reader, std::uint32_t words) {
+  for (std::uint32_t at = reader.position(); at < words; at += format::block_room(1)) {
+    reader.go_to(at);
+    if (reader.next()) return true;
+  }
+  return false;
+}
+
+// What mix() makes x of.
+constexpr std::uint64_t unmix(std::uint64_t x) noexcept {
+  x = (x ^ (x >> 31) ^ (x >> 62)) * 0x319642B2D24D8EC3u;
+  x = (x ^ (x >> 27) ^ (x >> 54)) * 0x96DE1B173F119089u;
+  return (x ^ (x >> 30) ^ (x >> 60)) - 0x9E3779B97F4A7C15u;
+}
+static_assert(unmix(base::mix(0)) == 0 && unmix(base::mix(0x0123'4567'89AB'CDEF)) == 0x0123'4567'89AB'CDEF);
+
+// Whether blocks stand under a header that fails its checksum, of its generation or of the one that the checksum was made of.
+bool has_blocks(chunk_reader reader, const log_space& space, std::uint32_t c) {
+  const auto& h = reader.header();
+  if (goes_on_behind(reader, space.chunk_words())) return true;
+  for (const std::uint64_t lowest : {0, 1}) {
+    reader.assume(unmix(unmix(unmix(h.checksum ^ lowest) ^ space.offset_of(c)) ^ h.owner) ^ space.file().header().id);
+    if (goes_on_behind(reader, space.chunk_words())) return true;
+  }
+  return false;
+}
+
+// What a chunk holds.
+struct chunk_content {
+  std::uint32_t end = 0;      // words, up to the first place where no block is
+  std::uint64_t newest = 0;   // version; 0: no block, or blocks that cleaning has put there
+};
+struct ring_part {
+  std::uint64_t version, peer;
+};
+
+// A header that fails its checksum is damage in a pool that was closed; else a crash may have torn it when the chunk was taken, over blocks that
+// nobody needed any more.
+result<chunk_content> content_of(const log_space& space, std::uint32_t c, bool closed, std::vector<ring_part>& rings) {
+  chunk_reader reader(space.file(), space.offset_of(c), space.chunk_words());
+  if (reader.header().checksum == 0) return chunk_content{};
+  if (!reader.in_use()) {
+    if (closed && has_blocks(reader, space, c)) return damaged_chunk(space, c, "its header fails its checksum");
+    return chunk_content{};
+  }
+  chunk_content all;
+  if (reader.header().type() >= log_type::mapping) return all;
+  const bool moved = reader.header().type() == log_type::moved;
+  while (const auto block = reader.next()) {
+    const auto& front = block->preamble();
+    if (moved) continue;
+    all.newest = std::max(all.newest, front.version);
+    if (front.peer() != block->offset) rings.push_back({front.version, front.peer()});
+  }
+  all.end = reader.position();
+  const auto end = reader.end();
+  if (!end) return damaged_chunk(space, c, "its header fails the check bits");
+  if (*end > all.end || (!moved && goes_on_behind(reader, space.chunk_words()))) return damaged_chunk(space, c, "a block of it fails its checksum");
+  return all;
+}
+
+// A block whose ring goes on where the blocks of a chunk end lacks its peer, if all of that chunk is older: a chunk that was emptied and taken
+// again has newer blocks. Transactions that power cut off have been erased.
+result<> check_rings(const log_space& space, const std::vector<chunk_content>& chunks, const std::vector<ring_part>& rings) {
+  for (const ring_part& r : rings) {
+    const auto c = chunk_of(space, r.peer / 8, 1);
+    if (c && chunks[*c].newest != 0 && chunks[*c].newest < r.version && r.peer == space.offset_of(*c) + std::uint64_t{8} * chunks[*c].end)
+      return damaged_chunk(space, *c, "a block that a transaction goes on with fails its checksum");
+  }
+  return {};
+}
+
+}  // namespace
+
+result<> verify_log(const log_space& space, bool closed) {
+  std::vector<chunk_content> chunks(space.chunk_count());
+  std::vector<ring_part> rings;
+  for (std::uint32_t c = 0; c < space.chunk_count(); ++c) {
+    const auto content = content_of(space, c, closed, rings);
+    if (!content) return std::unexpected(content.error());
+    chunks[c] = *content;
+  }
+  result<> outcome = check_rings(space, chunks, rings);
+  space.map.for_each([&](const home_map::piece& p) {
+    if (p.words == 0 || !outcome) return;
+    const std::uint64_t at = p.at & ~storage::tombstone_place, words = storage::is_data(p.at) ? p.words : 1;
+    const auto c = chunk_of(space, at, words);
+    if (!c)
+      outcome = base::fail(errc::corrupt, fmt::format("{}: content is said to lie where no chunk is; restore the pool from a copy", space.file().path()));
+    else if (at + words > space.offset_of(*c) / 8 + chunks[*c].end)
+      outcome = damaged_chunk(space, *c, "a block of it fails its checksum");
+  });
+  return outcome;
 }
 
 }  // namespace stele::detail

@@ -55,6 +55,9 @@ bool read_spilled_payload(const storage::pool_file& file, const spilled_payload&
 // Calls run(head, words) for each run of a payload. Errors: corrupt, for a run outside home.
 template <class Run>
 result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run);
+// Also before(weight) for each word that says what a stretch of the runs weighed before.
+template <class Run, class Before>
+result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before);
 
 // line(offset) for each line of home that a run stores to.
 template <class Line>
@@ -62,8 +65,9 @@ void for_each_line(const format::run_head& run, Line&& line) {
   for (std::uint64_t at = run.offset & ~std::uint64_t{line_size - 1}; at < run.offset + run.count * std::uint64_t{8}; at += line_size) line(at);
 }
 
-// How many payload words these lines take in a record, and the lines that many words need.
+// How many payload words these lines take in a record, and the lines that many words need. The most that what they weighed takes.
 std::uint64_t payload_words(std::span<const written_line> lines);
+constexpr std::uint64_t weight_words(std::uint64_t lines) noexcept { return lines + lines / format::longest_run + 1; }
 constexpr std::uint64_t lines_for_words(std::uint64_t words) noexcept { return (words + format::payload_words - 1) / format::payload_words; }
 
 // An error for a run that does not lie in home.
@@ -71,9 +75,19 @@ std::unexpected<error> bad_run(const storage::pool_file& file, std::uint64_t off
 
 template <class Run>
 result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run) {
+  return for_each_logged_run(file, payload, run, [](std::uint64_t) {});
+}
+
+template <class Run, class Before>
+result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before) {
   const auto& h = file.header();
   for (std::size_t at = 0; at < payload.size();) {
     const auto head = format::run_head::unpack(payload[at]);
+    if (head.offset == 0 && head.mask == 0 && head.count < payload.size() - at) {
+      for (std::uint32_t i = 1; i <= head.count; ++i) before(payload[at + i]);
+      at += 1 + head.count;
+      continue;
+    }
     const bool inside = head.offset >= h.home_offset && head.offset < h.size && head.count * 8 <= h.size - head.offset;
     if (!inside || head.count == 0 || head.count >= payload.size() - at || (head.mask != 0xFF && head.count != 1)) return bad_run(file, head.offset);
     run(head, payload.data() + at + 1);

@@ -26,7 +26,9 @@ class base_log final : public engine_on<Media> {
     const std::uint64_t bytes = format::ordered_slot_size(this->state_.file.header().log_size);
     if (16 * 8 * t.lines().size() <= bytes) return {};
     const std::uint64_t words = payload_words(t.lines());
-    return words * 8 <= bytes ? result<>{} : this->prepare_spill(l, t, words);
+    if (words * 8 <= bytes) return {};
+    if (auto reserved = this->prepare_spill(l, t, words); !reserved) return reserved;
+    return this->forget_sums(l.media, l) ? result<>{} : this->check_medium();
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {
@@ -57,16 +59,21 @@ class base_log final : public engine_on<Media> {
     for (auto& l : this->lanes_)
       for (unsigned s = 0; s < (base::planted<Media>(base::mutant::base_first_slot_only) ? 1 : format::ordered_slots); ++s)
         if (auto read = read_slot({&l, s}, records); !read) return read;
+    const auto sums = this->sums_.state();
+    if (!sums) return std::unexpected(sums.error());
     std::uint64_t newest = 0;
+    line_set lines;
     for (const log_record& r : records) {
       auto& file = this->state_.file;
       auto replayed = for_each_stored_run(file, r.payload, [&](format::run_head head, const std::uint64_t* words) {
         for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i, head.mask);
         this->control_.flush(file.at(head.offset), head.count * 8);
+        for_each_line(head, [&](std::uint64_t line) { lines.add(line); });
       });
       if (!replayed) return replayed;
       newest = std::max(newest, r.txid);
     }
+    this->renew_sums(lines.all(), *sums);
     if (!base::planted<Media>(base::mutant::base_recover_unfenced)) this->control_.fence();  // home before the logs are cut
     clear_all();
     this->state_.clock.store(newest);
@@ -74,6 +81,7 @@ class base_log final : public engine_on<Media> {
   }
 
  private:
+  bool keeps_sums() const noexcept override { return true; }
   using lane = typename engine_on<Media>::lane;
   struct slot {
     lane* l;
@@ -107,6 +115,7 @@ class base_log final : public engine_on<Media> {
       void word(std::uint64_t w) { media->store(to, &w, 8), to += 8; }
     } out{&l.media, this->state_.file.at(offset)};
     std::byte* const begin = out.to;
+    if (l.reserved_bytes != 0) t.before_storing(offset, l.reserved_bytes);
     this->write_any_runs(t.lines(), out, this->new_value);
     l.media.flush(begin, static_cast<std::size_t>(out.to - begin));
   }

@@ -95,6 +95,7 @@ class blurred_engine : public bulk_engine<Media> {
 
   bool begins_with_blocks() const noexcept override { return style_.in_log && (!choice_ || choice_->wants_blocks()); }
   bool home_is_durable() const noexcept override { return !style_.volatile_checkpoint; }
+  bool weighs_records() const noexcept override { return !style_.in_log; }  // blocks have no place for it
 
   static bool note_hole(lane& l, const typename engine_on<Media>::hole& h) noexcept {
     try {
@@ -173,6 +174,7 @@ class blurred_engine : public bulk_engine<Media> {
       while (!l.blocks.has_room()) {
         this->truncate();
         if (this->state_.poisoned.load()) return this->check_medium();
+        if (!l.blocks.has_room()) this->state_.await_announced(l.number);
       }
       return {};
     });
@@ -192,6 +194,7 @@ class blurred_engine : public bulk_engine<Media> {
     while (l.log.head() != l.log.tail() && !planted<Media>(mutant::switch_no_truncate)) {  // S1: nothing above the watermark is left in it
       this->truncate();
       if (this->state_.poisoned.load()) return;
+      if (l.log.head() != l.log.tail()) this->state_.await_announced(l.number);
     }
     const auto alone = this->hold_truncation();
     const std::uint64_t old_form = l.flags();

@@ -28,6 +28,7 @@ class bulk_engine : public torn_bit_engine<Media> {
 
   void set_up(const engine_tuning& tuning) override {
     whole_ = Media::whole_cache == media::whole_cache::best ? tuning.bulk != bulk_persistence::log_walk : Media::whole_cache == media::whole_cache::possible && tuning.bulk == bulk_persistence::whole_cache;
+    this->weighs_ = this->sums_.present() && weighs_records();
     heads_.reserve(this->lanes_.size());
     record_.payload.reserve(this->lanes_.front().log.lines() * format::payload_words);
     if (!tuning.background || !in_background()) return;
@@ -40,18 +41,21 @@ class bulk_engine : public torn_bit_engine<Media> {
   result<> close() override {
     stop();
     truncate();
+    if (auto sound = this->check_medium(); !sound) return sound;
     for (auto& l : this->lanes_) base::check(l.log.head() == l.log.tail(), "a log is not empty after its last truncation");
     return engine_on<Media>::close();
   }
 
+  result<> even_sums() override { return checkpoint(); }
   result<> checkpoint() override {
-    while (truncate() < this->state_.clock.load())
-      if (this->state_.poisoned.load()) break;
+    while (truncate() < this->state_.clock.load() && !this->state_.poisoned.load()) this->state_.await_announced(nobodys);
     return this->check_medium();
   }
 
  protected:
-  bool keeps_sums() const noexcept override { return !home_is_durable(); }
+  bool keeps_sums() const noexcept override { return !home_is_durable() && !sums_lost_; }
+  // Whether its records say what the words that they replace weighed: then its truncation moves sums by what records change.
+  virtual bool weighs_records() const noexcept { return keeps_sums(); }
 
   // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush. What is to be flushed is in
   // the lanes' notes: no need to read the logs.
@@ -67,23 +71,25 @@ class bulk_engine : public torn_bit_engine<Media> {
     while (l.log.room() < lines) [[unlikely]] {
       truncate();
       if (this->state_.poisoned.load()) return this->check_medium();
+      if (l.log.room() < lines) this->state_.await_announced(l.number);
     }
     return {};
   }
+  static constexpr unsigned nobodys = ~0u;
   // The same, and chunks for a record that outgrows the ring.
   result<> make_spill(lane& l, transaction& t, Media& media) {
-    const std::uint64_t words = payload_words(t.lines());
+    const std::uint64_t words = payload_words(t.lines()) + weight_words(t.lines().size());
     {
       const std::lock_guard hold(truncating_);
       record_.payload.reserve(words);  // the truncation reads it back
     }
     if (auto reserved = this->prepare_spill(l, t, words); !reserved) return reserved;
     const std::uint64_t newest = this->state_.clock.load();
-    while (truncate() < newest)  // until no record that would be replayed still names these chunks
+    while (truncate() < newest) {  // until no record that would be replayed still names these chunks
       if (this->state_.poisoned.load()) return this->check_medium();
-    if (!this->sums_.present() || base::planted<Media>(base::mutant::sums_spill_kept)) return {};
-    this->sums_.forget(media, l.reserved_spill, l.reserved_bytes);
-    return this->settled(media) ? result<>{} : this->check_medium();  // nothing is said of these blocks before the record goes there
+      this->state_.await_announced(l.number);
+    }
+    return this->forget_sums(media, l) ? result<>{} : this->check_medium();  // nothing is said of these blocks before the record goes there
   }
 
   // Room and chunks for a record of lines.
@@ -131,15 +137,24 @@ class bulk_engine : public torn_bit_engine<Media> {
     const std::uint64_t through = this->state_.completed();  // T1: all of these have stored home
     lines_.clear();
     heads_.clear();
+    if (!changes_.empty()) lose_sums();  // a truncation did not come to its end: what its records change is not known any more
+    changes_.clear();
     for (lane& l : this->lanes_) heads_.push_back(gather(l, through));  // T2
-    if (!planted<Media>(mutant::sums_after_mark)) this->renew_sums(lines_.all());
+    summed_through_ = through;
+    const bool moves = this->weighs_ && !sums_lost_ && !changes_.empty();
+    if (moves) this->begin_moving_sums(mutant::sums_move_unsaid);  // S3
+    if (moves && this->control_.failed()) return (void)this->check_medium(), through;  // a sum that moves unsaid would be counted twice
+    if (!planted<Media>(mutant::sums_after_mark)) move_sums(through);
     persist_home();                                                     // T3
     if (!planted<Media>(mutant::bulk_no_data_fence)) this->control_.fence();  // home is durable before the watermark moves
     if (this->state_.poisoned.load()) return through;  // what should be durable may be gone
     this->write_word(format::watermark_offset, through + planted<Media>(mutant::bulk_mark_ahead));  // T4
-    if (!planted<Media>(mutant::bulk_no_mark_fence)) this->control_.fence();  // the watermark is durable before any head moves
-    if (planted<Media>(mutant::sums_after_mark)) this->renew_sums(lines_.all());
+    if (moves && planted<Media>(mutant::sums_said_early)) this->write_sums_state(format::sums_state::kept);
+    if (!planted<Media>(mutant::bulk_no_mark_fence)) this->control_.fence();  // the watermark is durable before any head moves, and before sums are said to stand still
+    if (planted<Media>(mutant::sums_after_mark)) move_sums(through);
+    if (moves && !sums_lost_) this->write_sums_state(format::sums_state::kept);
     cut(heads_);                                                              // T5, T6
+    changes_.clear();
     (void)this->check_medium();
     return through;
   }
@@ -187,6 +202,34 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
  private:
+  void move_sums(std::uint64_t through) {
+    if (!this->weighs_) return this->renew_sums(lines_.all());
+    if (sums_lost_) return;
+    engine_on<Media>::move_sums(changes_);
+    changes_.for_each([&](std::uint64_t block, sum_changes::change) { know_sum(block, through); });
+  }
+  // A block of which nothing is said is summed up, unless a commit may be storing to it meanwhile.
+  void know_sum(std::uint64_t block, std::uint64_t through) {
+    if (this->sums_.stored(block) != format::sum_unknown || this->state_.clock.load() != through) return;
+    const std::uint64_t sum = this->sums_.sum_now(block);
+    if (this->state_.clock.load() == through) this->sums_.say(this->control_, block, sum);
+  }
+  // Without memory for what records change, the sums of this session do not count; closing makes them anew.
+  void lose_sums() {
+    if (sums_lost_) return;
+    sums_lost_ = true;
+    this->write_sums_state(format::sums_state::none);
+    this->control_.fence();  // before home changes without them
+  }
+  void count_in(const log_record& r) {
+    if (!this->weighs_ || sums_lost_ || r.txid <= summed_through_) return;
+    try {
+      (void)changes_.add(this->state_.file, r.payload);
+    } catch (const std::bad_alloc&) {
+      lose_sums();
+    }
+  }
+
   // The home lines of the records up to `through` in one log, and its holes; the position after them.
   std::uint64_t gather(lane& l, std::uint64_t through) {
     if (keeps_notes()) return gather_notes(l, through);
@@ -202,6 +245,7 @@ class bulk_engine : public torn_bit_engine<Media> {
       }
       if (record_.txid > through) break;
       if (wants_lines_of(l)) add_lines(record_);
+      count_in(record_);
       position = next;
     }
     if (!base::planted<Media>(base::mutant::xil_holes_left)) this->flush_holes(l, position);
@@ -218,17 +262,26 @@ class bulk_engine : public torn_bit_engine<Media> {
     std::uint64_t position = l.log.head();
     const bool wanted = wants_lines_of(l);
     for (home_notes::note n; l.notes.peek(n) && n.txid <= through;) {
-      if (n.lines == 0 && wanted) add_logged(l, position);
+      if (this->weighs_ || (n.lines == 0 && wanted)) add_logged(l, position, n.lines == 0 && wanted);
       position = n.next;
       l.notes.take(n, [&](std::uint64_t line) {
         if (wanted) add_line(line);
       });
     }
+    if (this->weighs_) count_overtaken(l, position, through);
     return position;
   }
-  void add_logged(lane& l, std::uint64_t position) {
-    (void)l.read(position, l.log.tail(), record_);
-    add_lines(record_);
+  void add_logged(lane& l, std::uint64_t position, bool with_lines) {
+    (void)l.read(position, l.log.tail(), record_);  // it has room: set_up, make_spill
+    if (with_lines) add_lines(record_);
+    count_in(record_);
+  }
+  // In a log of many threads, records up to `through` may lie behind later ones. They stay, but the watermark passes them now.
+  void count_overtaken(lane& l, std::uint64_t position, std::uint64_t through) {
+    for (const std::uint64_t tail = l.log.tail(); position < tail;) {
+      (void)l.read(position, tail, record_);
+      if (record_.txid <= through) count_in(record_);
+    }
   }
   void add_lines(const log_record& r) {
     (void)for_each_stored_run(this->state_.file, r.payload, [&](format::run_head head, const std::uint64_t*) {
@@ -239,7 +292,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   void add_line(std::uint64_t line) noexcept {
     if (lines_.try_add(line)) return;
     this->control_.flush(this->state_.file.at(line), line_size);
-    this->renew_sums({&line, 1});
+    if (!this->weighs_) this->renew_sums({&line, 1});
   }
 
   void persist_home() {
@@ -272,8 +325,11 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
   bool whole_ = false;
+  bool sums_lost_ = false;            // under truncating_
+  std::uint64_t summed_through_ = 0;  // likewise: what records up to here change is in the sums
   std::mutex truncating_;
-  line_set lines_;  // truncate's, like the next two: kept for their memory
+  line_set lines_;  // truncate's, like the next three: kept for their memory
+  sum_changes changes_;
   std::vector<std::uint64_t> heads_;
   log_record record_;
   std::thread background_;

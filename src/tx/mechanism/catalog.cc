@@ -47,6 +47,7 @@ std::unique_ptr<engine> build_on(pool_state& state, const media_choice& choice) 
   using kind = media_choice::kind;
   using media::adr, media::eadr, media::process, media::file, media::delayed, media::banked, media::recording, media::image, media::witnessed;
   switch (choice.what) {
+#ifndef STELE_SCHEDULED  // the program that explores schedules has the explorer's media alone
     case kind::adr: return build<Mechanism, adr>(state, choice);
     case kind::eadr: return build<Mechanism, eadr>(state, choice);
     case kind::process: return build<Mechanism, process>(state, choice);
@@ -54,9 +55,12 @@ std::unique_ptr<engine> build_on(pool_state& state, const media_choice& choice) 
     case kind::delayed: return build<Mechanism, delayed<adr>>(state, choice, typename delayed<adr>::shared{{}, choice.delay});
     case kind::pcm: {
       const auto& h = state.file.header();
-      return build<Mechanism, banked<adr>>(state, choice, state.file.base(), choice.pcm, pcm_layout_of<Mechanism>(h), h.log_count + 1);
+      return build<Mechanism, banked<adr>>(state, choice, state.file.base(), choice.pcm, pcm_layout_of<Mechanism>(h), 2 * h.log_count + 2);
     }
     case kind::recording: return build<Mechanism, recording<adr>>(state, choice, *choice.tape, state.file.region());
+#else
+    case kind::adr: case kind::eadr: case kind::process: case kind::file: case kind::delayed: case kind::pcm: case kind::recording: return nullptr;
+#endif
     case kind::image: return build<Mechanism, image>(state, choice, *choice.image);
     case kind::recording_image:
       return build<Mechanism, recording<image>>(state, choice, *choice.tape, state.file.region(), *choice.image);

@@ -24,14 +24,14 @@ class fused final : public bulk_engine<Media> {
  public:
   using typename engine_on<Media>::lane;
 
-  fused(pool_state& state, std::unique_ptr<typename Media::shared> shared) : bulk_engine<Media>(state, std::move(shared)), settler_(*this->shared_, state.file.header().log_count), groups_(this->lanes_.size()) {
+  fused(pool_state& state, std::unique_ptr<typename Media::shared> shared) : bulk_engine<Media>(state, std::move(shared)), settler_(*this->shared_, state.file.header().log_count + 1), groups_(this->lanes_.size()) {
     for (lane& l : this->lanes_) l.notes.size_for(l.log.lines());
   }
   ~fused() override { this->stop(); }
 
   void set_up(const engine_tuning& tuning) override {
     if constexpr (may_share) shares_ = tuning.shared_log;
-    for (unsigned i = 0; shares_ && i < this->lanes_.size(); ++i) sharers_.emplace_back(*this->shared_, i);
+    for (unsigned i = 0; shares_ && i < this->lanes_.size(); ++i) sharers_.emplace_back(*this->shared_, this->state_.file.header().log_count + 2 + i);
     bulk_engine<Media>::set_up(tuning);
   }
   result<> start(std::uint8_t logs_were) override {
@@ -52,12 +52,18 @@ class fused final : public bulk_engine<Media> {
     return this->prepare_lines(this->lanes_[t.log()], t);
   }
 
+  bool draw(transaction& t, std::uint64_t& txid) override {
+    if constexpr (may_share)
+      if (shares_) return draw_shared(t, txid);
+    return t.draw_txid(txid);
+  }
+
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
-    if (t.in_order()) [[unlikely]]
-      return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
     if constexpr (may_share)
       if (shares_) return commit_shared(t, txid);
+    if (t.in_order()) [[unlikely]]
+      return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
     return this->commit_lines(l, t, txid, [&] { this->note_lines(l, t, txid); });  // no truncation asks for it while txid is announced
   }
 
@@ -100,7 +106,7 @@ class fused final : public bulk_engine<Media> {
     if (settler_.failed()) return this->state_.poisoned.store(true);
     for (std::size_t i = 0; shares_ && i < streams_.size(); ++i) streams_[i].hardened(flushed_[i]);
     for (std::size_t i = 0; i < groups_.size(); ++i)
-      if (groups_[i].owner != nullptr) store_home(i);  // G3
+      if (groups_[i].owner != nullptr) store_home(i, i != 0 && planted<Media>(mutant::settle_own_alone));  // G3
     allow_disorder();
   }
 
@@ -143,6 +149,7 @@ class fused final : public bulk_engine<Media> {
   void allow_disorder() {
     auto& s = this->state_;
     const std::unique_lock drawing(s.drawing, std::try_to_lock);
+    if (base::planted<Media>(base::mutant::settle_disorder_early)) return s.orders.store(false, std::memory_order_relaxed);
     if (drawing.owns_lock() && s.unsettled.load(std::memory_order_acquire) == 0) s.orders.store(false, std::memory_order_relaxed);
   }
 
@@ -155,13 +162,12 @@ class fused final : public bulk_engine<Media> {
   // O1 to O3 of the page: no fence.
   [[gnu::noinline]] bool commit_ordered(lane& l, transaction& t, std::uint64_t txid) {
     group& g = groups_[t.log()];
-    const std::uint64_t after = base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.ordered_before();
-    if (shares_) append_shared(t, format::record_kind::redo_after, txid, after);
+    if (base::planted<Media>(base::mutant::settle_joined_early)) t.joined();
     std::unique_lock hold(g.mutex);
     if (!shares_)
       l.log.template append<line_goes::through_it>(format::record_kind::redo_after, txid, [&](auto& out) {  // O1
-        out.word(after);
-        this->write_runs(t, out, this->new_value);
+        out.word(follows(t));
+        this->write_redo(t, out);
       });
     if (base::planted<Media>(base::mutant::default_ordered_home_first)) this->store_home_volatile(l, t);
     if (g.owner == nullptr) {
@@ -184,6 +190,9 @@ class fused final : public bulk_engine<Media> {
     return true;
   }
 
+  // The ordered commit that t's record names.
+  static std::uint64_t follows(const transaction& t) noexcept { return base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.ordered_before(); }
+
   void ask_to_settle(bool full, bool wait) {
     if (!this->has_background()) return full ? settle() : void();
     this->wake();
@@ -195,11 +204,9 @@ class fused final : public bulk_engine<Media> {
   [[gnu::noinline]] bool commit_after_ordered(lane& l, transaction& t, std::uint64_t txid) {
     using base::mutant;
     using base::planted;
-    const std::uint64_t after = planted<Media>(mutant::default_no_chain) ? 0 : t.ordered_before();
-    if (shares_) return commit_shared_after(t, txid, after);
     auto fill = [&](auto& out) {
-      out.word(after);
-      this->write_runs(t, out, this->new_value);
+      out.word(follows(t));
+      this->write_redo(t, out);
     };
     if (l.reserved_bytes != 0)
       this->append_spilled(l, l, format::record_kind::redo_after, txid, t, this->new_value, t.ordered_before());
@@ -228,10 +235,11 @@ class fused final : public bulk_engine<Media> {
     for (std::uint64_t line = r.from; line < r.to; ++line) media.flush(l.log.bytes() + line % l.log.lines() * line_size, line_size);
   }
 
-  void store_home(std::size_t log) {
+  void store_home(std::size_t log, bool nothing = false) {
     group& g = groups_[log];
     g.owner->begin_settling();
-    for (const written_line& line : g.owner->pending_lines()) engine_on<Media>::store_home(settler_, this->state_.file, line);
+    for (const written_line& line : g.owner->pending_lines())
+      if (!nothing) engine_on<Media>::store_home(settler_, this->state_.file, line);
     g.owner->end_settling();
     g.owner = nullptr;
     g.commits = 0;
@@ -258,6 +266,8 @@ class fused final : public bulk_engine<Media> {
     while (!promised(t.log(), lines)) {
       this->truncate();
       if (this->state_.poisoned.load()) return this->check_medium();
+      if (promised(t.log(), lines)) break;
+      this->state_.await_announced(t.log());
     }
     return {};
   }
@@ -275,18 +285,28 @@ class fused final : public bulk_engine<Media> {
     promises_[log].lines = 0;
   }
 
-  bool commit_shared(transaction& t, std::uint64_t txid) {
-    if (!harden(t, append_shared(t, format::record_kind::redo, txid, 0))) return false;  // L1 to L3: the log is durable before home changes
-    store_home_shared(t);                                                                // L4
+  // L1: a ring's TxIDs grow, for each is drawn where the place is taken. A truncation through H finds all up to H before all others.
+  bool draw_shared(transaction& t, std::uint64_t& txid) {
+    const bool apart = base::planted<Media>(base::mutant::default_txid_before_place);
+    std::unique_lock one(appending_, std::defer_lock);
+    if (!apart) one.lock();
+    if (!t.draw_txid(txid)) return false;
+    if (apart) one.lock();
+    append_shared(t, t.in_order() ? format::record_kind::redo_after : format::record_kind::redo, txid);
     return true;
   }
-  bool commit_shared_after(transaction& t, std::uint64_t txid, std::uint64_t after) {
-    const bool durable = harden(t, append_shared(t, format::record_kind::redo_after, txid, after));
-    t.joined();
+  bool commit_shared(transaction& t, std::uint64_t txid) {
+    const shared_place& at = places_[t.log()];
+    if (t.in_order() && t.ordered() && !at.spilled) [[unlikely]]
+      return commit_ordered(this->lanes_[t.log()], t, txid);
+    const bool durable = harden(t, at);  // L2, L3: the log is durable before home changes
+    if (t.in_order()) [[unlikely]]
+      t.joined();
     if (!durable) return false;
-    if (!base::planted<Media>(base::mutant::default_no_wait)) settle();
-    store_home_shared(t);
-    return !this->state_.poisoned.load();
+    if (t.in_order() && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
+      settle();
+    store_home_shared(t);  // L4
+    return !this->state_.poisoned.load(std::memory_order_relaxed);
   }
   void store_home_shared(transaction& t) {
     t.begin_home();
@@ -294,27 +314,28 @@ class fused final : public bulk_engine<Media> {
   }
 
   struct shared_place {
-    unsigned lane;
-    std::uint64_t end;
+    unsigned lane = 0;
+    std::uint64_t end = 0;
+    bool spilled = false;
   };
-  // Stored, not streamed: whoever writes the ring makes it durable.
-  shared_place append_shared(transaction& t, format::record_kind kind, std::uint64_t txid, std::uint64_t front) {
+  // Stored, not streamed: whoever writes the ring makes it durable. Under appending_.
+  void append_shared(transaction& t, format::record_kind kind, std::uint64_t txid) {
     lane& own = this->lanes_[t.log()];
-    const std::lock_guard one(appending_);
     lane* const l = &this->lanes_[promises_[t.log()].lane];
+    const bool spilled = own.reserved_bytes != 0;
     give_back(t.log());
-    if (own.reserved_bytes != 0) {
-      this->template append_spilled<line_goes::through_it>(own, *l, kind, txid, t, this->new_value, front);
+    if (spilled) {
+      this->template append_spilled<line_goes::through_it>(own, *l, kind, txid, t, this->new_value, follows(t));
     } else {
       l->log.template append<line_goes::through_it>(kind, txid, [&](auto& out) {
-        if (format::has_front_word(kind)) out.word(front);
-        this->write_runs(t, out, this->new_value);
+        if (format::has_front_word(kind)) out.word(follows(t));
+        this->write_redo(t, out);
       });
     }
     this->note_lines(*l, t, txid);
     l->log.publish();
     streams_[l->number].appended(l->log.tail());
-    return shared_place{l->number, l->log.tail()};
+    places_[t.log()] = {l->number, l->log.tail(), spilled};
   }
   // The ring in use, or the next one that has room. Under appending_.
   lane* lane_with_room(std::uint64_t lines) {
@@ -345,6 +366,7 @@ class fused final : public bulk_engine<Media> {
   bool shares_ = false;
   std::mutex appending_;  // of the rings, the lanes' media, and what follows
   std::vector<promise> promises_ = std::vector<promise>(this->lanes_.size());              // by log
+  std::vector<shared_place> places_ = std::vector<shared_place>(this->lanes_.size());      // likewise, of the running commit: its owner's
   std::vector<std::uint64_t> promised_ = std::vector<std::uint64_t>(this->lanes_.size());  // by ring
   std::size_t current_ = 0;
   std::deque<group_commit> streams_{this->lanes_.size()};  // a ring each

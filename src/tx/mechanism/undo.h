@@ -16,7 +16,8 @@ class undo final : public torn_bit_engine<Media> {
     auto& l = this->lanes_[t.log()];
     this->drop_reserved(l);
     if (this->lines_needed(t, l.log.lines()) <= l.log.lines()) return {};
-    return this->prepare_spill(l, t, payload_words(t.lines()));
+    if (auto reserved = this->prepare_spill(l, t, payload_words(t.lines())); !reserved) return reserved;
+    return this->forget_sums(l.media, l) ? result<>{} : this->check_medium();
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {
@@ -40,6 +41,9 @@ class undo final : public torn_bit_engine<Media> {
     this->release_spills(l, l.log.head());
     return true;
   }
+
+ private:
+  bool keeps_sums() const noexcept override { return true; }
 };
 
 }  // namespace stele::detail

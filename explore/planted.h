@@ -1,0 +1,23 @@
+// The bugs that a plan plants, for as long as this lives: one of the list, or a fence that is left out.
+#pragma once
+
+#include <explore/subject.h>
+#include <media/fence_sites.h>
+
+namespace stele::explore {
+
+class planted_bugs {
+ public:
+  explicit planted_bugs(const plan& p) {
+    base::planted_mutant = p.mutant;
+    media::fence_sites::drop(p.drop);
+  }
+  planted_bugs(const planted_bugs&) = delete;
+  planted_bugs& operator=(const planted_bugs&) = delete;
+  ~planted_bugs() {
+    base::planted_mutant = base::mutant::none;
+    media::fence_sites::drop("");
+  }
+};
+
+}  // namespace stele::explore

@@ -1,0 +1,123 @@
+// From a path to its mount, from a mount to what it lies on.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pool/volatile_storage.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+namespace stele::storage {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned deepest = 8;  // layers; a loop of them ends
+
+struct mount {
+  std::string type, source, options;
+};
+
+// As the kernel writes names: a blank is \040.
+std::string unescaped(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto is_octal = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '7'; };
+    const bool escape = text[i] == '\\' && i + 3 < text.size() && is_octal(i + 1) && is_octal(i + 2) && is_octal(i + 3);
+    if (!escape) {
+      plain += text[i];
+      continue;
+    }
+    plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+    i += 3;
+  }
+  return plain;
+}
+
+// The mount that a path lies in, not what lies at its mount point by name: mounts hide each other.
+std::optional<mount> mount_of(const std::string& path) {
+  struct statx status = {};
+  if (::statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) != 0 || (status.stx_mask & STATX_MNT_ID) == 0)
+    return std::nullopt;
+  std::ifstream all("/proc/self/mountinfo");
+  for (std::string line; std::getline(all, line);) {
+    std::istringstream words(line);
+    std::uint64_t id = 0;
+    if (!(words >> id) || id != status.stx_mnt_id) continue;
+    for (std::string word; words >> word && word != "-";) {
+    }
+    mount found;
+    words >> found.type >> found.source >> found.options;
+    found.source = unescaped(found.source);
+    return found;
+  }
+  return std::nullopt;
+}
+
+// The value of a mount option, empty when it has none; null: it is not there.
+std::optional<std::string> option(const mount& m, std::string_view name) {
+  std::istringstream all(m.options);
+  for (std::string one; std::getline(all, one, ',');) {
+    const auto equals = std::min(one.find('='), one.size());
+    if (std::string_view(one).substr(0, equals) == name)
+      return unescaped(std::string_view(one).substr(std::min(equals + 1, one.size())));
+  }
+  return std::nullopt;
+}
+
+bool is_volatile(const std::string& path, unsigned depth);
+
+// A block device by its folder in /sys: memory, or on top of something.
+bool is_volatile_device(fs::path folder, unsigned depth) {
+  std::error_code ignored;
+  folder = fs::canonical(folder, ignored);
+  if (ignored || depth > deepest) return false;
+  if (fs::exists(folder / "partition", ignored)) folder = folder.parent_path();
+  const std::string name = folder.filename();
+  if (name.starts_with("ram") || name.starts_with("zram")) return true;
+  if (std::ifstream loop(folder / "loop/backing_file"); loop) {
+    std::string backing;
+    return std::getline(loop, backing) && is_volatile(backing, depth + 1);
+  }
+  for (const auto& below : fs::directory_iterator(folder / "slaves", ignored))
+    if (is_volatile_device(below.path(), depth + 1)) return true;
+  return false;
+}
+bool is_volatile_device(dev_t device, unsigned depth) {
+  return is_volatile_device(fmt::format("/sys/dev/block/{}:{}", major(device), minor(device)), depth);
+}
+
+bool is_volatile_overlay(const mount& m, unsigned depth) {
+  if (option(m, "volatile") || option(m, "fsync") == "volatile") return true;
+  const auto upper = option(m, "upperdir");
+  return upper && upper->starts_with('/') && is_volatile(*upper, depth + 1);
+}
+
+bool is_volatile(const std::string& path, unsigned depth) {
+  constexpr auto tmpfs_magic = 0x01021994u, ramfs_magic = 0x858458F6u;
+  struct statfs system = {};
+  struct stat file = {};
+  if (depth > deepest || ::statfs(path.c_str(), &system) != 0 || ::stat(path.c_str(), &file) != 0) return false;
+  const auto type = static_cast<unsigned>(system.f_type);
+  if (type == tmpfs_magic || type == ramfs_magic) return true;
+  const auto m = mount_of(path);
+  if (m && m->type == "overlay") return is_volatile_overlay(*m, depth);
+  if (major(file.st_dev) != 0) return is_volatile_device(file.st_dev, depth);
+  // A file system whose files have no device of their own (btrfs) names it where it is mounted.
+  struct stat source = {};
+  return m && ::stat(m->source.c_str(), &source) == 0 && S_ISBLK(source.st_mode) &&
+         is_volatile_device(source.st_rdev, depth);
+}
+
+}  // namespace
+
+bool is_volatile(const std::string& path) {
+  return is_volatile(path, 0);
+}
+
+}  // namespace stele::storage

@@ -1,0 +1,67 @@
+// Another pool that gets a pool's name while it is being opened. The medium file opens its file a second time, and once
+// opened what had the name then: the other pool got this one's header and logs.
+#include <media/os.h>
+#include <tests/conformance/hard_use.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace stele::testing {
+namespace {
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Renames `from` to `to` after the k-th open.
+class renaming final : public media::os::watcher {
+ public:
+  renaming(unsigned k, std::string from, std::string to) : k_(k), from_(std::move(from)), to_(std::move(to)) {
+    media::os::watch(this);
+  }
+  ~renaming() override { media::os::watch(nullptr); }
+  renaming(const renaming&) = delete;
+  renaming& operator=(const renaming&) = delete;
+  void after(const media::os::request& r) noexcept override {
+    if (r.what != media::os::call::open || ++opens_ != k_) return;
+    std::filesystem::rename(from_, to_);
+  }
+
+ private:
+  const unsigned k_;
+  unsigned opens_ = 0;
+  const std::string from_, to_;
+};
+
+void make(const std::string& path, std::size_t size, std::uint64_t texts) {
+  auto p = open_pool<texts_root>(path, {.create_size = size, .media = "file"});
+  for (std::uint64_t n = 0; n < texts; ++n) ASSERT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
+}
+
+TEST(renamed_pool, gets_nothing_of_the_one_that_had_its_name) {
+  scratch_directory dir;
+  const std::string path = dir.file("pool"), other = dir.file("other"), kept = dir.file("kept");
+  for (unsigned k = 1; k <= 4; ++k) {
+    SCOPED_TRACE("after open " + std::to_string(k));
+    for (const std::string& old : {path, other, kept}) std::filesystem::remove(old);
+    make(path, 1 << 20, 5);
+    make(other, 2 << 20, 3);
+    std::filesystem::create_hard_link(path, kept);
+    const std::string before = bytes_of(other);
+    {
+      const renaming now(k, other, path);
+      auto p = pool<texts_root>::open(path, {.media = "file"});
+      if (p) {
+        EXPECT_TRUE(holds(p->update([](texts_root& r) { put_text(r, 5); })));
+        EXPECT_TRUE(holds(p->close()));
+      }
+    }
+    if (std::filesystem::exists(other)) continue;  // there are not so many opens
+    EXPECT_TRUE(bytes_of(path) == before) << "something was written to the other pool";
+    EXPECT_EQ(expect_whole(kept, {.media = "file"}, {.acknowledged = 6, .tried = 6}), 6u);
+  }
+}
+
+}  // namespace
+}  // namespace stele::testing

@@ -1,0 +1,53 @@
+// Creation on a file system without unnamed files (O_TMPFILE), where the new file has another name until it is whole. A file
+// that had that name, left by a crash or put there as a link by somebody else, was emptied or taken over.
+#include <fcntl.h>
+#include <media/os.h>
+#include <tests/conformance/hard_use.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace stele::testing {
+namespace {
+
+// The first open of a creation is of the directory, for a file without a name.
+class no_unnamed_files final : public media::os::watcher {
+ public:
+  no_unnamed_files() { media::os::watch(this); }
+  ~no_unnamed_files() override { media::os::watch(nullptr); }
+  int before(const media::os::request& r) noexcept override {
+    return r.what == media::os::call::open && opens_++ == 0 ? EOPNOTSUPP : 0;
+  }
+
+ private:
+  unsigned opens_ = 0;
+};
+
+std::size_t files_in(const std::string& directory) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory), {}));
+}
+std::string text_in(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(stale_creation, is_left_alone_and_another_name_taken) {
+  scratch_directory dir;
+  const std::string path = dir.file("pool"), name = path + ".creating." + std::to_string(::getpid());
+  const std::vector<std::string> stale = {name, name + ".0", name + ".1", name + ".2"};
+  for (const std::string& s : stale) std::ofstream(s) << "somebody's";
+  std::ofstream(dir.file("target")) << "precious";
+  std::filesystem::create_symlink(dir.file("target"), name + ".3");
+  {
+    const no_unnamed_files here;
+    ASSERT_TRUE(holds(pool<texts_root>::open(path, {.create_size = 1 << 20, .media = "process"})));
+  }
+  for (const std::string& s : stale) EXPECT_EQ(text_in(s), "somebody's") << s;
+  EXPECT_EQ(text_in(dir.file("target")), "precious");
+  EXPECT_EQ(files_in(dir.file("")), stale.size() + 3) << "something half-made is left";
+  EXPECT_TRUE(holds(pool<texts_root>::open(path)));
+}
+
+}  // namespace
+}  // namespace stele::testing
