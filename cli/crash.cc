@@ -3,10 +3,12 @@
 #include <cli/command.h>
 #include <explore/cache_crashes.h>
 #include <explore/controller_crashes.h>
+#include <explore/fences.h>
 #include <explore/mutants.h>
 #include <explore/replay.h>
 #include <explore/report.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -27,6 +29,7 @@ struct options {
   controller_settings controller;
   std::string policy = "all";
   mutant_choice mutants;
+  fence_choice fences;
   std::string mutant = "none", line, json;
 };
 
@@ -109,6 +112,21 @@ void run_mutants(options& o) {
   if (score < 1) throw CLI::RuntimeError(1);
 }
 
+void run_fences(options& o) {
+  o.fences.cancelled = interrupted;
+  o.fences.told = [&](const fence_outcome& f) {
+    fmt::print(people(o), "{:22} {}; passed by {}\n", f.site, f.killed() ? "killed: " + f.what : fmt::format("SURVIVED {} states", f.states), fmt::join(f.mechanisms, ", "));
+    std::fflush(people(o));
+  };
+  const auto outcomes = explore_fences(o.fences);
+  if (outcomes.empty() && !interrupted()) fail("there is no such fence, or none that this mechanism passes");
+  const auto killed = std::ranges::count_if(outcomes, &fence_outcome::killed);
+  fmt::print(people(o), "{} fences, {} killed\n", outcomes.size(), killed);
+  if (!o.json.empty()) write_json(o.json, json_of(outcomes));
+  if (interrupted()) throw CLI::RuntimeError(130);
+  if (static_cast<std::size_t>(killed) != outcomes.size()) throw CLI::RuntimeError(1);
+}
+
 template <class Line>
 result<replayed> replay_parsed(const result<Line>& line) {
   if (!line) fail(line.error());
@@ -164,7 +182,13 @@ void add_run_options(CLI::App& command, options& o) {
   command.add_option("--media", o.what.media, "what the power fails on: memory, by lines; file, a real pool file, by sectors that no write or sync has made durable")
       ->capture_default_str()
       ->check(CLI::IsMember({"memory", "file"}));
-  command.add_option("--fail-call", o.what.fail_call, "on a file: the write or sync of this number fails, and the run ends there; 0: none");
+  command.add_option("--fail-call", o.what.fail_call,
+                     "on a file: the call of this number, of those that the fault can strike, is struck; 0: none");
+  command
+      .add_option_function<std::string>(
+          "--fault", [&o](const std::string& name) { o.what.fault = *file_fault_named(name); },
+          "what strikes it: refused, write_back (failed, told once, the pages lost), short_write, interrupted")
+      ->check(CLI::IsMember({"refused", "write_back", "short_write", "interrupted"}));
   command.add_option("--dir", o.what.folder, "where that file is; default: in memory");
   command.add_option("--bound", o.how.bound, "states a crash point; where there are more they are sampled")
       ->capture_default_str()
@@ -200,11 +224,24 @@ void add_controller_options(CLI::App& command, options& o) {
   command.add_flag("--expired", o.controller.expired, "the power is off for longer than logs are kept: recovery may refuse, but not be wrong");
 }
 
+#ifdef STELE_SCHEDULES
+// A program of its own: it is compiled otherwise.
+[[noreturn]] void become_schedules(std::vector<std::string> words) {
+  words.insert(words.begin(), STELE_SCHEDULES);
+  std::vector<char*> arguments;
+  for (std::string& w : words) arguments.push_back(w.data());
+  arguments.push_back(nullptr);
+  ::execv(STELE_SCHEDULES, arguments.data());
+  fmt::print(stderr, "cannot run {}: {}; build it with `make build`\n", STELE_SCHEDULES, std::generic_category().message(errno));
+  std::exit(2);
+}
+#endif
+
 }  // namespace
 
 void add_crash(CLI::App& app) {
   const auto o = std::make_shared<options>();
-  CLI::App* crash = app.add_subcommand("crash", "explore crash states: run, cache, controller, mutants, replay");
+  CLI::App* crash = app.add_subcommand("crash", "explore crash states: run, cache, controller, schedules, mutants, replay");
   crash->require_subcommand(1);
   CLI::App* one = crash->add_subcommand("run", "every crash state of a run, judged by real recovery");
   add_run_options(*one, *o);
@@ -223,6 +260,17 @@ void add_crash(CLI::App& app) {
   all->add_option("--seed", o->mutants.seed, "of content and operations")->capture_default_str();
   add_json(*all, *o);
   all->callback([o] { run_mutants(*o); });
+#ifdef STELE_SCHEDULES
+  CLI::App* overlapping = crash->add_subcommand("schedules", "overlapping commits under every schedule, and every crash that may befall them; see its own --help");
+  overlapping->prefix_command()->set_help_flag();
+  overlapping->callback([overlapping] { become_schedules(overlapping->remaining()); });
+#endif
+  CLI::App* without = crash->add_subcommand("fences", "leave each fence out, one at a time, and see whether anything notices");
+  without->add_option("--mechanism", o->fences.mechanism, "only those that this mechanism passes");
+  without->add_option("--site", o->fences.site, "only this one, by its place in the source: bulk.h:141");
+  without->add_option("--seed", o->fences.seed, "of content and operations")->capture_default_str();
+  add_json(*without, *o);
+  without->callback([o] { run_fences(*o); });
   CLI::App* again = crash->add_subcommand("replay", "one crash state, from the line that names it");
   again->add_option("line", o->line, "the line, in quotes")->required();
   add_json(*again, *o);

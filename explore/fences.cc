@@ -1,0 +1,127 @@
+// Finding the sites, and the runs that each is left out in, the cheap ones first.
+#include <explore/fences.h>
+#include <explore/trap.h>
+#include <media/fence_sites.h>
+#include <tx/mechanism/catalog.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace stele::explore {
+
+namespace {
+
+struct trial {
+  plan what;
+  std::uint64_t bound = 256;
+};
+
+// In memory: a file's fences are its writes, and fail by other mutants.
+std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
+  const auto entry = *detail::find_mechanism(mechanism);
+  const bool in_place = entry->home == format::home_kind::in_place && !entry->has_parity;
+  std::vector<trial> all;
+  const auto add = [&](std::string workload, std::uint64_t operations, unsigned threads) -> plan& {
+    trial t;
+    t.what.mechanism = mechanism;
+    t.what.workload = std::move(workload);
+    t.what.operations = operations;
+    t.what.threads = threads;
+    t.what.seed = seed;
+    return all.emplace_back(std::move(t)).what;
+  };
+  (void)add("sps", 60, 1);
+  (void)add("sps", 60, 2);
+  (void)add("churn", 120, 2);
+  if (mechanism == "default") {
+    add("sps", 120, 2).sync_every = 8;
+    plan& shared = add("churn", 200, 2);
+    shared.shared_log = true, shared.sync_every = 30;
+  }
+  if (in_place) {
+    plan& sums = add("churn", 120, 1);
+    sums.sums = true, sums.grow_every = 40;
+    add("sps", 60, 1).sums = true;
+    add("sps", 60, 1).reopen = mechanism == "xil" ? "redo" : "xil";  // logs of another kind are taken over
+  }
+  if (entry->has_parity)
+    for (const std::uint64_t commits : {0, 6}) {
+      plan& covered = add("sps", 60, 1);
+      covered.value_size = 256, covered.cache_bytes = commits == 0 ? 1792 : 448, covered.pool_size *= commits == 0 ? 2 : 4,
+      covered.checkpoint_commits = commits;
+    }
+  if (mechanism == "adaptive") add("sps", 200, 1).warm_up = 4;
+  plan& spilled = add("rbtree", 40, 2);
+  spilled.value_size = 4096, spilled.keys = 6, spilled.pool_size = 262144;
+  add("sps", 300, 2).value_size = 64;
+  (void)add("churn", 800, 1);
+  all.back().bound = 512;
+  return all;
+}
+
+// The sites that a run passes, and recoveries from some of its crashes.
+void note_sites(const plan& p, std::set<std::string>& sites) {
+  media::fence_sites::watch([&](const std::string& site) { sites.insert(site); });
+  settings s;
+  s.bound = 3;
+  s.recovery_bound = 1;
+  (void)explore(p, s);
+  media::fence_sites::watch({});
+}
+
+}  // namespace
+
+std::vector<fence_outcome> explore_fences(const fence_choice& c) {
+  std::map<std::string, std::vector<std::string>> passed_by;
+  for (const auto& m : detail::mechanisms()) {
+    if (m.name == "none" || (!c.mechanism.empty() && m.name != c.mechanism)) continue;
+    std::set<std::string> sites;
+    for (const trial& t : trials_of(m.name, c.seed)) note_sites(t.what, sites);
+    for (const std::string& site : sites) passed_by[site].push_back(m.name);
+  }
+  std::vector<fence_outcome> outcomes;
+  for (const auto& [site, mechanisms] : passed_by) {
+    if (!c.site.empty() && site != c.site) continue;
+    fence_outcome o{site, mechanisms, "", "", 0};
+    for (unsigned n = 0; !o.killed() && (c.most_trials == 0 || n < c.most_trials); ++n) {
+      bool any = false;
+      for (const std::string& mechanism : mechanisms) {
+        const auto trials = trials_of(mechanism, c.seed);
+        if (n >= trials.size() || o.killed()) continue;
+        if (c.cancelled && c.cancelled()) return outcomes;
+        any = true;
+        plan p = trials[n].what;
+        p.drop = site;
+        settings s;
+        s.bound = trials[n].bound;
+        s.most_violations = 1;
+        const auto found = explore_apart(p, s);
+        if (!found) continue;
+        o.states += found->states;
+        if (!found->violations.empty()) o.what = found->violations.front().what, o.by = found->violations.front().line;
+      }
+      if (!any) break;
+    }
+    outcomes.push_back(std::move(o));
+    if (c.told) c.told(outcomes.back());
+  }
+  return outcomes;
+}
+
+nlohmann::json json_of(const std::vector<fence_outcome>& outcomes) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const fence_outcome& o : outcomes)
+    all.push_back({{"site", o.site},
+                   {"mechanisms", o.mechanisms},
+                   {"killed", o.killed()},
+                   {"what", o.what},
+                   {"by", o.by},
+                   {"states", o.states}});
+  const auto killed = std::ranges::count_if(outcomes, &fence_outcome::killed);
+  return {{"fences", all},
+          {"score", outcomes.empty() ? 1.0 : static_cast<double>(killed) / static_cast<double>(outcomes.size())}};
+}
+
+}  // namespace stele::explore

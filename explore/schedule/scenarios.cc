@@ -1,0 +1,195 @@
+// The scenarios, and going through them.
+#include <explore/schedule/scenarios.h>
+#include <tx/mechanism/catalog.h>
+
+#include <chrono>
+
+namespace stele::explore {
+
+namespace {
+
+using detail::find_mechanism;
+using schedule::grain;
+
+struct writer {
+  std::string mechanism;
+  std::uint64_t seed;
+  std::vector<scenario> all;
+
+  scenario& add(std::string name, std::string workload, std::uint64_t first, unsigned each, std::size_t keys,
+                std::size_t value) {
+    scenario s;
+    s.name = std::move(name);
+    s.what.mechanism = mechanism;
+    s.what.workload = std::move(workload);
+    s.what.operations = first;
+    s.what.threads = 2;
+    s.what.keys = keys;
+    s.what.value_size = value;
+    s.what.seed = seed;
+    s.with.each = each;
+    return all.emplace_back(std::move(s));
+  }
+};
+
+bool has(std::initializer_list<std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Commits that find their ring short: how many operations fill it depends on the seed.
+void add_truncations(writer& w) {
+  auto& one = w.add("truncation", "sps", 2 + w.seed % 4, 2, 16, 512);
+  one.weight = 2;
+  auto& three = w.add("truncation, three threads", "sps", 1 + w.seed % 6, 2, 24, 256);
+  three.what.threads = 3, three.what.log_count = 3, three.random_share = 0.9;
+  auto& wrapped = w.add("rewritten after wrap", "sps", 10 + w.seed % 4, 3, 3, 256);
+  wrapped.random_share = 0.9;
+}
+
+void add_ordered(writer& w) {
+  auto& s = w.add("ordered", "sps", 2, 2, 3, 8);
+  s.what.sync_every = 2;
+  auto& seldom = w.add("ordered, seldom synced", "sps", 2, 2, 3, 8);
+  seldom.what.sync_every = 8;
+  auto& checked = w.add("ordered beside check", "sps", 2, 2, 2, 8);
+  checked.what.sync_every = 8, checked.with.beside = "check", checked.weight = 2;
+  auto& copied = w.add("ordered beside backup and sync", "sps", 2, 2, 3, 8);
+  copied.what.sync_every = 8, copied.with.beside = "backup+sync", copied.random_share = 0.8;
+  auto& filled = w.add("ordered, truncated", "sps", 2 + w.seed % 4, 3, 16, 512);
+  filled.what.sync_every = 8, filled.random_share = 0.8;
+  auto& settled = w.add("ordered, settled in the background", "sps", 4, 2, 3, 8);
+  settled.what.sync_every = 8, settled.with.background = true, settled.random_share = 0.8;
+  auto& stores = w.add("ordered, each store a point", "sps", 2, 2, 2, 8);
+  stores.what.sync_every = 8, stores.with.beside = "check", stores.with.points = grain::stores, stores.random_share = 1;
+}
+
+void add_shared(writer& w) {
+  auto& s = w.add("one log for all", "sps", 6, 2, 16, 8);
+  s.what.shared_log = true;
+  auto& cut = w.add("one log for all, truncated", "sps", 3 + w.seed % 3, 2, 16, 512);
+  cut.what.shared_log = true, cut.random_share = 0.8, cut.weight = 4;
+  auto& ordered = w.add("one log for all, ordered", "sps", 3 + w.seed % 3, 3, 16, 512);
+  ordered.what.shared_log = true, ordered.what.sync_every = 2, ordered.random_share = 0.9;
+  auto& three = w.add("one log for all, three threads", "sps", 1 + w.seed % 5, 2, 16, 512);
+  three.what.shared_log = true, three.what.threads = 3, three.what.log_count = 3, three.random_share = 0.9;
+}
+
+}  // namespace
+
+std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t seed) {
+  writer w{std::string(mechanism), seed, {}};
+  const auto entry = find_mechanism(mechanism);
+  if (!entry || mechanism == "none") return {};
+  const bool parity = (*entry)->has_parity, log_home = (*entry)->home == format::home_kind::log;
+  w.add("short", "sps", 4 + seed % 8, 2, 24, 8).weight = 2;
+  auto& loads = w.add("each load a point", "sps", 2, 2, 2, 8);
+  loads.with.points = grain::loads, loads.random_share = 0.8;
+  auto& threads = w.add("more threads than logs", "sps", 3, 1, 4, 8);
+  threads.what.threads = 3;
+  add_truncations(w);
+  auto& heap = w.add("heap", "churn", 10 + seed % 10, 2, 24, 8);
+  heap.with.points = grain::stores, heap.random_share = 0.8, heap.bound = 8;
+  auto& outgrown = w.add("records that outgrow a log", "rbtree", 4 + seed % 4, 2, 4, 4096);
+  outgrown.random_share = 0.8, outgrown.bound = 6, outgrown.what.pool_size = 131072;
+  auto& checked = w.add("beside check", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
+  checked.weight = 2, checked.with.beside = "check+check+read", checked.random_share = 0.9, checked.bound = 4,
+  checked.what.pool_size = 131072;
+  if (!log_home) {
+    auto& copied = w.add("beside backup", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
+    copied.weight = 2, copied.with.beside = "backup", copied.random_share = 0.9, copied.bound = 4,
+    copied.what.pool_size = 131072;
+    auto& small = w.add("beside backup, short", "sps", 4, 2, 4, 8);
+    small.with.beside = "backup";
+  }
+  if (has({"default", "redo-async", "vcbp", "blurred", "adaptive"}, mechanism)) {
+    auto& background = w.add("truncated in the background", "sps", 1 + seed % 4, 2, 16, 512);
+    background.with.background = true, background.random_share = 0.8;
+    auto& grown = w.add("beside grow", "sps", 4, 2, 4, 8);
+    grown.with.beside = "grow", grown.what.grow_every = 1'000'000;
+    auto& sums = w.add("sums, truncated", "sps", 2 + seed % 4, 2, 16, 512);
+    sums.what.sums = true;
+  }
+  if (mechanism == "default") {
+    add_ordered(w);
+    add_shared(w);
+  }
+  if (has({"default", "redo", "undo", "base", "redo-async"}, mechanism)) {
+    auto& file = w.add("on a file", "sps", 3 + seed % 3, 2, 16, 512);
+    file.what.media = "file", file.bound = 16;
+  }
+  for (scenario& s : w.all) {
+    if (parity) s.what.pool_size *= 2;
+    if (log_home && s.what.value_size >= 4096) s.what.pool_size *= 2;
+  }
+  return std::move(w.all);
+}
+
+result<std::vector<sweep_outcome>> sweep(const sweep_settings& s) {
+  std::vector<sweep_outcome> all;
+  for (const auto& m : detail::mechanisms()) {
+    if (!s.mechanism.empty() && m.name != s.mechanism) continue;
+    auto scenarios = scenarios_of(m.name, s.seed);
+    double weights = 0;
+    for (const scenario& one : scenarios) weights += one.weight;
+    for (scenario& one : scenarios) {
+      const double share = static_cast<double>(s.schedules) * one.weight / weights;
+      schedule_settings how;
+      how.preemptions = one.preemptions;
+      how.random = static_cast<std::uint64_t>(share * one.random_share);
+      how.most = static_cast<std::uint64_t>(share) - how.random;
+      how.seed = s.seed;
+      how.bound = one.bound;
+      how.seconds = s.seconds;
+      one.what.mutant = s.plant;
+      auto found = explore_schedules(one.what, one.with, how);
+      if (!found) return std::unexpected(error{found.error().code, m.name + ", " + one.name + ": " + found.error().message});
+      all.push_back({m.name, one.name, std::move(*found)});
+      if (s.told) s.told(all.back());
+      if (s.stop_at_violation && !all.back().found.violations.empty()) return all;
+    }
+  }
+  return all;
+}
+
+namespace {
+
+// Sweeps that grow: a scenario that shows a bug is seldom the first.
+result<> plant(overlap_mutant& o, base::mutant what, std::uint64_t seed, std::uint64_t most) {
+  for (std::uint64_t now = 1'500; o.schedules < most && !o.killed(); now *= 2) {
+    sweep_settings s;
+    s.mechanism = o.mechanism, s.schedules = now, s.seed = seed++, s.plant = what, s.stop_at_violation = true;
+    auto outcomes = sweep(s);
+    if (!outcomes) return std::unexpected(outcomes.error());
+    for (const sweep_outcome& one : *outcomes) {
+      o.schedules += one.found.schedules;
+      if (one.found.violations.empty()) continue;
+      o.scenario = one.scenario, o.what = one.found.violations.front().what, o.line = one.found.violations.front().line;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+result<std::vector<overlap_mutant>> sweep_mutants(const mutant_choice& c) {
+  constexpr std::string_view overlaps = "overlap:";
+  std::vector<overlap_mutant> all;
+  for (const base::mutant_entry& m : base::mutants) {
+    if (!m.of.starts_with(overlaps) || (!c.name.empty() && m.name != c.name)) continue;
+    for (std::string_view of = m.of.substr(overlaps.size()); !of.empty();) {
+      const auto comma = std::min(of.find(','), of.size());
+      overlap_mutant o{std::string(m.name), std::string(of.substr(0, comma)), "", "", "", 0, 0};
+      of.remove_prefix(std::min(comma + 1, of.size()));
+      if (!c.mechanism.empty() && o.mechanism != c.mechanism) continue;
+      const auto begun = std::chrono::steady_clock::now();
+      if (auto done = plant(o, m.what, c.seed, c.schedules); !done) return std::unexpected(done.error());
+      o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+      all.push_back(std::move(o));
+      if (c.told) c.told(all.back());
+      if (c.once) break;
+    }
+  }
+  return all;
+}
+
+}  // namespace stele::explore
