@@ -24,10 +24,7 @@ lint: install-lint configure
 	@printf '%s\n' $(filter %.cc,$(sources)) | xargs -P2 -n2 clang-tidy-19 -p build --quiet 2>/dev/null
 
 sanitize: install
-	@for preset in asan tsan; do \
-	  cmake --preset $$preset && cmake --build --preset $$preset && \
-	  ctest --test-dir build-$$preset --output-on-failure -j2 || exit 1; \
-	done
+	@tools/sanitize
 
 clean:
 	@rm -rf build build-debug build-clang build-asan build-tsan

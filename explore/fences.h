@@ -12,11 +12,14 @@
 namespace stele::explore {
 
 struct fence_outcome {
-  std::string site;                     // "bulk.h:141"
+  std::string site;                     // "bulk.h:149:truncate"
   std::vector<std::string> mechanisms;  // whose runs or recoveries pass it
   std::string what, by;                 // what noticed, and the line that replays it; empty: nothing
-  std::uint64_t states = 0;             // looked at before
+  std::string_view
+      kept_for;  // of a survivor: what it is for, that no run shows (docs/protocol/fences.md). Empty: nobody said
+  std::uint64_t states = 0;  // looked at before
   bool killed() const noexcept { return !by.empty(); }
+  bool unexplained() const noexcept { return !killed() && kept_for.empty(); }
 };
 
 struct fence_choice {

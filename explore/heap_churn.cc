@@ -2,6 +2,7 @@
 //
 // Slots 0 to 3 hold small blocks, 4 and 5 extents of one or two chunks: together they fit a pool of 64 KiB whatever the
 // order. An operation of kind swap cancels what it did, erase destroys and cancels; toggle and put commit.
+#include <explore/edges.h>
 #include <explore/heap_churn.h>
 #include <stele/memory.h>
 
@@ -164,6 +165,7 @@ std::unique_ptr<workloads::workload> make_heap_churn() {
 
 result<std::unique_ptr<workloads::workload>> make_subject(std::string_view name, const workloads::parameters& p) {
   if (name == "churn") return make_heap_churn();
+  if (name == "edges") return make_edges();
   return workloads::make_workload(name, p);
 }
 

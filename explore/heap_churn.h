@@ -9,7 +9,7 @@ namespace stele::explore {
 
 std::unique_ptr<workloads::workload> make_heap_churn();
 
-// A workload by name: churn, or any of workloads::make_workload. Errors: not_found, invalid_argument.
+// A workload by name: churn, edges (edges.h), or any of workloads::make_workload. Errors: not_found, invalid_argument.
 result<std::unique_ptr<workloads::workload>> make_subject(std::string_view name, const workloads::parameters& p);
 
 }  // namespace stele::explore

@@ -52,10 +52,9 @@ struct plan {
   std::string folder = "";        // where that file is made, no part of what is explored; empty: scratch_file.h's choice
   unsigned further = 20;  // operations applied to a recovered pool
   base::mutant mutant = base::mutant::none;
-  std::string drop = "";  // the fence that is left out, by its place in the source: "bulk.h:141"; empty: none
+  std::string drop = "";  // the fence that is left out, by its place in the source: "bulk.h:149:truncate"; empty: none
 };
 
-// What happened, and what the model says of it. Position p is the state after the first p operations.
 // How engines work here: without threads of their own, so that a run is a function of its plan.
 inline detail::engine_tuning tuning_of(const plan& p) noexcept {
   const bool on_file = p.media == "file";
@@ -63,10 +62,11 @@ inline detail::engine_tuning tuning_of(const plan& p) noexcept {
           .shared_log = p.shared_log || on_file,
           .bulk = p.whole_cache || on_file ? bulk_persistence::whole_cache : bulk_persistence::log_walk,
           .adaptive = {.warm_up = p.warm_up},
-          .log_structured = {.clean_from = 0, .victim_live_share = 0.7},
-          .archapt = {.cache_bytes = p.cache_bytes, .skip = skipping::always, .halves = p.halves, .checkpoint_commits = p.checkpoint_commits}};  // cleaning at every chunk: it has to be seen
+          .log_structured = {.clean_from = 0, .victim_live_share = 0.7},  // cleaning at every chunk: it has to be seen
+          .archapt = {.cache_bytes = p.cache_bytes, .skip = skipping::always, .halves = p.halves, .checkpoint_commits = p.checkpoint_commits}};
 }
 
+// What happened, and what the model says of it. Position p is the state after the first p operations.
 struct timeline {
   struct further {
     std::vector<workloads::operation> operations;

@@ -13,6 +13,12 @@ bool interleavings::allows(std::span<const operation> operations, const preceden
   return std::any_of(from, to, [&](const auto& o) { return (must & ~o.second) == 0 && (o.second & ~may) == 0; });
 }
 
+std::uint32_t interleavings::which(std::span<const operation> operations, const precedence& before, std::uint64_t digest) {
+  const outcomes& all = outcomes_of(operations, before);
+  const auto found = all.find(digest);
+  return found == all.end() ? 0 : found->second;
+}
+
 const interleavings::outcomes& interleavings::outcomes_of(std::span<const operation> operations, const precedence& before) {
   key k;
   for (std::size_t i = 0; i < operations.size(); ++i)

@@ -28,6 +28,8 @@ class interleavings {
   // Does some order of these operations with exactly `must` and some of `may` give this digest?
   bool allows(std::span<const workloads::operation> operations, const precedence& before, std::uint64_t digest,
               std::uint32_t must, std::uint32_t may);
+  // Which operations, as a mask, some order of which gives it; 0 when none does or the first ones alone.
+  std::uint32_t which(std::span<const workloads::operation> operations, const precedence& before, std::uint64_t digest);
   // A history that ends in this state, of all that were ever asked about; null: none does.
   timeline* history(std::uint64_t digest);
 

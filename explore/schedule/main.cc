@@ -2,7 +2,6 @@
 // calls at atomic operations and defines functions of the C library.
 #include <explore/schedule/scenarios.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/personality.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -15,15 +14,6 @@ namespace {
 
 using namespace stele;
 using namespace stele::explore;
-
-// Threads that take turns are handed on fastest on one processor.
-void stay_on_one_processor() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int now = ::sched_getcpu();
-  CPU_SET(now < 0 ? 0 : now, &set);
-  (void)::sched_setaffinity(0, sizeof set, &set);
-}
 
 // All scenarios of all mechanisms, or of one; the last line says whether anything was found.
 int run_sweep(const sweep_settings& of, const std::string& json) {
@@ -39,12 +29,7 @@ int run_sweep(const sweep_settings& of, const std::string& json) {
   schedule_findings sum;
   auto rows = nlohmann::json::array();
   for (const sweep_outcome& o : *all) {
-    sum.schedules += o.found.schedules, sum.systematic += o.found.systematic, sum.distinct += o.found.distinct;
-    sum.choices = std::max(sum.choices, o.found.choices);
-    sum.points += o.found.points, sum.exhausted += o.found.exhausted, sum.states += o.found.states,
-        sum.distinct_states += o.found.distinct_states, sum.recovered += o.found.recovered, sum.refused += o.found.refused;
-    sum.seconds += o.found.seconds, sum.judging_seconds += o.found.judging_seconds;
-    sum.violations.insert(sum.violations.end(), o.found.violations.begin(), o.found.violations.end());
+    sum += o.found;
     rows.push_back(json_of(o.found));
     rows.back()["mechanism"] = o.mechanism, rows.back()["scenario"] = o.scenario;
   }
@@ -102,6 +87,7 @@ void add_options(CLI::App& app, words& w) {
   app.add_flag("--sums", p.sums, "the pool has sums of home's blocks");
   app.add_option("--beside", w.with.beside, "what one more thread does: check, sync, backup, grow, read; several with +");
   app.add_flag("--background", w.with.background, "the mechanism has threads of its own");
+  app.add_flag("--mixed", w.with.mixed, "of ordered commits: those of every other thread are durable");
   app.add_option("--points", w.points, "where another thread may go on")
       ->capture_default_str()
       ->check(CLI::IsMember({"locks", "stores", "loads"}));
@@ -154,7 +140,6 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const bool moves = (::personality(0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
   if (moves && ::personality(ADDR_NO_RANDOMIZE) != -1) ::execv("/proc/self/exe", argv);  // a run is the same every time
-  stay_on_one_processor();
   if (!w.line.empty()) return run_replay(w);
   const auto named = base::mutant_named(w.mutant);
   if (!named) return std::cerr << "there is no mutant " << w.mutant << '\n', 2;

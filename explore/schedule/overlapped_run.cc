@@ -6,6 +6,7 @@
 #include <tx/open.h>
 #include <unistd.h>
 
+#include <bit>
 #include <filesystem>
 #include <thread>
 
@@ -73,8 +74,10 @@ void overlapped_runs::apply_share(unsigned thread, overlapped& made, progress& p
   for (unsigned n = thread * overlap_.each; n < (thread + 1) * overlap_.each && made.problem.empty(); ++n) {
     engine.note(lane, mark::invoked, n);
     p.invoked |= 1u << n;
-    made.before[n] = p.ended;
+    const std::uint32_t ended = made.before[n] = p.ended;
     auto& op = made.operations[n];
+    // Looked at before the transaction begins; and one thread runs at a time.
+    subject_.workload().commit_as(ordered(thread, p) ? durability::ordered : durability::durable);
     const auto done = subject_.workload().apply({&op, 1});
     if (!done && done.error().code != errc::full) {
       made.problem = fmt::format("operation {} of the run itself failed: {}", n, done.error().message);
@@ -82,8 +85,10 @@ void overlapped_runs::apply_share(unsigned thread, overlapped& made, progress& p
     }
     if (!done) op.what = workloads::operation::kind::read;
     p.ended |= 1u << n;
-    if (!p.ordered) p.acknowledged |= 1u << n;
-    engine.note(lane, p.ordered ? mark::tx_commit : mark::returned, n);
+    if (ordered(thread, p))
+      engine.note(lane, mark::tx_commit, n);
+    else
+      acknowledge(p.ordered ? ended | 1u << n : 1u << n, p);  // and the ordered ones before it
     const std::uint64_t every = subject_.named_by().sync_every;
     if (p.ordered && (n + 1) % every == 0)
       if (auto synced = sync(p); !synced) made.problem = "a sync failed: " + synced.error().message;
@@ -95,10 +100,18 @@ result<> overlapped_runs::sync(progress& p) {
   const std::uint32_t ended = p.ended;
   auto& core = subject_.workload().core();
   if (auto synced = detail::sync_pool(core); !synced) return synced;
-  for (unsigned n = 0; n < together_.size(); ++n)
-    if ((ended & ~p.acknowledged & 1u << n) != 0) core.mechanism().note(0, mark::returned, n);
-  p.acknowledged |= ended;
+  acknowledge(ended, p);
   return {};
+}
+
+bool overlapped_runs::ordered(unsigned thread, const progress& p) const noexcept {
+  return p.ordered && !(overlap_.mixed && thread % 2 != 0);
+}
+
+void overlapped_runs::acknowledge(std::uint32_t which, progress& p) {
+  for (std::uint32_t left = which & ~p.acknowledged; left != 0; left &= left - 1)
+    subject_.workload().core().mechanism().note(0, mark::returned, static_cast<unsigned>(std::countr_zero(left)));
+  p.acknowledged |= which;
 }
 
 void overlapped_runs::work_beside(overlapped& made, progress& p) {
@@ -119,12 +132,20 @@ result<> overlapped_runs::do_beside(std::string_view work, overlapped& made, pro
   if (work == "sync") return sync(p);
   if (work == "backup") return back_up(made, p);
   if (work == "grow") return detail::grow(core, core.state().file.header().size + subject_.named_by().pool_size / 4);
-  if (work == "read") {
-    const auto seen = subject_.workload().digest();
-    return seen ? result<>{} : std::unexpected(seen.error());
-  }
+  if (work == "read") return read(made, p);
   return fail(errc::invalid_argument,
               fmt::format("nothing is known of '{}' beside operations; choose check, sync, backup, grow or read", work));
+}
+
+result<> overlapped_runs::read(overlapped& made, progress& p) {
+  overlapped::observation o;
+  o.must = p.ended;
+  const auto seen = subject_.workload().digest();
+  if (!seen) return fail(seen.error().code, "what a reader saw is broken: " + seen.error().message);
+  o.digest = *seen;
+  o.may = p.invoked;
+  made.seen.push_back(o);
+  return {};
 }
 
 result<> overlapped_runs::back_up(overlapped& made, progress& p) {

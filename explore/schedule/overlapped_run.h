@@ -21,6 +21,7 @@ struct overlap {
   unsigned each = 2;        // operations a thread
   std::string beside = "";  // words, in this order: check, backup, grow, sync, read, backup:wait...
   bool background = false;  // the mechanism has threads of its own
+  bool mixed = false;       // of ordered commits: those of every other thread are durable
   schedule::grain points = schedule::grain::locks;
 };
 
@@ -36,6 +37,11 @@ struct overlapped {
     std::uint32_t must = 0, may = 0;  // operations that were over when it began, and invoked when it ended
   };
   std::vector<copy> copies;
+  struct observation {  // what one read transaction saw of all there is
+    std::uint64_t digest = 0;
+    std::uint32_t must = 0, may = 0;  // likewise
+  };
+  std::vector<observation> seen;
 };
 
 class overlapped_runs {
@@ -53,6 +59,9 @@ class overlapped_runs {
   void work_beside(overlapped& run, progress& p);
   result<> do_beside(std::string_view work, overlapped& run, progress& p);
   result<> back_up(overlapped& run, progress& p);
+  result<> read(overlapped& run, progress& p);
+  bool ordered(unsigned thread, const progress& p) const noexcept;
+  void acknowledge(std::uint32_t which, progress& p);
   result<> sync(progress& p);
 
   subject& subject_;

@@ -2,6 +2,7 @@
 #include <explore/schedule/scenarios.h>
 #include <tx/mechanism/catalog.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace stele::explore {
@@ -44,6 +45,8 @@ void add_truncations(writer& w) {
   three.what.threads = 3, three.what.log_count = 3, three.random_share = 0.9;
   auto& wrapped = w.add("rewritten after wrap", "sps", 10 + w.seed % 4, 3, 3, 256);
   wrapped.random_share = 0.9;
+  auto& stores = w.add("truncation, each store a point", "sps", 2 + w.seed % 2, 2, 16, 512);
+  stores.with.points = grain::stores, stores.preemptions = 1, stores.weight = 2;
 }
 
 void add_ordered(writer& w) {
@@ -61,12 +64,21 @@ void add_ordered(writer& w) {
   settled.what.sync_every = 8, settled.with.background = true, settled.random_share = 0.8;
   auto& stores = w.add("ordered, each store a point", "sps", 2, 2, 2, 8);
   stores.what.sync_every = 8, stores.with.beside = "check", stores.with.points = grain::stores, stores.random_share = 1;
+  auto& loads = w.add("ordered, truncated, each load a point", "sps", 3 - w.seed % 2, 2, 16, 512);
+  loads.weight = 2, loads.what.sync_every = 2, loads.with.points = grain::loads, loads.preemptions = 1,
+  loads.random_share = 0.9;
+  auto& settled_meanwhile = w.add("ordered and synced beside backup", "sps", 2, 2, 16, 512);
+  settled_meanwhile.what.sync_every = 2, settled_meanwhile.with.beside = "backup";
+  auto& mixed = w.add("ordered and durable", "sps", 3, 3, 3, 8);
+  mixed.what.sync_every = 8, mixed.with.mixed = true;
+  auto& mixed_filled = w.add("ordered and durable, truncated", "sps", 2 + w.seed % 4, 3, 16, 512);
+  mixed_filled.what.sync_every = 8, mixed_filled.with.mixed = true, mixed_filled.random_share = 0.8;
 }
 
 void add_shared(writer& w) {
   auto& s = w.add("one log for all", "sps", 6, 2, 16, 8);
   s.what.shared_log = true;
-  auto& cut = w.add("one log for all, truncated", "sps", 3 + w.seed % 3, 2, 16, 512);
+  auto& cut = w.add("one log for all, truncated", "sps", 3 + w.seed % 2, 2, 16, 512);
   cut.what.shared_log = true, cut.random_share = 0.8, cut.weight = 4;
   auto& ordered = w.add("one log for all, ordered", "sps", 3 + w.seed % 3, 3, 16, 512);
   ordered.what.shared_log = true, ordered.what.sync_every = 2, ordered.random_share = 0.9;
@@ -84,6 +96,9 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   w.add("short", "sps", 4 + seed % 8, 2, 24, 8).weight = 2;
   auto& loads = w.add("each load a point", "sps", 2, 2, 2, 8);
   loads.with.points = grain::loads, loads.random_share = 0.8;
+  auto& seen = w.add("beside readers, each load a point", "sps", 2, 1, 24, 8);
+  seen.with.points = grain::loads, seen.weight = 2, seen.with.beside = "read+read", seen.preemptions = 1,
+  seen.random_share = 0.8;
   auto& threads = w.add("more threads than logs", "sps", 3, 1, 4, 8);
   threads.what.threads = 3;
   add_truncations(w);
@@ -94,12 +109,20 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   auto& checked = w.add("beside check", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
   checked.weight = 2, checked.with.beside = "check+check+read", checked.random_share = 0.9, checked.bound = 4,
   checked.what.pool_size = 131072;
+  // One of these operations takes the block that another has freed.
+  auto& again = w.add("a block taken again, beside check", "rbtree", 6, 2, 4, 2048);
+  again.what.seed = 1, again.with.beside = "check+check", again.random_share = 0.9, again.bound = 4,
+  again.what.pool_size = 131072;
+  auto& edges = w.add("edges", "edges", 4 + seed % 8, 2, 8, 8);
+  edges.random_share = 0.9, edges.bound = 4, edges.what.pool_size = 262144;
   if (!log_home) {
     auto& copied = w.add("beside backup", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
     copied.weight = 2, copied.with.beside = "backup", copied.random_share = 0.9, copied.bound = 4,
     copied.what.pool_size = 131072;
-    auto& small = w.add("beside backup, short", "sps", 4, 2, 4, 8);
+    auto& small = w.add("beside backup, short", "sps", 2, 2, 16, 512);
     small.with.beside = "backup";
+    auto& taken = w.add("heap, beside backup", "churn", 10 + seed % 10, 2, 24, 8);
+    taken.with.beside = "backup", taken.with.points = grain::stores, taken.random_share = 0.8, taken.bound = 4;
   }
   if (has({"default", "redo-async", "vcbp", "blurred", "adaptive"}, mechanism)) {
     auto& background = w.add("truncated in the background", "sps", 1 + seed % 4, 2, 16, 512);
@@ -119,52 +142,76 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   }
   for (scenario& s : w.all) {
     if (parity) s.what.pool_size *= 2;
-    if (log_home && s.what.value_size >= 4096) s.what.pool_size *= 2;
+    if (log_home && s.what.value_size >= 2048) s.what.pool_size *= 2;
   }
   return std::move(w.all);
 }
 
+namespace {
+
+// One round of a mechanism: adds to what was found before, scenario by scenario.
+result<> sweep_round(const sweep_settings& s, const std::string& mechanism, std::uint64_t seed, std::uint64_t schedules,
+                     std::vector<sweep_outcome>& found) {
+  auto scenarios = scenarios_of(mechanism, seed);
+  double weights = 0;
+  for (const scenario& one : scenarios) weights += one.weight;
+  found.resize(scenarios.size());
+  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+    scenario& one = scenarios[i];
+    const double share = static_cast<double>(schedules) * one.weight / weights;
+    schedule_settings how;
+    how.preemptions = one.preemptions;
+    how.random = static_cast<std::uint64_t>(share * one.random_share);
+    how.most = static_cast<std::uint64_t>(share) - how.random;
+    how.seed = seed;
+    how.bound = one.bound;
+    how.seconds = s.seconds;
+    one.what.mutant = s.plant;
+    const auto now = explore_schedules(one.what, one.with, how);
+    if (!now) return std::unexpected(error{now.error().code, mechanism + ", " + one.name + ": " + now.error().message});
+    found[i].mechanism = mechanism, found[i].scenario = one.name, found[i].found += *now;
+    if (s.stop_at_violation && !now->violations.empty()) break;
+  }
+  return {};
+}
+
+}  // namespace
+
+// In rounds that grow, each with other seeds: the scenario that shows a bug is seldom the first.
 result<std::vector<sweep_outcome>> sweep(const sweep_settings& s) {
+  constexpr std::uint64_t first_round = 1'500;
   std::vector<sweep_outcome> all;
   for (const auto& m : detail::mechanisms()) {
-    if (!s.mechanism.empty() && m.name != s.mechanism) continue;
-    auto scenarios = scenarios_of(m.name, s.seed);
-    double weights = 0;
-    for (const scenario& one : scenarios) weights += one.weight;
-    for (scenario& one : scenarios) {
-      const double share = static_cast<double>(s.schedules) * one.weight / weights;
-      schedule_settings how;
-      how.preemptions = one.preemptions;
-      how.random = static_cast<std::uint64_t>(share * one.random_share);
-      how.most = static_cast<std::uint64_t>(share) - how.random;
-      how.seed = s.seed;
-      how.bound = one.bound;
-      how.seconds = s.seconds;
-      one.what.mutant = s.plant;
-      auto found = explore_schedules(one.what, one.with, how);
-      if (!found) return std::unexpected(error{found.error().code, m.name + ", " + one.name + ": " + found.error().message});
-      all.push_back({m.name, one.name, std::move(*found)});
-      if (s.told) s.told(all.back());
-      if (s.stop_at_violation && !all.back().found.violations.empty()) return all;
+    if (m.name == "none" || (!s.mechanism.empty() && m.name != s.mechanism)) continue;
+    std::vector<sweep_outcome> found;
+    bool stops = false;
+    std::uint64_t round = first_round, seed = s.seed;
+    for (std::uint64_t left = s.schedules; left != 0 && !stops; round *= 2, ++seed) {
+      if (left < 3 * round) round = left;  // no small one at the end
+      if (auto done = sweep_round(s, m.name, seed, round, found); !done) return std::unexpected(done.error());
+      left -= round;
+      stops = s.stop_at_violation && std::ranges::any_of(found, [](const auto& o) { return !o.found.violations.empty(); });
     }
+    for (sweep_outcome& o : found) {
+      if (s.told) s.told(o);
+      all.push_back(std::move(o));
+    }
+    if (stops) break;
   }
   return all;
 }
 
 namespace {
 
-// Sweeps that grow: a scenario that shows a bug is seldom the first.
-result<> plant(overlap_mutant& o, base::mutant what, std::uint64_t seed, std::uint64_t most) {
-  for (std::uint64_t now = 1'500; o.schedules < most && !o.killed(); now *= 2) {
-    sweep_settings s;
-    s.mechanism = o.mechanism, s.schedules = now, s.seed = seed++, s.plant = what, s.stop_at_violation = true;
-    auto outcomes = sweep(s);
-    if (!outcomes) return std::unexpected(outcomes.error());
-    for (const sweep_outcome& one : *outcomes) {
-      o.schedules += one.found.schedules;
-      if (one.found.violations.empty()) continue;
-      o.scenario = one.scenario, o.what = one.found.violations.front().what, o.line = one.found.violations.front().line;
-    }
+result<> plant(overlap_mutant& o, base::mutant what, const mutant_choice& c) {
+  sweep_settings s;
+  s.mechanism = o.mechanism, s.schedules = c.schedules, s.seed = c.seed, s.plant = what, s.stop_at_violation = true;
+  const auto outcomes = sweep(s);
+  if (!outcomes) return std::unexpected(outcomes.error());
+  for (const sweep_outcome& one : *outcomes) {
+    o.schedules += one.found.schedules;
+    if (one.found.violations.empty()) continue;
+    o.scenario = one.scenario, o.what = one.found.violations.front().what, o.line = one.found.violations.front().line;
   }
   return {};
 }
@@ -182,7 +229,7 @@ result<std::vector<overlap_mutant>> sweep_mutants(const mutant_choice& c) {
       of.remove_prefix(std::min(comma + 1, of.size()));
       if (!c.mechanism.empty() && o.mechanism != c.mechanism) continue;
       const auto begun = std::chrono::steady_clock::now();
-      if (auto done = plant(o, m.what, c.seed, c.schedules); !done) return std::unexpected(done.error());
+      if (auto done = plant(o, m.what, c); !done) return std::unexpected(done.error());
       o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
       all.push_back(std::move(o));
       if (c.told) c.told(all.back());

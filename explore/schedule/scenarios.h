@@ -17,7 +17,7 @@ struct scenario {
   overlap with;
   unsigned preemptions = 2;
   double random_share = 0.5;  // of its schedules
-  std::uint64_t bound = 24;   // crash states a crash point
+  std::uint64_t bound = 16;   // crash states a crash point
   double weight = 1;          // of a mechanism's schedules
 };
 
@@ -32,7 +32,7 @@ struct sweep_settings {
   std::string mechanism;             // empty: all
   std::uint64_t schedules = 40'000;  // of each mechanism
   std::uint64_t seed = 1;
-  double seconds = 0;  // of each scenario; 0: until its schedules are made
+  double seconds = 0;  // of each scenario in a round; 0: until its schedules are made
   base::mutant plant = base::mutant::none;
   bool stop_at_violation = false;
   std::function<void(const sweep_outcome&)> told;
@@ -50,7 +50,7 @@ struct overlap_mutant {
 struct mutant_choice {
   std::string name, mechanism;       // empty: all
   bool once = false;                 // each in the first mechanism that it is a bug of, not in all
-  std::uint64_t schedules = 40'000;  // of each, about, until it has survived
+  std::uint64_t schedules = 40'000;  // of each, until it has survived
   std::uint64_t seed = 1;
   std::function<void(const overlap_mutant&)> told;
 };

@@ -20,6 +20,7 @@ std::string format_schedule(const schedule_line& l) {
   std::string text = format_plan(l.what) + fmt::format(" each={} points={}", l.with.each, name_of(l.with.points));
   if (!l.with.beside.empty()) text += " beside=" + l.with.beside;
   if (l.with.background) text += " background=1";
+  if (l.with.mixed) text += " mixed=1";
   for (const auto& d : l.decided) text += fmt::format(" {}:{}", d.number, d.thread);
   if (!l.crashed) return text;
   text += fmt::format(" at={}:", l.at.point);
@@ -49,6 +50,7 @@ bool parse_word(std::string_view word, schedule_line& l) {
   if (name == "each") return parse_number(value, l.with.each);
   if (name == "beside") return l.with.beside = value, true;
   if (name == "background") return l.with.background = value == "1", true;
+  if (name == "mixed") return l.with.mixed = value == "1", true;
   if (name == "at") return parse_crash(value, l);
   if (name == "points") {
     l.with.points = value == "loads"    ? schedule::grain::loads

@@ -2,9 +2,21 @@
 #include <explore/schedule/schedules.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace stele::explore {
+
+schedule_findings& schedule_findings::operator+=(const schedule_findings& f) {
+  schedules += f.schedules, distinct += f.distinct, systematic += f.systematic;
+  complete = complete || f.complete;
+  choices = std::max(choices, f.choices);
+  points += f.points, exhausted += f.exhausted, states += f.states, distinct_states += f.distinct_states;
+  recovered += f.recovered, refused += f.refused;
+  seconds += f.seconds, judging_seconds += f.judging_seconds;
+  violations.insert(violations.end(), f.violations.begin(), f.violations.end());
+  return *this;
+}
 
 std::string sentence_of(const schedule_findings& f) {
   const double run = f.seconds - f.judging_seconds;

@@ -1,5 +1,6 @@
 // Making schedules, walking their tapes, judging their crashes.
 #include <base/check.h>
+#include <base/rng.h>
 #include <explore/choices.h>
 #include <explore/crash_model.h>
 #include <explore/plan_line.h>
@@ -8,13 +9,14 @@
 #include <explore/sector_model.h>
 #include <explore/trap.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <deque>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -148,30 +150,49 @@ std::vector<schedule::listed::alternative> schedule_explorer::run(const decision
   return who.seen();
 }
 
-// Breadth first: what needs fewer preemptions comes first.
+// Level by level, one decision more in each. Where a level has more schedules than are left to make, half of those left are
+// drawn from it, and the rest go to the next.
 void schedule_explorer::systematically() {
   struct open {
     decisions made;
     unsigned preemptions;
   };
-  std::deque<open> queue{{{}, 0}};
-  while (!queue.empty() && found_.systematic < settings_.most && !done()) {
-    const open now = std::move(queue.front());
-    queue.pop_front();
-    const auto seen = run(now.made);
-    ++found_.systematic;
-    const std::uint64_t first = now.made.empty() ? 0 : now.made.back().number + 1;
-    for (std::uint64_t n = first; n < seen.size() && queue.size() + found_.systematic < settings_.most; ++n) {
-      for (std::uint32_t left = (seen[n].able | seen[n].resting) & ~(1u << seen[n].usual); left != 0; left &= left - 1) {
-        const auto thread = static_cast<unsigned>(std::countr_zero(left));
-        open next{now.made, now.preemptions + seen[n].preempts(thread)};
-        if (next.preemptions > settings_.preemptions) continue;
-        next.made.push_back({n, thread});
-        queue.push_back(std::move(next));
+  base::rng random(settings_.seed);
+  std::vector<open> level{{{}, 0}};
+  bool all = true;
+  while (!level.empty() && found_.systematic < settings_.most && !done()) {
+    const std::uint64_t left = settings_.most - found_.systematic;
+    if (level.size() > left) {
+      std::shuffle(level.begin(), level.end(), random);
+      level.resize((left + 1) / 2);
+      all = false;
+    }
+    std::vector<open> next_level;
+    std::uint64_t children = 0;
+    for (std::size_t i = 0; i < level.size() && !done(); ++i) {
+      const auto seen = run(level[i].made);
+      ++found_.systematic;
+      const std::uint64_t first = level[i].made.empty() ? 0 : level[i].made.back().number + 1;
+      for (std::uint64_t n = first; n < seen.size(); ++n) {
+        for (std::uint32_t others = (seen[n].able | seen[n].resting) & ~(1u << seen[n].usual); others != 0;
+             others &= others - 1) {
+          const auto thread = static_cast<unsigned>(std::countr_zero(others));
+          const unsigned preemptions = level[i].preemptions + seen[n].preempts(thread);
+          if (preemptions > settings_.preemptions) continue;
+          // A sample of all children, no larger than what could be made.
+          const std::uint64_t place = next_level.size() <= settings_.most ? next_level.size() : random.below(children + 1);
+          ++children;
+          if (place > settings_.most) continue;
+          if (place == next_level.size()) next_level.emplace_back();
+          next_level[place] = {level[i].made, preemptions};
+          next_level[place].made.push_back({n, thread});
+        }
       }
     }
+    all = all && children == next_level.size();
+    level = std::move(next_level);
   }
-  found_.complete = queue.empty() && found_.systematic < settings_.most;
+  found_.complete = all && level.empty() && !done();
   found_.choices = length_;
 }
 
@@ -207,6 +228,9 @@ void schedule_explorer::judge_end(const overlapped& run) {
   const auto all = static_cast<std::uint32_t>((std::uint64_t{1} << run.operations.size()) - 1);
   if (!orders_.allows(run.operations, run.before, run.digest, all, all))
     report("no order of the operations explains what the run left (without a crash)");
+  for (const overlapped::observation& o : run.seen)
+    if (!orders_.allows(run.operations, run.before, o.digest, o.must, o.may))
+      report("a reader saw what is no state that the pool had then");
 }
 
 // A backup is the pool at some moment while it was made, closed.
@@ -326,7 +350,10 @@ std::string schedule_explorer::complaint(const overlapped& run, const reached& r
   if (!v.problem.empty()) return v.problem;
   if (orders_.allows(run.operations, run.before, v.digest, r.acknowledged, r.invoked)) return "";
   if (orders_.allows(run.operations, run.before, v.digest, 0, ~0u))
-    return "an acknowledged operation is lost, or one that was not invoked is there";
+    return fmt::format(
+        "an acknowledged operation is lost, or one that was not invoked is there (operations, as bits: {:#x} acknowledged, "
+        "{:#x} invoked, {:#x} recovered)",
+        r.acknowledged, r.invoked, orders_.which(run.operations, run.before, v.digest));
   return "what was recovered is no state that the run may have left";
 }
 
@@ -402,6 +429,17 @@ result<schedule_findings> explore_here(const plan& p, const overlap& o, const sc
 
 }  // namespace
 
+// Threads that take turns are handed on fastest on one processor: the one that the system wakes this process on, an idle one
+// if there is any.
+static void stay_on_one_processor() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  ::usleep(1000);
+  const int now = ::sched_getcpu();
+  CPU_SET(now < 0 ? 0 : now, &one);
+  (void)::sched_setaffinity(0, sizeof one, &one);
+}
+
 result<schedule_findings> explore_schedules(const plan& p, const overlap& o, const schedule_settings& s) {
   auto* const box =
       static_cast<black_box*>(::mmap(nullptr, sizeof(black_box), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -412,6 +450,7 @@ result<schedule_findings> explore_schedules(const plan& p, const overlap& o, con
   if (child < 0) return base::fail_errno(errc::io, "cannot start a process");
   if (child == 0) {
     ::close(ends[0]);
+    stay_on_one_processor();
     const auto found = explore_here(p, o, s, box);
     const std::string text = found ? json_of(*found).dump() : nlohmann::json{{"error", found.error().message}}.dump();
     for (std::size_t at = 0; at < text.size();) {

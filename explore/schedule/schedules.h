@@ -1,8 +1,8 @@
 // Runs of overlapping commits, schedule by schedule, and every crash that may befall them.
 //
-// Systematically: every schedule in which a running thread is stopped at most `preemptions` times in
-// favour of another (Musuvathi and Qadeer, "Iterative Context Bounding", 2007), whoever goes on where
-// a thread cannot. Then by random priorities, seed by seed. A run is judged without a crash (some
+// Systematically: every schedule (or, where there are more than asked for, a sample of those) in which a running thread is
+// stopped at most `preemptions` times in favour of another (Musuvathi and Qadeer, "Iterative Context Bounding", 2007),
+// whoever goes on where a thread cannot. Then by random priorities, seed by seed. A run is judged without a crash (some
 // order of its operations explains its end; a backup made meanwhile; nobody waits for ever), then at
 // each fence and acknowledgement by its crash states, recovered by the real recovery, against the
 // orders that real time allows. A beginning of a tape that was looked at in another run is not again.
@@ -43,12 +43,14 @@ result<schedule_line> parse_schedule(const std::string& text);
 struct schedule_findings {
   std::uint64_t schedules = 0, distinct = 0;  // runs; tapes that were different
   std::uint64_t systematic = 0;               // of these, with bounded preemptions
-  bool complete = false;                      // all of those were made
+  bool complete = false;                      // all of those were made, in one run of the explorer
   std::uint64_t choices = 0;                  // the most of a run
   std::uint64_t points = 0, exhausted = 0, states = 0, distinct_states = 0, recovered = 0;
   std::uint64_t refused = 0;  // crashes that recovery said no to, where it may: lines that were skipped
   double seconds = 0, judging_seconds = 0;
   std::vector<violation> violations;
+
+  schedule_findings& operator+=(const schedule_findings& f);
 };
 std::string sentence_of(const schedule_findings& f);
 nlohmann::json json_of(const schedule_findings& f);

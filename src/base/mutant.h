@@ -172,11 +172,10 @@ enum class mutant : std::uint16_t {
   stm_unlock_first,       // locks are given back before the commit is durable and at home
   stm_announce_late,      // a commit draws its TxID before it announces itself
   bulk_runs_ignored,      // a truncation goes to the newest TxID, whoever is still in a commit
+  bulk_mark_back,         // a truncation lowers the watermark to what a commit announced late
   settle_pending_ignored, // a truncation does not look for ordered commits that wait
   settle_own_alone,       // settling stores home what the first log has, and forgets the others
   settle_joined_early,    // the next TxID may be drawn before an ordered commit is pending
-  settle_disorder_early,  // TxIDs are drawn without order while ordered commits are about
-  settle_unkept,          // settling stores to pages that a backup has yet to copy
   group_appended_meanwhile, // what was appended during a write counts as written
   group_not_awaited,      // a commit does not wait for the thread that writes for it
   group_from_appended,    // the writer begins at its own record, not at the last durable one
@@ -342,7 +341,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::archapt_fallback_replayed, "archapt_fallback_replayed", "archapt-undo,archapt-redo"},
     {mutant::default_txid_before_place, "default_txid_before_place", "overlap:default"},
     {mutant::retire_paused, "retire_paused", "overlap:default"},
-    {mutant::stm_stale_allocation, "stm_stale_allocation", "overlap:default,redo"},
+    {mutant::stm_stale_allocation, "stm_stale_allocation", "overlap:redo,default"},
     {mutant::backup_spill_unkept, "backup_spill_unkept", "overlap:default,redo"},
     {mutant::stm_no_validation, "stm_no_validation", "overlap:default,redo,base,log_structured"},
     {mutant::stm_extend_unchecked, "stm_extend_unchecked", "overlap:default,undo,xil"},
@@ -351,11 +350,10 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::stm_unlock_first, "stm_unlock_first", "overlap:default,redo,undo,base,xil,vcbp,blurred,adaptive,archapt-undo,archapt-redo,log_structured,redo-async"},
     {mutant::stm_announce_late, "stm_announce_late", "overlap:redo-async,vcbp,blurred,adaptive,archapt-redo,archapt-undo,default"},
     {mutant::bulk_runs_ignored, "bulk_runs_ignored", "overlap:redo-async,vcbp,blurred,adaptive,default"},
+    {mutant::bulk_mark_back, "bulk_mark_back", "overlap:archapt-undo"},
     {mutant::settle_pending_ignored, "settle_pending_ignored", "overlap:default"},
     {mutant::settle_own_alone, "settle_own_alone", "overlap:default"},
     {mutant::settle_joined_early, "settle_joined_early", "overlap:default"},
-    {mutant::settle_disorder_early, "settle_disorder_early", "overlap:default"},
-    {mutant::settle_unkept, "settle_unkept", "overlap:default"},
     {mutant::group_appended_meanwhile, "group_appended_meanwhile", "overlap:default"},
     {mutant::group_not_awaited, "group_not_awaited", "overlap:default"},
     {mutant::group_from_appended, "group_from_appended", "overlap:default"},
@@ -386,10 +384,11 @@ inline constinit std::atomic<mutant> planted_mutant{mutant::none};
 
 // Where a load more would be felt: asked only in the program that explores schedules.
 #ifdef STELE_SCHEDULED
-[[gnu::always_inline]] inline bool planted_in_schedules(mutant m) noexcept { return planted(m); }
+inline constexpr bool in_schedules = true;
 #else
-constexpr bool planted_in_schedules(mutant) noexcept { return false; }
+inline constexpr bool in_schedules = false;
 #endif
+[[gnu::always_inline]] inline bool planted_in_schedules(mutant m) noexcept { return in_schedules && planted(m); }
 
 template <class Media>
 [[gnu::always_inline]] inline bool planted(mutant m) noexcept {

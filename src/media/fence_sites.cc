@@ -1,17 +1,21 @@
 // The site that is left out, and who watches.
 #include <media/fence_sites.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 namespace stele::media {
 
 namespace {
 std::string dropped;
+unsigned line_dropped = 0;  // of it: other lines need no name
 std::function<void(const std::string&)> watching;
 }  // namespace
 
 void fence_sites::drop(const std::string& site) {
   dropped = site;
+  line_dropped = site.empty() ? 0 : static_cast<unsigned>(std::strtoul(site.c_str() + site.find(':') + 1, nullptr, 10));
 }
 void fence_sites::watch(std::function<void(const std::string&)> told) {
   watching = std::move(told);
@@ -19,14 +23,15 @@ void fence_sites::watch(std::function<void(const std::string&)> told) {
 
 std::string fence_sites::name_of(const std::source_location& at) {
   const std::string_view path = at.file_name();
-  return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(at.line());
+  std::string_view function = at.function_name();  // with its type, class and arguments
+  function = function.substr(0, function.find('('));
+  function = function.substr(std::min(function.size(), function.find_last_of(": *&") + 1));
+  return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(at.line()) + ":" + std::string(function);
 }
 
 bool fence_sites::drops(const std::source_location& at) {
-  if (dropped.empty() && !watching) return false;
-  const std::string name = name_of(at);
-  if (watching) watching(name);
-  return name == dropped;
+  if (watching) watching(name_of(at));
+  return at.line() == line_dropped && name_of(at) == dropped;
 }
 
 }  // namespace stele::media

@@ -1,8 +1,8 @@
 // Where in the source fences stand, for a medium that explores: a test of each leaves it out and looks whether anything
 // notices.
 //
-// A site is named by file and line, "bulk.h:141". Thread-safe but for drop() and watch(), which are called while nothing
-// runs.
+// A site is named by file, line and function, "bulk.h:149:truncate". Thread-safe but for drop() and watch(), which are
+// called while nothing runs.
 #pragma once
 
 #include <functional>

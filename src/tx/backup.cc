@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t page = page_snapshot::page_size;
 constexpr std::uint64_t most_parked = 8192;  // pages: 32 MiB
-constexpr std::uint64_t most_pages = 16;  // copied at a time: they stay in the processor's cache, and nobody waits long for one of them
+constexpr std::uint64_t most_pages = base::in_schedules ? 1 : 16;  // copied at a time: they stay in the processor's cache, and nobody waits long for one of them
 
 class backup_copy final : private page_snapshot {
  public:

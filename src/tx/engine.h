@@ -96,7 +96,8 @@ struct pool_state {
     if (file.region().fd >= 0) guard = media::lost_pages(file.base(), file.addresses(), poisoned);
   }
 
-  // Every commit up to this TxID has stored its values home.
+  // Every commit up to this TxID has stored its values home. May be less than it was before: a commit announces what the clock was when it
+  // looked. What was true stays true, so who writes a watermark never lowers it.
   std::uint64_t completed() const noexcept {
     std::uint64_t through = clock.load(std::memory_order_seq_cst);
     if (!base::planted(base::mutant::bulk_runs_ignored))

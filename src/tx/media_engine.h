@@ -1,6 +1,7 @@
 // What engines of every kind have on a given medium: the medium's common part, control words, the session's begin and end.
 #pragma once
 
+#include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <pool/block_sums.h>

@@ -224,7 +224,6 @@ void transaction::defer(std::uint64_t txid) noexcept {
 }
 
 void transaction::begin_settling() {
-  if (page_snapshot* const s = runtime_.snapshot(); s != nullptr && !base::planted(base::mutant::settle_unkept)) keep_pages(*s, pending_);
   runtime_.close_gate();
 }
 void transaction::end_settling() noexcept {

@@ -93,7 +93,7 @@ bool seen(const base::mutant_entry& m) {
     p.sync_every = t.sync_every;
     cache_settings s;
     s.lines = 8;
-    s.crashes = 20'000;
+    s.crashes = 200'000;  // of a survivor
     s.most_violations = 1;
     const auto found = crash_behind_cache_apart(p, s);
     EXPECT_TRUE(found) << found.error().message;

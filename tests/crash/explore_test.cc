@@ -66,6 +66,26 @@ TEST(Explore, loads_of_published_benchmarks) {
     }
 }
 
+// Long runs, zero halves, blocks that come and go in one commit, long aborts, extents of many chunks; logs of one and of several blocks of a file.
+TEST(Explore, what_bugs_hid_behind) {
+  for (const std::string& mechanism : durable_mechanisms())
+    for (const std::size_t log_size : {4096, 16384}) {
+      plan p;
+      p.mechanism = mechanism;
+      p.workload = "edges";
+      p.pool_size = 262144;
+      p.log_size = log_size;
+      p.threads = 2;
+      p.operations = 60;
+      p.media = log_size > 4096 && (mechanism == "default" || mechanism == "redo" || mechanism == "undo" || mechanism == "base") ? "file" : "memory";
+      if (mechanism == "default" && log_size == 4096) p.sync_every = 5;
+      settings s = ci_budget();
+      s.bound = 24;
+      s.recovery_bound = 6;
+      expect_no_violation(p, s);
+    }
+}
+
 // Two indexes that must agree; values of a size that is no power of two, more keys than a node of the ordered index has children.
 TEST(Explore, the_key_value_store) {
   for (const char* mechanism : {"default", "undo", "log_structured"}) {

@@ -239,7 +239,7 @@ class archapt : public bulk_engine<Media> {
   }
 
   std::uint64_t make_home_durable() {
-    const std::uint64_t through = this->state_.completed();  // T1: all of these have stored home
+    const std::uint64_t through = this->completed_at_last();  // T1: all of these have stored home
     for (lane& l : this->lanes_) gather(l, through);         // T2
     for (access_buffer& b : loads_) b.take([this](std::uint64_t offset) { if (offset >= this->state_.file.header().home_offset) covers_.loaded(offset); });
     cut_at_ = positions_;
@@ -278,12 +278,11 @@ class archapt : public bulk_engine<Media> {
       });
     }
   }
-  // Home is durable, and no block counts any more. The gate is closed, or there are no commits.
+  // Home is durable, and from the next fence on no block counts any more. The gate is closed, or there are no commits.
   void end_epochs() {
     const std::uint64_t epoch = covers_.end_all();
     if (!planted(mutant::archapt_checkpoint_unflushed)) this->control_.fence();  // home is durable before blocks stop to count
     if (covers_.area.present() && !planted(mutant::archapt_checkpoint_covered)) this->write_word(format::parity_epoch_offset, epoch);
-    this->control_.fence();  // before the copy of home changes, or the pool is marked closed
   }
 
   // --- checkpoints: docs/protocol/archapt.md, C1 to C5 ---

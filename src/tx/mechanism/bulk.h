@@ -134,7 +134,7 @@ class bulk_engine : public torn_bit_engine<Media> {
     using base::planted;
     const std::lock_guard hold(truncating_);
     if (this->state_.unsettled.load() != 0) this->settle();  // what waits to be stored home keeps its log
-    const std::uint64_t through = this->state_.completed();  // T1: all of these have stored home
+    const std::uint64_t through = completed_at_last();  // T1: all of these have stored home
     lines_.clear();
     heads_.clear();
     if (!changes_.empty()) lose_sums();  // a truncation did not come to its end: what its records change is not known any more
@@ -157,6 +157,13 @@ class bulk_engine : public torn_bit_engine<Media> {
     changes_.clear();
     (void)this->check_medium();
     return through;
+  }
+
+  // T1: H. It never goes back, whatever a commit announces late: a watermark that did would have recovery replay, or take back, what is cut.
+  std::uint64_t completed_at_last() {
+    const std::uint64_t now = this->state_.completed();
+    through_ = base::planted<Media>(base::mutant::bulk_mark_back) ? now : std::max(through_, now);
+    return through_;
   }
 
   // T5 and T6: the logs begin at these positions.
@@ -326,6 +333,7 @@ class bulk_engine : public torn_bit_engine<Media> {
 
   bool whole_ = false;
   bool sums_lost_ = false;            // under truncating_
+  std::uint64_t through_ = 0;         // the last H
   std::uint64_t summed_through_ = 0;  // likewise: what records up to here change is in the sums
   std::mutex truncating_;
   line_set lines_;  // truncate's, like the next three: kept for their memory

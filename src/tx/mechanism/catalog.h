@@ -1,4 +1,4 @@
-// The mechanisms by name, and the media by specification. Adding a mechanism: its header here, and one line in catalog.cc.
+// The mechanisms by name, and the media by specification. Adding a mechanism: its header here, a file in on_media/, a line in on_media/makers.h and one in catalog.cc.
 #pragma once
 
 #include <format/parity_block.h>

@@ -149,7 +149,6 @@ class fused final : public bulk_engine<Media> {
   void allow_disorder() {
     auto& s = this->state_;
     const std::unique_lock drawing(s.drawing, std::try_to_lock);
-    if (base::planted<Media>(base::mutant::settle_disorder_early)) return s.orders.store(false, std::memory_order_relaxed);
     if (drawing.owns_lock() && s.unsettled.load(std::memory_order_acquire) == 0) s.orders.store(false, std::memory_order_relaxed);
   }
 

@@ -82,8 +82,7 @@ class log_structured final : public media_engine<Media> {
   result<> close() override {
     stop_cleaners();
     if (auto fine = this->check_medium(); !fine) return fine;
-    this->write_word(format::mapping_offset, save_mapping());
-    control_.fence();  // the mapping is whole before the session says that it counts
+    this->write_word(format::mapping_offset, save_mapping());  // counts in a closed session alone; media_engine fences before it says closed
     return media_engine<Media>::close();
   }
 
@@ -378,7 +377,6 @@ class log_structured final : public media_engine<Media> {
       const std::size_t from = std::min<std::size_t>(i * each, pairs.size());
       write_mapping(chunks[i], peer, std::span(pairs).subspan(from, std::min<std::size_t>(each, pairs.size() - from)));
     }
-    control_.fence();  // the chunks are whole before the control word names them
     return chunks.front() + 1;
   }
 

@@ -1,0 +1,11 @@
+// The mechanism archapt-redo, on every medium.
+#include <tx/mechanism/archapt.h>
+#include <tx/mechanism/on_media/build_on.h>
+
+namespace stele::detail {
+
+std::unique_ptr<engine> make_archapt_redo(pool_state& state, const media_choice& choice) {
+  return build_on<archapt_redo>(state, choice);
+}
+
+}  // namespace stele::detail

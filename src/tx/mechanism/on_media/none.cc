@@ -1,0 +1,11 @@
+// The mechanism none, on every medium.
+#include <tx/mechanism/none.h>
+#include <tx/mechanism/on_media/build_on.h>
+
+namespace stele::detail {
+
+std::unique_ptr<engine> make_none(pool_state& state, const media_choice& choice) {
+  return build_on<none>(state, choice);
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,11 @@
+// The mechanism redo, on every medium.
+#include <tx/mechanism/on_media/build_on.h>
+#include <tx/mechanism/redo.h>
+
+namespace stele::detail {
+
+std::unique_ptr<engine> make_redo(pool_state& state, const media_choice& choice) {
+  return build_on<redo>(state, choice);
+}
+
+}  // namespace stele::detail

@@ -1,0 +1,11 @@
+// The mechanism xil, on every medium.
+#include <tx/mechanism/blurred.h>
+#include <tx/mechanism/on_media/build_on.h>
+
+namespace stele::detail {
+
+std::unique_ptr<engine> make_xil(pool_state& state, const media_choice& choice) {
+  return build_on<xil>(state, choice);
+}
+
+}  // namespace stele::detail
