@@ -23,6 +23,7 @@ constexpr kept_fence kept[] = {
     {"base.h", "clear_all", "likewise"},
     {"engine_on.h", "empty_logs", "likewise"},
     {"engine_on.h", "end_recovery", "likewise"},
+    {"engine_on.h", "forget_sums", "sums of free chunks that a record cut off by a crash has changed, when they are taken again in part"},
     {"log_structured.h", "take_over", "cleaning threads, of which explored runs have none, begin behind it"},
     {"media_engine.h", "begin_home", "home of pools that an earlier version made, whose sums count, is marked behind it"},
     {"media_engine.h", "close", "TxIDs never go back from one session to the next"},

@@ -84,16 +84,17 @@ TEST(CacheCrashes, see_that_nothing_persists) {
 struct trial {
   const char* workload;
   std::uint64_t sync_every;
+  std::uint64_t crashes;  // of a survivor
 };
 
 bool seen(const base::mutant_entry& m) {
-  for (const trial& t : {trial{"sps", 0}, {"churn", 0}, {"sps", 8}, {"churn", 30}}) {
+  for (const trial& t : {trial{"sps", 0, 20'000}, {"churn", 0, 200'000}, {"sps", 8, 20'000}, {"churn", 30, 20'000}}) {
     plan p = planted(places_of(m.of).front().mechanisms.front(), m.what);
     p.workload = t.workload;
     p.sync_every = t.sync_every;
     cache_settings s;
     s.lines = 8;
-    s.crashes = 200'000;  // of a survivor
+    s.crashes = t.crashes;
     s.most_violations = 1;
     const auto found = crash_behind_cache_apart(p, s);
     EXPECT_TRUE(found) << found.error().message;
