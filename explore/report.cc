@@ -6,15 +6,17 @@
 
 namespace stele::explore {
 
-namespace {
-
 nlohmann::json json_of(const std::vector<violation>& all) {
   nlohmann::json violations = nlohmann::json::array();
   for (const violation& v : all) violations.push_back({{"what", v.what}, {"line", v.line}});
   return violations;
 }
 
-}  // namespace
+std::vector<violation> violations_of(const nlohmann::json& j) {
+  std::vector<violation> all;
+  for (const auto& v : j.at("violations")) all.push_back({v.at("what"), v.at("line")});
+  return all;
+}
 
 nlohmann::json json_of(const findings& f) {
   return {{"states", f.states},
@@ -63,7 +65,7 @@ findings findings_of(const nlohmann::json& j) {
   f.inconsistent = j.at("inconsistent_lines"), f.detected = j.at("detected_lines"), f.uncorrectable = j.at("uncorrectable_lines");
   f.seconds = j.at("seconds");
   f.cancelled = j.at("cancelled");
-  for (const auto& v : j.at("violations")) f.violations.push_back({v.at("what"), v.at("line")});
+  f.violations = violations_of(j);
   return f;
 }
 

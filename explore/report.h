@@ -6,10 +6,13 @@
 
 namespace stele::explore {
 
+nlohmann::json json_of(const std::vector<violation>& all);
 nlohmann::json json_of(const findings& f);
 // Of crashes behind a cache: {"crashes", "distinct_states", "violations", "crashes_per_s", ...}.
 nlohmann::json json_of_crashes(const findings& f);
 findings findings_of(const nlohmann::json& j);
+// Of the key "violations" of any findings.
+std::vector<violation> violations_of(const nlohmann::json& j);
 
 // "1,234,567 states (98 % distinct) ..." in one line.
 std::string sentence_of(const findings& f);

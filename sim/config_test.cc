@@ -41,8 +41,8 @@ double wait_ns(const memory_config& c, const std::string& preceding, const std::
 class files : public testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::temp_directory_path() / fmt::format("stele-config-{}", testing::UnitTest::GetInstance()->random_seed());
-    dir_ /= testing::UnitTest::GetInstance()->current_test_info()->name();
+    const auto& test = *testing::UnitTest::GetInstance();
+    dir_ = fs::temp_directory_path() / fmt::format("stele-config-{}-{}", test.random_seed(), test.current_test_info()->name());
     fs::create_directories(dir_);
   }
   void TearDown() override { fs::remove_all(dir_); }

@@ -1,4 +1,5 @@
 // What was found, in a sentence and as JSON, and read back from the process that found it.
+#include <explore/report.h>
 #include <explore/schedule/schedules.h>
 #include <fmt/format.h>
 
@@ -33,8 +34,6 @@ std::string sentence_of(const schedule_findings& f) {
 }
 
 nlohmann::json json_of(const schedule_findings& f) {
-  nlohmann::json violations = nlohmann::json::array();
-  for (const violation& v : f.violations) violations.push_back({{"what", v.what}, {"line", v.line}});
   return {{"schedules", f.schedules},
           {"systematic", f.systematic},
           {"complete", f.complete},
@@ -48,7 +47,7 @@ nlohmann::json json_of(const schedule_findings& f) {
           {"refused", f.refused},
           {"seconds", f.seconds},
           {"judging_seconds", f.judging_seconds},
-          {"violations", violations}};
+          {"violations", json_of(f.violations)}};
 }
 
 schedule_findings schedule_findings_of(const nlohmann::json& j) {
@@ -58,7 +57,7 @@ schedule_findings schedule_findings_of(const nlohmann::json& j) {
   f.points = j.at("epochs"), f.exhausted = j.at("epochs_exhausted"), f.states = j.at("states"),
   f.distinct_states = j.at("distinct_states"), f.recovered = j.at("recovered_states");
   f.refused = j.at("refused"), f.seconds = j.at("seconds"), f.judging_seconds = j.at("judging_seconds");
-  for (const auto& v : j.at("violations")) f.violations.push_back({v.at("what"), v.at("line")});
+  f.violations = violations_of(j);
   return f;
 }
 

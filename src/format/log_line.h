@@ -77,9 +77,8 @@ constexpr std::uint64_t payload(const log_line& line, unsigned i) noexcept {
   return (line.words[i] & ~torn_bit) | (line.words[0] >> (i - 1) & 1) << 63;
 }
 
-// With offset and mask 0 it is no run: `count` words follow that say what the words of each stretch of the runs in one block weighed
-// before (block_sums.h).
-// A run in a record: `count` words (1..2047) for home from `offset` on; a mask other than 0xFF goes with one word.
+// A run in a record: `count` words (1..2047) for home from `offset` on; a mask other than 0xFF goes with one word. With offset and mask 0
+// it is no run: `count` words follow that say what the words of each stretch of the runs in one block weighed before (block_sums.h).
 struct run_head {
   std::uint64_t offset;  // pool-relative, a multiple of 8
   std::uint8_t mask;     // bytes of the word that count
