@@ -427,11 +427,9 @@ result<schedule_findings> explore_here(const plan& p, const overlap& o, const sc
   return found;
 }
 
-}  // namespace
-
 // Threads that take turns are handed on fastest on one processor: the one that the system wakes this process on, an idle one
 // if there is any.
-static void stay_on_one_processor() {
+void stay_on_one_processor() {
   cpu_set_t one;
   CPU_ZERO(&one);
   ::usleep(1000);
@@ -439,6 +437,8 @@ static void stay_on_one_processor() {
   CPU_SET(now < 0 ? 0 : now, &one);
   (void)::sched_setaffinity(0, sizeof one, &one);
 }
+
+}  // namespace
 
 result<schedule_findings> explore_schedules(const plan& p, const overlap& o, const schedule_settings& s) {
   auto* const box =

@@ -31,7 +31,8 @@ TEST(epochs, a_reader_holds_back_until_it_lets_go_or_pins_anew) {
 TEST(epochs, no_reader_meets_what_was_used_again) {
   constexpr unsigned readers = 3;
   epochs e(readers);
-  std::atomic<std::uint64_t*> seen{new std::uint64_t(1)};
+  std::vector<std::uint64_t*> all{new std::uint64_t(1)};
+  std::atomic<std::uint64_t*> seen{all.front()};
   std::atomic<bool> stop{false};
   std::atomic<int> poisoned{0};
   std::vector<std::jthread> threads;
@@ -45,7 +46,6 @@ TEST(epochs, no_reader_meets_what_was_used_again) {
       }
     });
   std::vector<std::pair<std::uint64_t*, std::uint64_t>> out_of_sight;
-  std::vector<std::uint64_t*> all;
   bool let_go = false;
   for (int i = 0; i < 3000 || !let_go; ++i) {
     if (i >= 3000) std::this_thread::yield();  // a reader that is pinned has lost its processor

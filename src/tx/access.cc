@@ -1,5 +1,6 @@
 // The slow paths of field<T>, allocation, and the steps of a transaction that pool.h drives.
 #include <base/check.h>
+#include <base/in_one_piece.h>
 #include <base/rng.h>
 #include <tx/transaction_inl.h>
 
@@ -85,7 +86,7 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
                                   static_cast<std::uint8_t>(((1u << size) - 1) << shift));
 }
 
-[[gnu::flatten]] void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
+STELE_IN_ONE_PIECE void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
   const access& a = this_access;
   if (address - a.home < a.size) [[likely]]  // a pool's size is a multiple of 8
     return a.running->store_word(address - a.home, bits);
@@ -187,7 +188,7 @@ attempt fail_attempt(error why) {
 }
 error last_error() { return std::move(this_error); }
 
-[[gnu::flatten]] begun begin_transaction(runtime& r, bool writes, durability d) {
+STELE_IN_ONE_PIECE begun begin_transaction(runtime& r, bool writes, durability d) {
   if (this_runtime != nullptr) [[unlikely]]
     return begin_inside(r, writes, d);
   visitor* v = r.enter();
@@ -206,7 +207,7 @@ error last_error() { return std::move(this_error); }
   return begun::fresh;
 }
 
-[[gnu::flatten]] attempt commit_transaction() {
+STELE_IN_ONE_PIECE attempt commit_transaction() {
   const attempt done = this_visitor->tx->commit();
   if (done != attempt::retry) finish();
   return done;

@@ -43,7 +43,7 @@ class page_snapshot {
   // first, and has copied it.
   std::uint64_t take_run(std::uint64_t page, std::uint64_t most) noexcept {
     std::uint64_t n = 0;
-    while (n < most && take(page + n)) ++n;
+    while (n < most && page + n < pages_ && take(page + n)) ++n;
     if (n == 0) wait_for(page);
     return n;
   }

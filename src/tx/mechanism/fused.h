@@ -13,6 +13,7 @@
 // for all): a commit's record, then everything that is before it in the ring, is made durable by whoever writes.
 #pragma once
 
+#include <base/in_one_piece.h>
 #include <tx/log/group_commit.h>
 #include <tx/mechanism/bulk.h>
 #include <tx/transaction_inl.h>
@@ -41,7 +42,7 @@ class fused final : public bulk_engine<Media> {
   }
 
   // In one piece, like the rest of the way of a commit: a call stores its registers, and stores are dear here (docs/decisions/7-tried.md).
-  [[gnu::flatten]] attempt run_commit(transaction& t) override { return t.commit_by(*this); }
+  STELE_IN_ONE_PIECE attempt run_commit(transaction& t) override { return t.commit_by(*this); }
 
   result<> prepare(transaction& t) override {
     if (!t.ordered() && this->state_.unsettled.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
