@@ -56,6 +56,7 @@ enum class mutant : std::uint16_t {
   sums_recovery_unsaid,   // recovery moves sums without saying so
   sums_not_counted,       // a commit that writes home leaves the sums as they were
   sums_spill_kept,        // a spilled record overwrites blocks whose sums stay
+  sums_blocks_weightless, // a block log says that what a transaction replaces weighed nothing
   sums_zero_unjudged,     // a sum of 0 says nothing, a zeroed home is a fresh one
   grow_same_slot,         // the slot in force is written over
   grow_no_slot_fence,     // a slot is in force before it and its table are durable
@@ -124,6 +125,7 @@ enum class mutant : std::uint16_t {
   ls_ring_broken,         // the last block of a transaction points to itself in place of the first
   ls_ring_ignored,        // recovery takes blocks of a transaction of which others are missing
   ls_crc_unseeded,        // a block's CRC does not depend on the generation of its chunk
+  ls_copies_unsaid,       // cleaning does not say how far its chunks have blocks
   ls_abandoned_left,      // blocks of a transaction that did not commit stay on media
   ls_version_ignored,     // recovery maps entries in the order of their chunks
   ls_tombstone_ignored,   // recovery passes tombstones over
@@ -225,15 +227,16 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::bulk_first_log_only, "bulk_first_log_only", "redo-async,vcbp,default"},
     {mutant::bulk_mark_ahead, "bulk_mark_ahead", "redo-async,vcbp,default"},
     {mutant::sums_not_renewed, "sums_not_renewed", "vcbp,default"},
-    {mutant::sums_last_block, "sums_last_block", "vcbp,default"},
+    {mutant::sums_last_block, "sums_last_block", "vcbp,xil,default"},
     {mutant::sums_after_mark, "sums_after_mark", "vcbp,default"},
-    {mutant::sums_not_recovered, "sums_not_recovered", "vcbp,default"},
-    {mutant::sums_move_unsaid, "sums_move_unsaid", "vcbp,default"},
+    {mutant::sums_not_recovered, "sums_not_recovered", "vcbp,blurred,default"},
+    {mutant::sums_move_unsaid, "sums_move_unsaid", "vcbp,blurred,default"},
     {mutant::sums_move_unfenced, "sums_move_unfenced", "vcbp,default"},
     {mutant::sums_said_early, "sums_said_early", "vcbp,default"},
-    {mutant::sums_recovery_unsaid, "sums_recovery_unsaid", "vcbp,default"},
+    {mutant::sums_recovery_unsaid, "sums_recovery_unsaid", "vcbp,blurred,default"},
     {mutant::sums_not_counted, "sums_not_counted", "redo,undo,base"},
     {mutant::sums_spill_kept, "sums_spill_kept", "vcbp,default"},
+    {mutant::sums_blocks_weightless, "sums_blocks_weightless", "xil,blurred"},
     {mutant::sums_zero_unjudged, "sums_zero_unjudged", "damage"},
     {mutant::grow_same_slot, "grow_same_slot", "default"},
     {mutant::grow_no_slot_fence, "grow_no_slot_fence", "default"},
@@ -302,6 +305,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::ls_ring_broken, "ls_ring_broken", "log_structured"},
     {mutant::ls_ring_ignored, "ls_ring_ignored", "log_structured"},
     {mutant::ls_crc_unseeded, "ls_crc_unseeded", "log_structured"},
+    {mutant::ls_copies_unsaid, "ls_copies_unsaid", "damage"},
     {mutant::ls_abandoned_left, "ls_abandoned_left", "log_structured"},
     {mutant::ls_version_ignored, "ls_version_ignored", "log_structured"},
     {mutant::ls_tombstone_ignored, "ls_tombstone_ignored", "log_structured"},

@@ -5,7 +5,7 @@
 // told apart by itself. The data block's own bit 63 moves to the metadata block (the tail bit).
 //
 // Beyond the paper: addresses are pool offsets; a commit record's unused address holds a checksum; two of the four
-// reserved bits mark records whose payload is elsewhere (spilled).
+// reserved bits mark records whose payload is elsewhere (spilled), a third what a block of home weighed.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,7 @@ enum class block_kind : std::uint8_t {
   abort,          // data is the back pointer: the line after the last commit record
   spill,          // the transaction's payload is `data` words of runs at `address`
   spill_checksum, // follows a spill record: data is the checksum of that payload
+  weight,         // data is what the transaction's words in the block of home at `address` weighed before (block_sums.h)
 };
 
 // A record, unpacked.
@@ -40,7 +41,7 @@ struct block_record {
 inline constexpr std::uint64_t address_mask = (std::uint64_t{1} << 48) - 1;
 
 // Bits of the metadata block: 0 torn, 1 tail, 2-9 mask, 10 FLG_DC (1: commit or abort), 11 FLG_CA (1: commit), 12 spill,
-// 13 spill checksum, 14-15 zero, 16-63 address.
+// 13 spill checksum, 14 weight, 15 zero, 16-63 address.
 constexpr std::uint64_t flags_of(block_kind k) noexcept {
   switch (k) {
     case block_kind::data: return 0;
@@ -48,6 +49,7 @@ constexpr std::uint64_t flags_of(block_kind k) noexcept {
     case block_kind::abort: return 1u << 10;
     case block_kind::spill: return 1u << 12;
     case block_kind::spill_checksum: return 1u << 13;
+    case block_kind::weight: return 1u << 14;
   }
   return 0;
 }
@@ -71,7 +73,7 @@ constexpr std::uint64_t word_of(const log_block& b) noexcept {
 // False: flags that no record has.
 constexpr bool unpack(const log_block& b, block_record& r) noexcept {
   const std::uint64_t flags = b.metadata & 0xFC00;
-  for (const block_kind k : {block_kind::data, block_kind::commit, block_kind::abort, block_kind::spill, block_kind::spill_checksum})
+  for (const block_kind k : {block_kind::data, block_kind::commit, block_kind::abort, block_kind::spill, block_kind::spill_checksum, block_kind::weight})
     if (flags == flags_of(k)) {
       r = {k, static_cast<std::uint8_t>(b.metadata >> 2), word_of(b), b.metadata >> 16};
       return true;

@@ -160,7 +160,7 @@ bool sane_parity(const pool_header& h) {
 // The table may be longer than the chunks that fit behind it.
 bool sane_sums(const pool_header& h) {
   if (h.sums_offset == 0) return h.chunks_offset >= h.table_offset + 8 * h.chunk_count;
-  return h.home == format::home_kind::in_place && h.parity_block_size == 0 && h.sums_offset % format::sum_block_size == 0 && h.sums_offset >= h.table_offset + 8 * h.chunk_count &&
+  return h.home == format::home_kind::in_place && h.sums_offset % format::sum_block_size == 0 && h.sums_offset >= h.table_offset + 8 * h.chunk_count &&
          h.sums_offset < h.chunks_offset && h.chunks_offset - h.sums_offset >= 8 * format::sums_for(h.size - h.home_offset);
 }
 
@@ -222,7 +222,7 @@ result<pool_header> pool_file::plan(const shape& s) {
     return fail(errc::invalid_argument, fmt::format("a pool of {} bytes has no room for objects beside its logs, checksums and checkpoint; make it larger", s.size));
   };
   if (h.home_offset + page + (std::size_t{1} << h.chunk_shift) > h.size) return no_room();
-  lay_out_home(h, h.size, s.sums && s.parity_block_size == 0);
+  lay_out_home(h, h.size, s.sums);
   if (h.chunk_count == 0) return no_room();
   h.checksum = format::header_checksum(h);
   return h;

@@ -25,7 +25,7 @@ struct shape {
   format::home_kind home = format::home_kind::in_place;
   std::uint32_t parity_block_size = 0;  // of checksums over home; 0: the pool has none
   std::uint64_t checkpoint_commits = 0;  // from one checkpoint of home to the next; 0: the pool has no room for one. Only with checksums
-  bool sums = false;                     // of home's blocks (block_sums.h). Not with checksums over home, not for home_kind::log
+  bool sums = false;                     // of home's blocks (block_sums.h). Not for home_kind::log
 };
 
 enum class map_kind : std::uint8_t {

@@ -157,12 +157,8 @@ class engine_on : public media_engine<Media> {
   // What the transaction's words replace, as commits before it have left them.
   auto words_at_home(const transaction& t) const {
     return [this, &t](const written_line& line, unsigned w) {
-      std::uint64_t word = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(state_.file.at(line.offset + 8 * w)), __ATOMIC_RELAXED);
-      if (const written_line* before = t.pending_line(line.offset)) {
-        const std::uint64_t bits = spread(before->word_mask(w));
-        word = (before->words[w] & bits) | (word & ~bits);
-      }
-      return word;
+      const std::uint64_t offset = line.offset + 8 * w;
+      return t.over_home(offset, __atomic_load_n(reinterpret_cast<const std::uint64_t*>(state_.file.at(offset)), __ATOMIC_RELAXED));
     };
   }
   template <class WordOf>
@@ -177,20 +173,32 @@ class engine_on : public media_engine<Media> {
   // After the runs of a record: what each stretch of them in one block weighed before.
   template <class Writer>
   [[gnu::noinline]] void write_weights(const transaction& t, Writer& out) const {
-    const auto lines = t.lines();
-    std::uint64_t stretches = 0, weight = 0;
-    for (std::size_t i = 0; i < lines.size(); ++i) stretches += i == 0 || block_of(lines[i]) != block_of(lines[i - 1]) ? 1 : 0;
-    std::uint64_t to_come = 0;  // behind the present head
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      weight += weight_of(lines[i], words_at_home(t));
-      if (i + 1 != lines.size() && block_of(lines[i + 1]) == block_of(lines[i])) continue;
+    std::uint64_t left = stretches_of(t), to_come = 0;  // behind the present head
+    for_each_weight(t, [&](std::uint64_t, std::uint64_t weight) {
       if (to_come == 0) {
-        to_come = std::min<std::uint64_t>(stretches, format::longest_run);
-        stretches -= to_come;
+        to_come = std::min<std::uint64_t>(left, format::longest_run);
+        left -= to_come;
         out.word(format::run_head{0, 0, static_cast<std::uint32_t>(to_come)}.pack());
       }
-      out.word(std::exchange(weight, 0));
+      out.word(weight);
       --to_come;
+    });
+  }
+  // Stretches of the transaction's lines that lie in one block.
+  static std::uint64_t stretches_of(const transaction& t) {
+    const auto lines = t.lines();
+    std::uint64_t stretches = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) stretches += i == 0 || block_of(lines[i]) != block_of(lines[i - 1]) ? 1 : 0;
+    return stretches;
+  }
+  // each(block, what the words of the stretch weighed before)
+  template <class Each>
+  void for_each_weight(const transaction& t, Each&& each) const {
+    const auto lines = t.lines();
+    std::uint64_t weight = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      weight += weight_of(lines[i], words_at_home(t));
+      if (i + 1 == lines.size() || block_of(lines[i + 1]) != block_of(lines[i])) each(block_of(lines[i]), std::exchange(weight, 0));
     }
   }
   // A sum has no owner: commits that change other lines of its block add to it, one at a time.
@@ -201,12 +209,12 @@ class engine_on : public media_engine<Media> {
   }
   // S6: nothing is said of chunks that take a record, before it goes there; when they are free again, what they hold is what they are.
   bool forget_sums(Media& media, const lane& l) {
-    if (!this->sums_.present() || base::planted<Media>(base::mutant::sums_spill_kept)) return true;
+    if (!keeps_sums_now() || base::planted<Media>(base::mutant::sums_spill_kept)) return true;
     this->sums_.forget(media, l.reserved_spill, l.reserved_bytes);
     return settled(media);
   }
   void resum(Media& media, std::uint64_t offset, std::uint64_t bytes) {
-    if (!counts_ && !weighs_) return;
+    if (!keeps_sums_now()) return;
     for (std::uint64_t block = this->sums_.block_of(offset); block < offset + bytes; block += format::sum_block_size)
       if (this->sums_.stored(block) == format::sum_unknown) this->sums_.renew(media, block);  // others still count: records may name them
   }
@@ -384,6 +392,7 @@ class engine_on : public media_engine<Media> {
 
   std::deque<lane> lanes_;
   std::uint64_t truncations_ = 0;
+  bool keeps_sums_now() const noexcept { return weighs_ || counts_; }
   bool weighs_ = false;  // records say what their words weighed before
   bool counts_ = false;  // commits add to the sums
   std::array<std::mutex, 16> counting_;

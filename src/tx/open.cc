@@ -45,7 +45,7 @@ result<> check_required_word(const std::string& word) {
 
 // Sums cost a commit nothing where it does not pay for lines.
 result<bool> wants_sums(const pool_options& options, const media_choice& media, const mechanism_entry& mechanism) {
-  const bool possible = mechanism.home == format::home_kind::in_place && !mechanism.has_parity;
+  const bool possible = mechanism.home == format::home_kind::in_place;
   if (options.sums == checksums::on && !possible)
     return fail(errc::invalid_argument, fmt::format("pools for the mechanism '{}' have no sums of blocks; leave them at automatic", mechanism.name));
   return possible && (options.sums == checksums::on || (options.sums == checksums::automatic && (media.what == kind::file || media.what == kind::process)));

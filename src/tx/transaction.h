@@ -70,7 +70,7 @@ class alignas(64) transaction final : public storage::heap::writer {
   void reserve_pending();  // before: then defer() takes no memory
   void defer(std::uint64_t txid) noexcept;
   std::span<const written_line> pending_lines() const noexcept { return pending_.lines(); }
-  const written_line* pending_line(std::uint64_t line) const noexcept { return pending_.empty() ? nullptr : const_cast<write_set&>(pending_).find(line); }
+  std::uint64_t over_home(std::uint64_t offset, std::uint64_t home) const noexcept;  // the word at `offset`, of which `home` is home's
   void begin_settling();
   void end_settling() noexcept;
   bool has_pending() const noexcept { return holds_pending_.load(std::memory_order_acquire); }  // any thread's to ask
@@ -142,7 +142,6 @@ class alignas(64) transaction final : public storage::heap::writer {
   written_line& line_for_store(std::uint64_t line);
   bool draw_announced(std::uint64_t& txid);
   bool draw_in_order(std::uint64_t& txid);
-  std::uint64_t over_home(std::uint64_t offset, std::uint64_t home) noexcept;
   std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) const noexcept;
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
   void store_word_anywhere(std::uint64_t offset, std::uint64_t bits);

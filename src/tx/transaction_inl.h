@@ -50,7 +50,7 @@ inline std::uint64_t transaction::load_word(std::uint64_t offset) {
 }
 
 // A word as ordered commits that are not home yet have left it.
-inline std::uint64_t transaction::over_home(std::uint64_t offset, std::uint64_t home) noexcept {
+inline std::uint64_t transaction::over_home(std::uint64_t offset, std::uint64_t home) const noexcept {
   if (pending_.empty()) [[likely]]
     return home;
   const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};

@@ -13,6 +13,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace stele::detail {
@@ -49,7 +50,8 @@ class write_set {
   std::span<const written_line> lines() const noexcept { return {lines_.get(), count_}; }
   written_line& last() noexcept { return lines_.get()[count_ - 1]; }
 
-  written_line* find(std::uint64_t line) noexcept {
+  written_line* find(std::uint64_t line) noexcept { return const_cast<written_line*>(std::as_const(*this).find(line)); }
+  const written_line* find(std::uint64_t line) const noexcept {
     for (std::size_t at = place(line);; at = (at + 1) & (slots_.size() - 1)) {
       const slot s = slots_[at];
       if (s.generation != generation_) return nullptr;

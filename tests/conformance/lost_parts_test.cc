@@ -61,8 +61,7 @@ TEST(lost_home, a_pool_without_sums_whose_home_was_zeroed_is_refused) {
   for (const char* mechanism : {"default", "redo", "archapt-redo"})
     for (const bool killed : {false, true}) {
       scratch_directory dir;
-      const auto off = (*detail::find_mechanism(mechanism))->has_parity ? checksums::automatic : checksums::off;
-      victim v = make_victim(dir.file("pool"), mechanism, "process", killed, off);
+      victim v = make_victim(dir.file("pool"), mechanism, "process", killed, checksums::off);
       format::pool_header h;
       std::memcpy(&h, v.bytes.data(), sizeof h);
       ASSERT_EQ(h.sums_offset, 0u);

@@ -52,7 +52,7 @@ class block_reader {
         continue;
       }
       if (!format::unpack(*block, r)) return damaged(at, "a record's flags make no sense");
-      if (r.kind == block_kind::data && !is_of_word(r.address)) return damaged(at, "a record's address is none of a word");
+      if ((r.kind == block_kind::data || r.kind == block_kind::weight) && !is_of_word(r.address)) return damaged(at, "a record's address is none of a word");
       if (r.kind == block_kind::commit) return finish(at, r, position, record);
       if (r.kind == block_kind::abort) {
         if (r.data > base_) return damaged(at, "an abort record points past itself");
@@ -106,7 +106,7 @@ class block_reader {
     if (r.kind == block_kind::data && r.mask == 0) return;  // filler
     sum_.add(block.data);
     sum_.add(block.metadata);
-    if (r.kind != block_kind::data) return spilled_.push_back(r);
+    if (r.kind != block_kind::data && r.kind != block_kind::weight) return spilled_.push_back(r);
     record.payload.push_back(format::run_head{r.address, r.mask, 1}.pack());
     record.payload.push_back(r.data);
   }

@@ -27,8 +27,8 @@ class block_log {
   }
   bool any() const noexcept { return next_ != start_ * format::blocks_per_line; }
   std::uint64_t lines_used() const noexcept { return (next_ + format::blocks_per_line - 1) / format::blocks_per_line - start_; }
-  // Whether one more record fits and leaves a line for what ends the transaction.
-  bool has_room() const noexcept { return next_ / format::blocks_per_line - ring_.tail() + 1 < ring_.room(); }
+  // Whether so many more records fit and leave a line for what ends the transaction.
+  bool has_room(std::uint64_t records = 1) const noexcept { return (next_ + records - 1) / format::blocks_per_line - ring_.tail() + 1 < ring_.room(); }
 
   // Stores a record at the log's end; has_room().
   format::log_block* put(const format::block_record& r) {

@@ -441,8 +441,8 @@ TEST_F(block_log_test, survives_random_bytes) {
     for (std::uint64_t i = 0; kind != 0 && i < ring_->lines() * 8;
          i += 2) {  // whole in the first lap, with flags that mean something
       words[i] |= std::uint64_t{1} << 63;
-      const block_kind k = kind == 1               ? static_cast<block_kind>(random.below(5))
-                           : random.below(20) == 0 ? static_cast<block_kind>(random.below(5))
+      const block_kind k = kind == 1               ? static_cast<block_kind>(random.below(6))
+                           : random.below(20) == 0 ? static_cast<block_kind>(random.below(6))
                                                    : block_kind::data;
       words[i + 1] = (words[i + 1] & ~std::uint64_t{0xFC00}) | format::flags_of(k) | 1;
       if (k == block_kind::abort) words[i] = (std::uint64_t{1} << 63) | random.below(3), words[i + 1] &= ~std::uint64_t{2};

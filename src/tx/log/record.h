@@ -55,7 +55,8 @@ bool read_spilled_payload(const storage::pool_file& file, const spilled_payload&
 // Calls run(head, words) for each run of a payload. Errors: corrupt, for a run outside home.
 template <class Run>
 result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run);
-// Also before(weight) for each word that says what a stretch of the runs weighed before.
+// Also before(block, weight) for each word that says what the runs' words in a block of home weighed before; block 0: those of the next
+// stretch of runs that lie in one block.
 template <class Run, class Before>
 result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before);
 
@@ -75,7 +76,7 @@ std::unexpected<error> bad_run(const storage::pool_file& file, std::uint64_t off
 
 template <class Run>
 result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run) {
-  return for_each_logged_run(file, payload, run, [](std::uint64_t) {});
+  return for_each_logged_run(file, payload, run, [](std::uint64_t, std::uint64_t) {});
 }
 
 template <class Run, class Before>
@@ -84,8 +85,13 @@ result<> for_each_logged_run(const storage::pool_file& file, std::span<const std
   for (std::size_t at = 0; at < payload.size();) {
     const auto head = format::run_head::unpack(payload[at]);
     if (head.offset == 0 && head.mask == 0 && head.count < payload.size() - at) {
-      for (std::uint32_t i = 1; i <= head.count; ++i) before(payload[at + i]);
+      for (std::uint32_t i = 1; i <= head.count; ++i) before(0, payload[at + i]);
       at += 1 + head.count;
+      continue;
+    }
+    if (head.mask == 0 && head.count == 1 && payload.size() - at > 1) {
+      before(head.offset, payload[at + 1]);
+      at += 2;
       continue;
     }
     const bool inside = head.offset >= h.home_offset && head.offset < h.size && head.count * 8 <= h.size - head.offset;

@@ -1,7 +1,7 @@
 // What records change of the sums of home's blocks: docs/protocol/sums.md.
 //
-// A record says of each stretch of its words that lie in one block what they weighed before; what they weigh since follows from the words
-// themselves. So what a block's sum is to be after some records is known without a look at the block. A block that a record names which
+// A record says of each stretch of its words that lie in one block what they weighed before, or of each block; what they weigh since
+// follows from the words themselves. So what a block's sum is to be after some records is known without a look at the block. A block that a record names which
 // does not say so is unknown. Source of nothing: the bookkeeping of a linear checksum.
 #pragma once
 
@@ -25,10 +25,12 @@ class sum_changes {
   // Counts a record in, by its payload. Errors: corrupt. Throws std::bad_alloc with some of it counted in: nothing is known any more.
   result<> add(const storage::pool_file& file, std::span<const std::uint64_t> payload) {
     stretches_.clear();
+    of_blocks_.clear();
     std::size_t told = 0;
     const auto runs = for_each_logged_run(
         file, payload, [&](format::run_head head, const std::uint64_t* words) { add_run(head, words); },
-        [&](std::uint64_t before) {
+        [&](std::uint64_t block, std::uint64_t before) {
+          if (block != 0) return void(of_blocks_[block] += before);
           if (told < stretches_.size()) stretches_[told].by -= before;
           ++told;
         });
@@ -37,8 +39,10 @@ class sum_changes {
     for (const stretch& s : stretches_) {
       change& c = blocks_[s.block];
       c.by += s.by;
-      c.known = c.known && known;
+      c.known = c.known && (known || of_blocks_.contains(s.block));
     }
+    for (const auto& [block, before] : of_blocks_)
+      if (const auto named = blocks_.find(block); named != blocks_.end()) named->second.by -= before;
     return {};
   }
 
@@ -61,7 +65,8 @@ class sum_changes {
   }
 
   std::unordered_map<std::uint64_t, change> blocks_;
-  std::vector<stretch> stretches_;
+  std::vector<stretch> stretches_;                             // add()'s, like the next
+  std::unordered_map<std::uint64_t, std::uint64_t> of_blocks_;
 };
 
 }  // namespace stele::detail

@@ -67,8 +67,8 @@ class blurred_engine : public bulk_engine<Media> {
 
   result<> prepare(transaction& t) override {
     lane& l = this->lanes_[t.log()];
-    if (t.in_log()) return {};  // every block left room for the commit record
-    return timed([&] { return l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
+    if (t.in_log() && (!this->weighs_ || l.blocks.has_room(this->stretches_of(t)))) return {};  // every block left room for the commit record
+    return timed([&] { return t.in_log() ? find_room_for_weights() : l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {
@@ -95,7 +95,6 @@ class blurred_engine : public bulk_engine<Media> {
 
   bool begins_with_blocks() const noexcept override { return style_.in_log && (!choice_ || choice_->wants_blocks()); }
   bool home_is_durable() const noexcept override { return !style_.volatile_checkpoint; }
-  bool weighs_records() const noexcept override { return !style_.in_log; }  // blocks have no place for it
 
   static bool note_hole(lane& l, const typename engine_on<Media>::hole& h) noexcept {
     try {
@@ -110,7 +109,7 @@ class blurred_engine : public bulk_engine<Media> {
   bool commit_blocks(lane& l, transaction& t, std::uint64_t txid) {
     using base::mutant;
     using base::planted;
-    if (!t.in_log()) put_all(l, t);
+    t.in_log() ? put_weights(l, t) : put_all(l, t);
     if (planted<Media>(mutant::xil_home_first)) store_home_of(l, t, false);
     l.blocks.commit(txid);                                                                // 1, 2
     if (!planted<Media>(mutant::xil_no_log_fence) && !this->settled(l)) return false;     // 3: the log is durable before home changes
@@ -145,7 +144,7 @@ class blurred_engine : public bulk_engine<Media> {
   }
   result<> prepare_blocks(lane& l, transaction& t) {
     this->drop_reserved(l);
-    std::uint64_t lines = words_stored(t) / format::blocks_per_line + 2;
+    std::uint64_t lines = (words_stored(t) + (this->weighs_ ? this->stretches_of(t) : 0)) / format::blocks_per_line + 2;
     if (lines >= l.log.lines()) {
       if (auto made = this->make_spill(l, t, l.media); !made) return made;
       lines = 2;
@@ -163,6 +162,17 @@ class blurred_engine : public bulk_engine<Media> {
     for (const written_line& line : t.lines())
       for (unsigned w = next_word(line.mask, 0); w < 8; w = next_word(line.mask, w + 1))
         l.blocks.put({format::block_kind::data, line.word_mask(w), line.words[w] & spread(line.word_mask(w)), line.offset + 8 * w});
+    put_weights(l, t);
+  }
+  // Without room for them the truncation and recovery sum up the blocks of this transaction themselves.
+  void put_weights(lane& l, const transaction& t) {
+    if (!this->weighs_ || !l.blocks.has_room(this->stretches_of(t))) return;
+    const bool weightless = base::planted<Media>(base::mutant::sums_blocks_weightless);
+    this->for_each_weight(t, [&](std::uint64_t block, std::uint64_t weight) { l.blocks.put({format::block_kind::weight, 0, weightless ? 0 : weight, block}); });
+  }
+  result<> find_room_for_weights() {
+    this->truncate();
+    return this->check_medium();
   }
 
   void make_block_room(lane& l, transaction& t) {

@@ -28,7 +28,7 @@ class bulk_engine : public torn_bit_engine<Media> {
 
   void set_up(const engine_tuning& tuning) override {
     whole_ = Media::whole_cache == media::whole_cache::best ? tuning.bulk != bulk_persistence::log_walk : Media::whole_cache == media::whole_cache::possible && tuning.bulk == bulk_persistence::whole_cache;
-    this->weighs_ = this->sums_.present() && weighs_records();
+    this->weighs_ = this->sums_.present() && keeps_sums();
     heads_.reserve(this->lanes_.size());
     record_.payload.reserve(this->lanes_.front().log.lines() * format::payload_words);
     if (!tuning.background || !in_background()) return;
@@ -53,9 +53,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
  protected:
-  bool keeps_sums() const noexcept override { return !home_is_durable() && !sums_lost_; }
-  // Whether its records say what the words that they replace weighed: then its truncation moves sums by what records change.
-  virtual bool weighs_records() const noexcept { return keeps_sums(); }
+  bool keeps_sums() const noexcept override { return !sums_lost_; }
 
   // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush. What is to be flushed is in
   // the lanes' notes: no need to read the logs.
@@ -210,8 +208,7 @@ class bulk_engine : public torn_bit_engine<Media> {
 
  private:
   void move_sums(std::uint64_t through) {
-    if (!this->weighs_) return this->renew_sums(lines_.all());
-    if (sums_lost_) return;
+    if (!this->weighs_ || sums_lost_) return;
     engine_on<Media>::move_sums(changes_);
     changes_.for_each([&](std::uint64_t block, sum_changes::change) { know_sum(block, through); });
   }
@@ -261,7 +258,7 @@ class bulk_engine : public torn_bit_engine<Media> {
 
   // Whether it matters which lines of home a log's records name.
   bool wants_lines_of(const lane& l) const {
-    return (!whole_ || this->sums_.present()) && !home_is_durable() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
+    return !whole_ && !home_is_durable() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
   }
 
   // The same from the notes.
@@ -299,7 +296,6 @@ class bulk_engine : public torn_bit_engine<Media> {
   void add_line(std::uint64_t line) noexcept {
     if (lines_.try_add(line)) return;
     this->control_.flush(this->state_.file.at(line), line_size);
-    if (!this->weighs_) this->renew_sums({&line, 1});
   }
 
   void persist_home() {
