@@ -160,7 +160,7 @@ TEST(log_block, the_example_of_its_page_is_what_is_stored) {
 // The worked example of docs/format/log-structured.md: a chunk at 0x1c00, generation 1, lane 0; one entry.
 TEST(log_chunk, the_example_of_its_page_is_what_is_stored) {
   constexpr std::uint64_t id = 1, chunk = 0x1C00;
-  chunk_header h{.generation = 1, .owner = chunk_header::owner_of(log_type::update, 0), .checksum = 0, .previous = 0, .next = 0, .end = 0, .reserved = {}};
+  chunk_header h{.generation = 1, .owner = chunk_header::owner_of(log_type::update, 0), .checksum = 0, .previous = 0, .next = 0, .end = 0, .first = 0, .reserved = 0};
   h.checksum = chunk_checksum(h, id, chunk);
   EXPECT_EQ(h.owner, 1u);
   EXPECT_EQ(h.checksum, 0x7743691CC36E8D39u);

@@ -32,8 +32,9 @@ struct chunk_header {
   std::uint64_t checksum;    // of the two, seeded with pool and place; 0: the chunk is free
   std::uint64_t previous;    // guarded: the chunk before this one in its log, its number + 1; 0: none
   std::uint64_t next;        // guarded: the chunk after it
-  std::uint64_t end;         // guarded, stored with next: words of it that have blocks, at least; 0: nothing is known
-  std::uint64_t reserved[2];
+  std::uint64_t end;         // guarded, stored with next, or when cleaning frees what its blocks are copies of: words of it that have blocks, at least; 0: nothing is known
+  std::uint64_t first;       // guarded: the version of its first block; 0: nothing is known
+  std::uint64_t reserved;
 
   log_type type() const noexcept { return static_cast<log_type>(owner & 0xFF); }
   std::uint32_t lane() const noexcept { return static_cast<std::uint32_t>(owner >> 8); }
@@ -41,6 +42,8 @@ struct chunk_header {
 };
 static_assert(sizeof(chunk_header) == 64 && std::is_trivially_copyable_v<chunk_header>);
 static_assert(offsetof(chunk_header, checksum) == 16 && offsetof(chunk_header, previous) == 24 && offsetof(chunk_header, next) == 32);
+// A chunk is taken when these words of its header are 0 on media: whatever part of the new header a crash leaves, none of the old one is in it.
+inline constexpr std::size_t free_when_zero[] = {offsetof(chunk_header, checksum), offsetof(chunk_header, end), offsetof(chunk_header, first)};
 inline constexpr std::uint32_t chunk_header_words = sizeof(chunk_header) / 8;
 
 // Never 0. `offset`: of the chunk in the pool.
@@ -50,7 +53,7 @@ constexpr std::uint64_t chunk_checksum(const chunk_header& h, std::uint64_t pool
 
 // The header of a chunk without neighbours.
 constexpr chunk_header chunk_header_of(std::uint64_t generation, log_type type, std::uint32_t lane, std::uint64_t pool_id, std::uint64_t offset) noexcept {
-  chunk_header h{.generation = generation, .owner = chunk_header::owner_of(type, lane), .checksum = 0, .previous = 0, .next = 0, .end = 0, .reserved = {}};
+  chunk_header h{.generation = generation, .owner = chunk_header::owner_of(type, lane), .checksum = 0, .previous = 0, .next = 0, .end = 0, .first = 0, .reserved = 0};
   h.checksum = chunk_checksum(h, pool_id, offset);
   return h;
 }

@@ -8,6 +8,7 @@ namespace stele::storage {
 log_space::log_space(const pool_file& file, const log_structured_options& o, unsigned lanes)
     : file_(file),
       chunk_words_(static_cast<std::uint32_t>(file.header().log_size / 8)),
+      lanes_(lanes),
       options(o),
       epochs(lanes),
       ledger(file.header().log_offset / 8, chunk_words_, file.header().log_chunks()),

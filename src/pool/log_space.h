@@ -45,6 +45,7 @@ class log_space {
   const pool_file& file() const noexcept { return file_; }
   std::uint32_t chunk_count() const noexcept { return static_cast<std::uint32_t>(chunks_.size()); }
   std::uint32_t chunk_words() const noexcept { return chunk_words_; }
+  unsigned lanes() const noexcept { return lanes_; }  // of transactions and cleaners
   chunk& operator[](std::uint32_t c) noexcept { return chunks_[c]; }
   const chunk& operator[](std::uint32_t c) const noexcept { return chunks_[c]; }
   std::uint64_t offset_of(std::uint32_t c) const noexcept { return file_.header().log_offset + std::uint64_t{c} * chunk_words_ * 8; }
@@ -91,6 +92,7 @@ class log_space {
  private:
   const pool_file& file_;
   std::uint32_t chunk_words_;
+  const unsigned lanes_;
 
  public:
   const log_structured_options options;
@@ -98,6 +100,7 @@ class log_space {
   storage::ledger ledger;
   home_map map;
   std::mutex links;  // of previous and next of chunks
+  std::vector<std::uint32_t> damaged;  // chunks in which recovery found a block that is not what it was
 
  private:
   std::vector<chunk> chunks_;

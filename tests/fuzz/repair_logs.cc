@@ -110,12 +110,14 @@ void repair_chunk(image pool, std::uint64_t chunk, std::uint64_t size, std::uint
                          .previous = 0,
                          .next = 0,
                          .end = 0,
-                         .reserved = {}};
+                         .first = 0,
+                         .reserved = 0};
   if (pool.word(chunk + offsetof(format::chunk_header, checksum)) == 0) return;  // free
   pool.put(chunk + offsetof(format::chunk_header, checksum), format::chunk_checksum(h, id, chunk));
   guard_again(pool, chunk + offsetof(format::chunk_header, previous), id);
   guard_again(pool, chunk + offsetof(format::chunk_header, next), id);
   guard_again(pool, chunk + offsetof(format::chunk_header, end), id);
+  guard_again(pool, chunk + offsetof(format::chunk_header, first), id);
   for (std::uint64_t at = sizeof h; at + sizeof(format::block_preamble) <= size;) {
     const auto words = static_cast<std::uint32_t>(pool.word(chunk + at + 16) >> 32);
     if (pool.word(chunk + at) == 0 || words < format::preamble_words || words > (size - at) / 8) return;

@@ -82,7 +82,8 @@ class chunk_log {
 
   // Writes what was laid out; durable after the medium's next fence. Version 0: each block has the highest of its entries.
   void write(Media& media, std::uint64_t version) {
-    for (const taken_chunk& t : taken_) open_chunk(media, t);
+    if (clear_headers(media)) media.fence();
+    for (const taken_chunk& t : taken_) open_chunk(media, t, version);
     if (!taken_.empty() && !base::planted<Media>(base::mutant::ls_header_late)) media.fence();  // headers before blocks: else a block that a crash left could come true under the next header of its chunk
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const block& next = blocks_[version != 0 ? (i + 1) % blocks_.size() : i];
@@ -105,6 +106,20 @@ class chunk_log {
     for (const taken_chunk& t : taken_)
       if (ends_[t.log].chunk != t.chunk) space_[t.chunk].use.store(storage::chunk_use::closed, std::memory_order_release);
     taken_.clear();
+  }
+  // Says of what was written, which is durable, that it is there: with the medium's next fence.
+  void say_ends(Media& media) {
+    for (const block& b : blocks_) {
+      store_end(media, b.chunk, b.at + format::block_room(b.words));
+      media.flush(space_.file().base() + space_.offset_of(b.chunk), sizeof(format::chunk_header));
+    }
+  }
+  // A chunk's header says that it is free; durable with the medium's next fence.
+  void store_free(Media& media, std::uint32_t chunk) {
+    const std::uint64_t zero = 0;
+    std::byte* const header = space_.file().base() + space_.offset_of(chunk);
+    for (const std::size_t word : format::free_when_zero) media.store(header + word, &zero, 8);
+    media.flush(header, sizeof(format::chunk_header));
   }
   // Words that still fit the chunk of a log with one kind of entries.
   std::uint32_t room() const noexcept { return ends_[0].chunk == log_space::none ? 0 : space_.chunk_words() - ends_[0].used; }
@@ -169,8 +184,19 @@ class chunk_log {
     return true;
   }
 
+  // Headers that a crash left without blocks. False: there are none.
+  bool clear_headers(Media& media) {
+    bool any = false;
+    for (const taken_chunk& t : taken_) {
+      const auto& old = *reinterpret_cast<const format::chunk_header*>(space_.words_of(t.chunk));
+      if (old.end == 0 && old.first == 0) continue;
+      store_free(media, t.chunk);
+      any = true;
+    }
+    return any;
+  }
   // Header and links.
-  void open_chunk(Media& media, const taken_chunk& t) {
+  void open_chunk(Media& media, const taken_chunk& t, std::uint64_t version) {
     const auto& file = space_.file();
     auto& chunk = space_[t.chunk];
     const std::uint64_t offset = space_.offset_of(t.chunk), id = file.header().id;
@@ -181,6 +207,7 @@ class chunk_log {
     chunk.newest.store(0, std::memory_order_relaxed);
     format::chunk_header h = format::chunk_header_of(++chunk.generation, chunk.type, lane_, id, offset);
     h.previous = format::guard(t.previous == log_space::none ? 0 : t.previous + 1, id, offset + offsetof(format::chunk_header, previous));
+    h.first = format::guard(version, id, offset + offsetof(format::chunk_header, first));
     media.store(file.base() + offset, &h, sizeof h);
     if (!base::planted<Media>(base::mutant::ls_header_unflushed)) media.flush(file.base() + offset, sizeof h);
     if (t.previous == log_space::none) return;
@@ -189,10 +216,13 @@ class chunk_log {
     const std::uint64_t link = space_.offset_of(t.previous) + offsetof(format::chunk_header, next);
     const std::uint64_t word = format::guard(t.chunk + 1, id, link);
     media.store(file.base() + link, &word, 8);
-    const std::uint64_t end_at = space_.offset_of(t.previous) + offsetof(format::chunk_header, end);
-    const std::uint64_t used = format::guard(t.end_of_previous, id, end_at);
-    media.store(file.base() + end_at, &used, 8);
+    store_end(media, t.previous, t.end_of_previous);
     media.flush(file.base() + link, 8);  // one line
+  }
+  void store_end(Media& media, std::uint32_t chunk, std::uint32_t words) {
+    const std::uint64_t at = space_.offset_of(chunk) + offsetof(format::chunk_header, end);
+    const std::uint64_t word = format::guard(words, space_.file().header().id, at);
+    media.store(space_.file().base() + at, &word, 8);
   }
 
   void write_block(Media& media, const block& b, std::uint64_t version, std::uint64_t peer, bool last) {

@@ -39,15 +39,14 @@ class chunk_reader {
   void go_to(std::uint32_t word) noexcept { next_ = word; }
   // Blocks of this generation, in place of the header's.
   void assume(std::uint64_t generation) noexcept { generation_ = generation; }
-  // Words with blocks, at least: what its log had stored when it went on to the next chunk. Nothing: damaged.
-  std::optional<std::uint64_t> end() const noexcept {
-    constexpr std::size_t at = offsetof(format::chunk_header, end);
-    return format::unguard(words_[at / 8], file_.header().id, offset_ + at);
-  }
+  // Words with blocks, at least. Nothing: damaged.
+  std::optional<std::uint64_t> end() const noexcept { return guarded(offsetof(format::chunk_header, end)); }
+  // The version of the first block; 0: nothing is known. Nothing: damaged.
+  std::optional<std::uint64_t> first() const noexcept { return guarded(offsetof(format::chunk_header, first)); }
   bool in_use() const noexcept { return header().checksum == format::chunk_checksum(header(), file_.header().id, offset_); }
   // The neighbour that a guarded word of the header names; none when it is damaged or 0.
   std::optional<std::uint32_t> neighbour(std::size_t at_byte) const noexcept {
-    const auto value = format::unguard(words_[at_byte / 8], file_.header().id, offset_ + at_byte);
+    const auto value = guarded(at_byte);
     if (!value || *value == 0) return std::nullopt;
     return static_cast<std::uint32_t>(*value - 1);
   }
@@ -72,6 +71,7 @@ class chunk_reader {
   }
 
  private:
+  std::optional<std::uint64_t> guarded(std::size_t at_byte) const noexcept { return format::unguard(words_[at_byte / 8], file_.header().id, offset_ + at_byte); }
   static bool whole(const chunk_block& b) noexcept {
     std::size_t at = format::preamble_words;
     std::uint32_t entries = 0;

@@ -264,6 +264,7 @@ class cleaner {
       const std::size_t count = pieces.size() - (planted<Media>(mutant::ls_stale_mapping) ? 1 : 0);
       for_all(0, count, [&](std::size_t i) { return pieces[i].home; }, [&](std::size_t i) { remap(pieces[i]); });  // C4
       log_.settle();
+      log_.say_ends(media);
     }
     return true;
   }
@@ -284,9 +285,7 @@ class cleaner {
 
   void free_victims(cleaning_totals& totals) {
     for (const std::uint32_t c : victims_) {
-      const std::uint64_t zero = 0, at = space_.offset_of(c) + offsetof(format::chunk_header, checksum);
-      media.store(space_.file().base() + at, &zero, 8);
-      media.flush(space_.file().base() + at, 8);
+      log_.store_free(media, c);
       unlink(c);
     }
     media.fence();  // C5: what was in them is gone before a tombstone goes that hid it

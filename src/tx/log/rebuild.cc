@@ -36,10 +36,17 @@ struct lane_end {
   std::map<std::uint64_t, std::uint64_t> blocks;  // of that version: offset, peer
 };
 
+// A chunk in use that has no block, and the version that its header has for the first one.
+struct lacking_chunk {
+  std::uint32_t chunk, lane;
+  std::uint64_t first;
+};
+
 // What one thread found.
 struct scan_result {
   std::vector<std::vector<found_entry>> parts;
   std::map<std::uint32_t, lane_end> ends;
+  std::vector<lacking_chunk> lacking;
   std::uint64_t newest = 0;
   std::string problem;
 };
@@ -97,7 +104,10 @@ class rebuilder {
     }
     for (std::uint32_t c = 0; c < space_.chunk_count(); ++c) link(c);
     std::set<std::uint64_t> dropped;
-    for (const auto& [lane, end] : ends_of(found)) {
+    const auto ends = ends_of(found);
+    for (const scan_result& f : found)
+      for (const lacking_chunk& l : f.lacking) judge(l, ends);
+    for (const auto& [lane, end] : ends) {
       if (whole(end)) continue;
       dropped.insert(end.version);
       for (const auto& [offset, peer] : end.blocks) r.abandoned.push_back(offset);
@@ -129,10 +139,23 @@ class rebuilder {
       if (type != log_type::moved && version > settled_) note_end(into.ends[reader.header().lane()], *block);
       deal_out(*block, into);
     }
-    if (!any) return;
+    if (!any) return note_lacking(c, reader, into);
     chunk.type = type;
     chunk.lane = reader.header().lane();
     chunk.use.store(storage::chunk_use::closed, std::memory_order_relaxed);
+  }
+
+  // No later transaction has its version: what a crash has left of a chunk is not judged twice.
+  void note_lacking(std::uint32_t c, const chunk_reader& reader, scan_result& into) const {
+    const std::uint64_t first = reader.first().value_or(0);
+    if (first <= settled_ || first >= format::txid_limit) return;
+    into.newest = std::max(into.newest, first);
+    into.lacking.push_back({c, reader.header().lane(), first});
+  }
+  // The block's transaction had its commit if a later one of its lane has left a block: then it was there. Else a crash came before it.
+  void judge(const lacking_chunk& l, const std::map<std::uint32_t, lane_end>& ends) {
+    const auto lane = ends.find(l.lane);
+    if (lane != ends.end() && lane->second.version > l.first) space_.damaged.push_back(l.chunk);
   }
 
   static void note_end(lane_end& end, const chunk_block& b) {
@@ -379,6 +402,17 @@ bool has_blocks(chunk_reader reader, const log_space& space, std::uint32_t c) {
   return false;
 }
 
+// Whether a crash tore a chunk's header when it was taken, in place of a free chunk's, with a checksum of 0, or of the mapping of an earlier
+// session: then no other type makes its checksum right, or another generation does.
+bool is_torn(const format::chunk_header& h, const log_space& space, std::uint32_t c) {
+  const bool was_mapping = h.type() == log_type::mapping;
+  const std::uint64_t generation = was_mapping ? h.generation : h.generation + 1;
+  for (std::uint32_t lane = 0; lane < space.lanes(); ++lane)
+    for (const log_type type : {log_type::update, log_type::allocation, log_type::deallocation, log_type::moved, log_type::mapping})
+      if (format::chunk_header_of(generation, type, lane, space.file().header().id, space.offset_of(c)).checksum == h.checksum) return !was_mapping;
+  return was_mapping;
+}
+
 // What a chunk holds.
 struct chunk_content {
   std::uint32_t end = 0;      // words, up to the first place where no block is
@@ -388,13 +422,13 @@ struct ring_part {
   std::uint64_t version, peer;
 };
 
-// A header that fails its checksum is damage in a pool that was closed; else a crash may have torn it when the chunk was taken, over blocks that
-// nobody needed any more.
+// A header that fails its checksum over blocks is damage, but where a crash may have torn it when the chunk was taken, over blocks that nobody
+// needed any more.
 result<chunk_content> content_of(const log_space& space, std::uint32_t c, bool closed, std::vector<ring_part>& rings) {
   chunk_reader reader(space.file(), space.offset_of(c), space.chunk_words());
   if (reader.header().checksum == 0) return chunk_content{};
   if (!reader.in_use()) {
-    if (closed && has_blocks(reader, space, c)) return damaged_chunk(space, c, "its header fails its checksum");
+    if ((closed || !is_torn(reader.header(), space, c)) && has_blocks(reader, space, c)) return damaged_chunk(space, c, "its header fails its checksum");
     return chunk_content{};
   }
   chunk_content all;
@@ -409,7 +443,8 @@ result<chunk_content> content_of(const log_space& space, std::uint32_t c, bool c
   all.end = reader.position();
   const auto end = reader.end();
   if (!end) return damaged_chunk(space, c, "its header fails the check bits");
-  if (*end > all.end || (!moved && goes_on_behind(reader, space.chunk_words()))) return damaged_chunk(space, c, "a block of it fails its checksum");
+  const std::uint64_t said = moved && planted(mutant::ls_copies_unsaid) ? 0 : *end;
+  if (said > all.end || (!moved && goes_on_behind(reader, space.chunk_words()))) return damaged_chunk(space, c, "a block of it fails its checksum");
   return all;
 }
 
@@ -427,6 +462,7 @@ result<> check_rings(const log_space& space, const std::vector<chunk_content>& c
 }  // namespace
 
 result<> verify_log(const log_space& space, bool closed) {
+  for (const std::uint32_t c : space.damaged) return damaged_chunk(space, c, "its first block fails its checksum, and a later transaction is there");
   std::vector<chunk_content> chunks(space.chunk_count());
   std::vector<ring_part> rings;
   for (std::uint32_t c = 0; c < space.chunk_count(); ++c) {
