@@ -42,7 +42,7 @@ struct chunk_header {
 };
 static_assert(sizeof(chunk_header) == 64 && std::is_trivially_copyable_v<chunk_header>);
 static_assert(offsetof(chunk_header, checksum) == 16 && offsetof(chunk_header, previous) == 24 && offsetof(chunk_header, next) == 32);
-// A chunk is taken when these words of its header are 0 on media: whatever part of the new header a crash leaves, none of the old one is in it.
+// 0 in a chunk that has been freed, so that whatever part of its next header a crash leaves, these are not the old one's.
 inline constexpr std::size_t free_when_zero[] = {offsetof(chunk_header, checksum), offsetof(chunk_header, end), offsetof(chunk_header, first)};
 inline constexpr std::uint32_t chunk_header_words = sizeof(chunk_header) / 8;
 

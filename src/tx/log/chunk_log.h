@@ -82,7 +82,6 @@ class chunk_log {
 
   // Writes what was laid out; durable after the medium's next fence. Version 0: each block has the highest of its entries.
   void write(Media& media, std::uint64_t version) {
-    if (clear_headers(media)) media.fence();
     for (const taken_chunk& t : taken_) open_chunk(media, t, version);
     if (!taken_.empty() && !base::planted<Media>(base::mutant::ls_header_late)) media.fence();  // headers before blocks: else a block that a crash left could come true under the next header of its chunk
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
@@ -113,13 +112,6 @@ class chunk_log {
       store_end(media, b.chunk, b.at + format::block_room(b.words));
       media.flush(space_.file().base() + space_.offset_of(b.chunk), sizeof(format::chunk_header));
     }
-  }
-  // A chunk's header says that it is free; durable with the medium's next fence.
-  void store_free(Media& media, std::uint32_t chunk) {
-    const std::uint64_t zero = 0;
-    std::byte* const header = space_.file().base() + space_.offset_of(chunk);
-    for (const std::size_t word : format::free_when_zero) media.store(header + word, &zero, 8);
-    media.flush(header, sizeof(format::chunk_header));
   }
   // Words that still fit the chunk of a log with one kind of entries.
   std::uint32_t room() const noexcept { return ends_[0].chunk == log_space::none ? 0 : space_.chunk_words() - ends_[0].used; }
@@ -184,17 +176,6 @@ class chunk_log {
     return true;
   }
 
-  // Headers that a crash left without blocks. False: there are none.
-  bool clear_headers(Media& media) {
-    bool any = false;
-    for (const taken_chunk& t : taken_) {
-      const auto& old = *reinterpret_cast<const format::chunk_header*>(space_.words_of(t.chunk));
-      if (old.end == 0 && old.first == 0) continue;
-      store_free(media, t.chunk);
-      any = true;
-    }
-    return any;
-  }
   // Header and links.
   void open_chunk(Media& media, const taken_chunk& t, std::uint64_t version) {
     const auto& file = space_.file();

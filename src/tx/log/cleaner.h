@@ -285,7 +285,10 @@ class cleaner {
 
   void free_victims(cleaning_totals& totals) {
     for (const std::uint32_t c : victims_) {
-      log_.store_free(media, c);
+      const std::uint64_t zero = 0;
+      std::byte* const header = space_.file().base() + space_.offset_of(c);
+      for (const std::size_t word : format::free_when_zero) media.store(header + word, &zero, 8);
+      media.flush(header, sizeof(format::chunk_header));
       unlink(c);
     }
     media.fence();  // C5: what was in them is gone before a tombstone goes that hid it

@@ -47,6 +47,7 @@ struct scan_result {
   std::vector<std::vector<found_entry>> parts;
   std::map<std::uint32_t, lane_end> ends;
   std::vector<lacking_chunk> lacking;
+  std::vector<std::uint32_t> freed;  // chunks whose header a crash has left in part
   std::uint64_t newest = 0;
   std::string problem;
 };
@@ -107,6 +108,9 @@ class rebuilder {
     const auto ends = ends_of(found);
     for (const scan_result& f : found)
       for (const lacking_chunk& l : f.lacking) judge(l, ends);
+    for (const scan_result& f : found)
+      for (const std::uint32_t c : f.freed)
+        for (const std::size_t word : {offsetof(format::chunk_header, end), offsetof(format::chunk_header, first)}) r.abandoned.push_back(space_.offset_of(c) + word);
     for (const auto& [lane, end] : ends) {
       if (whole(end)) continue;
       dropped.insert(end.version);
@@ -128,6 +132,7 @@ class rebuilder {
     chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
     chunk.generation = reader.header().generation;
     const log_type type = reader.header().type();
+    if (!reader.in_use() && (reader.header().end != 0 || reader.header().first != 0)) into.freed.push_back(c);
     if (!reader.in_use() || type == log_type::none || type >= log_type::mapping) return;
     bool any = false;
     while (const auto block = reader.next()) {

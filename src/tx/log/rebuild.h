@@ -13,7 +13,7 @@ namespace stele::detail {
 
 struct rebuilt {
   std::uint64_t newest = 0;              // version
-  std::vector<std::uint64_t> abandoned;  // blocks of transactions that did not commit: offsets, to be erased
+  std::vector<std::uint64_t> abandoned;  // words to be zeroed: versions of blocks of transactions that did not commit, what headers of free chunks still say
 };
 
 // Into a space that is as constructed. Transactions up to `settled` are known to have committed. Errors: corrupt.
