@@ -73,7 +73,9 @@ class media_engine : public engine {
     if (!planted<Media>(mutant::grow_no_slot_fence)) control_.fence();  // 2: table and slot are durable before it is in force
     write_word(format::growth_offset, slot);
     control_.fence();  // 3: grown
-    return check_medium();
+    if (auto sound = check_medium(); !sound) return sound;
+    state_.file.take_growth(to);
+    return {};
   }
 
   result<> even_sums() override { return {}; }

@@ -46,7 +46,6 @@ result<> grow(runtime& r, std::size_t size_bytes) {
   state.heap.reserve_growth(to.chunk_count);  // when it has grown there is no way back
   if (auto grown = r.mechanism().grow(to); !grown) return grown;
   if (auto sound = r.expect_sound(); !sound) return sound;
-  state.file.take_growth(to);
   return state.heap.take_growth();
 }
 

@@ -47,6 +47,11 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
   result<> even_sums() override { return checkpoint(); }
+  // Beside a truncation, which uses the same medium and asks the header where home ends.
+  result<> grow(const format::growth& to) override {
+    const auto hold = hold_truncation();
+    return engine_on<Media>::grow(to);
+  }
   result<> checkpoint() override {
     while (truncate() < this->state_.clock.load() && !this->state_.poisoned.load()) this->state_.await_announced(nobodys);
     return this->check_medium();
