@@ -68,9 +68,11 @@ class block_sums {
   void forget(Media& m, std::uint64_t offset, std::uint64_t bytes) const {
     for (std::uint64_t block = block_of(offset); block < offset + bytes; block += format::sum_block_size) put(m, block, format::sum_unknown);
   }
-  // Those of everything in use.
+  // Those of everything in use; of what is free nothing is said any more, or what was said stays.
   template <class Media>
-  result<> renew_all(Media& m, const heap& heap) const {
+  result<> renew_all(Media& m, const heap& heap, bool free_stay) const {
+    if (!free_stay)
+      if (auto walked = heap.for_each_free_run([&](std::uint64_t from, std::uint64_t bytes) { forget(m, from, bytes); }); !walked) return walked;
     return for_each_block(heap, [&](std::uint64_t block) { renew(m, block); });
   }
 

@@ -438,14 +438,14 @@ std::unexpected<error> heap::full(std::size_t size) const {
   return fail(errc::full, fmt::format("{}: no room for {} bytes; destroy something, or grow the pool (pool::grow, `stele pool resize`)", file_.path(), size));
 }
 
-result<> heap::for_each_used_run(const std::function<void(std::uint64_t, std::uint64_t)>& each) const {
+result<> heap::for_each_run(bool used, const run_visitor& each) const {
   const std::uint64_t count = file_.header().chunk_count;
   std::uint64_t from = 0;
   for (std::uint64_t chunk = 0; chunk <= count; ++chunk) {
     if (chunk != count) {
       const auto d = descriptor(chunk);
       if (!d) return std::unexpected(d.error());
-      if (d->kind != chunk_kind::free) continue;
+      if ((d->kind != chunk_kind::free) == used) continue;
     }
     if (chunk != from) each(chunk_offset(from), (chunk - from) << file_.header().chunk_shift);
     from = chunk + 1;

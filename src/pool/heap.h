@@ -132,8 +132,10 @@ class heap {
   void reserve_growth(std::uint64_t chunk_count);
   result<> take_growth();
 
-  // Calls each(offset, bytes) for every run of chunks in use, neighbours together. Errors: corrupt.
-  result<> for_each_used_run(const std::function<void(std::uint64_t offset, std::uint64_t bytes)>& each) const;
+  // Calls each(offset, bytes) for every run of chunks in use, neighbours together, or of free ones. Errors: corrupt.
+  using run_visitor = std::function<void(std::uint64_t offset, std::uint64_t bytes)>;
+  result<> for_each_used_run(const run_visitor& each) const { return for_each_run(true, each); }
+  result<> for_each_free_run(const run_visitor& each) const { return for_each_run(false, each); }
 
   // What home says of a chunk, chunk < chunk_count; also before load(). Errors: corrupt.
   result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;
@@ -144,6 +146,7 @@ class heap {
   result<> check_mark() const;
 
  private:
+  result<> for_each_run(bool used, const run_visitor& each) const;
   struct chunk_info {
     std::atomic<format::chunk_kind> kind{format::chunk_kind::free};
     std::atomic<bool> listed{true};  // its free blocks are in the lists

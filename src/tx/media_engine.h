@@ -35,7 +35,7 @@ class media_engine : public engine {
     if (state_.clock.load() >= format::txid_limit)
       return base::fail(errc::corrupt, fmt::format("{}: its newest TxID, {}, is one that no program draws; restore the pool from a copy", state_.file.path(), state_.clock.load()));
     if (auto taken = take_over(static_cast<log_kind>(logs_were)); !taken) return taken;
-    if (auto begun = begin_home(); !begun) return begun;
+    if (auto begun = begin_home(static_cast<log_kind>(logs_were)); !begun) return begun;
     write_word(format::session_offset, format::session{.open = true, .log_kind = static_cast<std::uint8_t>(kind_)}.pack());
     control_.fence();  // the session is marked open before its first commit
     return check_medium();
@@ -99,7 +99,7 @@ class media_engine : public engine {
   virtual bool keeps_sums() const noexcept { return false; }
 
   // The first session marks home. S1, S2: sums of a session that did not keep them are made anew, or they do not count in this one.
-  result<> begin_home() {
+  result<> begin_home(log_kind logs_were) {
     const auto state = sums_.state();
     if (!state) return std::unexpected(state.error());
     const auto marked = read_word(format::marks_offset);
@@ -112,7 +112,8 @@ class media_engine : public engine {
     }
     if (control_.failed()) return check_medium();
     if (marks) mark_home();
-    return sums_.present() && keeps_sums() && !stay ? make_sums() : result<>{};
+    const bool fresh = *state == format::sums_state::earlier && logs_were == log_kind::none;
+    return sums_.present() && keeps_sums() && !stay ? make_sums(fresh) : result<>{};
   }
   void mark_home() {
     state_.heap.for_each_mark([&](std::uint64_t offset, std::uint64_t word) { put(state_.file.at(offset), &word, sizeof word); });
@@ -121,8 +122,10 @@ class media_engine : public engine {
   }
   // S5: home is durable, nobody changes it any more.
   result<> end_sums() { return sums_.present() && !keeps_sums() ? make_sums() : result<>{}; }
-  result<> make_sums() {
-    if (auto made = sums_.renew_all(control_, state_.heap); !made) return made;
+  // A fresh pool has zeroes where it is free, as its sums say.
+  result<> make_sums(bool fresh = false) {
+    const bool stay = fresh || base::planted(base::mutant::sums_free_stay);
+    if (auto made = sums_.renew_all(control_, state_.heap, stay); !made) return made;
     control_.fence();  // they are durable before they count
     write_sums_state(format::sums_state::kept);
     return {};

@@ -105,7 +105,7 @@ result<> recover_if_open(pool_state& state, const media_choice& media) {
     return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does not know (log kind {}); use the matching release", state.file.path(), session->log_kind));
   if (recoverer == nullptr) return {};
   const auto& h = state.file.header();
-  if (recoverer->home != h.home || (recoverer->has_parity && h.parity_block_size == 0))
+  if (recoverer->home != h.home)
     return fail(errc::corrupt, fmt::format("{}: its session word names logs (kind {}) that such a pool cannot have; restore the pool from a copy", state.file.path(), session->log_kind));
   media_choice quiet = media;
   quiet.tuning.background = quiet.tuning.background && recoverer->home == format::home_kind::log;  // it reads in parallel

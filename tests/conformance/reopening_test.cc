@@ -2,8 +2,10 @@
 //
 // A child process works on the pool, tells its parent each acknowledged commit, and dies by _exit or kill -9. A pair of
 // words in different lines is equal after every commit, so half a transaction shows.
+#include <base/mutant.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
+#include <tx/inspect.h>
 
 namespace stele::testing {
 namespace {
@@ -113,6 +115,81 @@ TEST_P(handing_over, every_other_mechanism_goes_on_where_this_one_ended) {
       }
       ASSERT_EQ(number_of(open_pool<state>(dir.file("pool"), setting{"", "process"}.options())), n);
     }
+}
+
+TEST_P(handing_over, this_one_may_die_in_a_pool_that_default_made) {
+  if (GetParam() == "none" || !share_pools(GetParam(), "default")) GTEST_SKIP() << "it promises nothing, or has pools of another kind";
+  scratch_directory dir;
+  const std::string path = dir.file("pool");
+  { auto made = open_pool<state>(path, setting{"default", "process"}.options()); }
+  for (std::uint64_t n : {150, 300}) {
+    die_after({GetParam(), "process"}, path, 150);
+    ASSERT_EQ(number_of(open_pool<state>(path, setting{"default", "process"}.options())), n);
+  }
+}
+
+struct many_words {
+  field<std::uint64_t> of[375];
+};
+struct holder {
+  field<many_words*> kept[8];
+};
+
+// Allocates objects and writes so many words of each; the rest is what is there.
+void take(pool<holder>& p, std::size_t words) {
+  ASSERT_TRUE(holds(p.update([&](holder& h) {
+    for (auto& kept : h.kept) {
+      auto* const fresh = static_cast<many_words*>(detail::allocate(sizeof(many_words), alignof(many_words)));
+      for (std::size_t i = 0; i < words; ++i) fresh->of[i] = 7 * i + 1;
+      kept = fresh;
+    }
+  })));
+}
+void free_all(pool<holder>& p) {
+  ASSERT_TRUE(holds(p.update([](holder& h) {
+    for (auto& kept : h.kept) detail::deallocate(kept.load()), kept = nullptr;
+  })));
+}
+
+// A session of a mechanism writes to chunks and frees them, and ends or dies; the next, of `default`, takes them and writes little.
+bool is_no_damage_what_was_freed(const std::string& mechanism, bool dies) {
+  scratch_directory dir;
+  const auto open = [&](const std::string& by) {
+    pool_options o = setting{by, "process"}.options();
+    o.sums = checksums::on;
+    return open_pool<holder>(dir.file("pool"), o);
+  };
+  { auto created = open("default"); }
+  const auto use = [&] {
+    auto p = open(mechanism);
+    take(p, std::size(many_words{}.of));
+    free_all(p);
+    if (dies) ::_exit(0);
+  };
+  if (dies) {
+    child worker([&](const teller&) { use(); });
+    EXPECT_EQ(worker.wait(), 0);
+  } else {
+    use();
+  }
+  {
+    auto p = open("default");
+    take(p, 1);
+  }
+  return detail::check_pool(dir.file("pool")).has_value();
+}
+
+TEST_P(handing_over, what_this_one_freed_is_no_damage_when_default_takes_it) {
+  if (!share_pools(GetParam(), "default")) GTEST_SKIP() << "it has pools of another kind";
+  EXPECT_TRUE(is_no_damage_what_was_freed(GetParam(), false)) << "closed";
+  if (GetParam() == "none") return;  // it promises nothing after a crash
+  EXPECT_TRUE(is_no_damage_what_was_freed(GetParam(), true)) << "died";
+}
+
+TEST(handing_over_sums, of_free_chunks_that_stay_are_noticed) {
+  base::planted_mutant = base::mutant::sums_free_stay;
+  EXPECT_FALSE(is_no_damage_what_was_freed("archapt-undo", false));
+  base::planted_mutant = base::mutant::none;
 }
 
 INSTANTIATE_TEST_SUITE_P(all, handing_over, ::testing::ValuesIn(all_mechanisms()), plain_name);

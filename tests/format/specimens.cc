@@ -125,6 +125,8 @@ std::vector<specimen> all_specimens() {
       all.push_back({.name = fmt::format("{}-{}", m, open ? "open" : "closed"), .mechanism = m, .left_open = open});
   all.push_back({.name = "sums", .mechanism = "default", .sums = true});
   all.push_back({.name = "sums-open", .mechanism = "default", .left_open = true, .sums = true});
+  all.push_back({.name = "sums-blocks-open", .mechanism = "blurred", .left_open = true, .sums = true});
+  all.push_back({.name = "sums-covered", .mechanism = "archapt-redo", .sums = true});
   all.push_back({.name = "ordered-open", .mechanism = "default", .left_open = true, .ordered = true});
   all.push_back({.name = "spilled-open", .mechanism = "default", .left_open = true, .outgrows_log = true});
   all.push_back({.name = "spilled-blocks-open", .mechanism = "blurred", .left_open = true, .outgrows_log = true});

@@ -207,9 +207,11 @@ TEST_F(hostile_pool, a_document_deeper_than_a_stack) {
 }
 
 TEST_F(hostile_pool, a_session_of_logs_that_such_a_pool_cannot_have) {
-  for (const std::uint8_t kind : {std::uint8_t{4}, std::uint8_t{6}, std::uint8_t{7}}) {
+  start_with("default-open").put(format::session_offset, format::session{true, 4}.pack());
+  EXPECT_EQ(refusal(), errc::corrupt);
+  for (const std::uint8_t kind : {std::uint8_t{6}, std::uint8_t{7}}) {  // archapt may have been at work in a pool without checksums over home
     start_with("default-open").put(format::session_offset, format::session{true, kind}.pack());
-    EXPECT_EQ(refusal(), errc::corrupt) << unsigned{kind};
+    EXPECT_EQ(refusal(), errc{}) << unsigned{kind};
   }
   start_with("log_structured-open").put(160, std::uint64_t{1} << 48);  // home of 256 TiB
   EXPECT_EQ(refusal(), errc::corrupt);
