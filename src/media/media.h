@@ -11,6 +11,7 @@
 // fence can fail (a file) says so by failed(): after that nothing may be acknowledged, and no sync is tried again.
 #pragma once
 
+#include <base/counted.h>
 #include <stele/access.h>
 #include <stele/error.h>
 
@@ -27,7 +28,7 @@ namespace stele::media {
 using detail::line_size;
 
 struct counters {
-  std::uint64_t fences = 0, flushed_lines = 0, streamed_bytes = 0, stored_bytes = 0;
+  base::counted fences, flushed_lines, streamed_bytes, stored_bytes;
 
   counters& operator+=(const counters& o) noexcept {
     fences += o.fences;

@@ -14,6 +14,7 @@
 // Units: words of 8 bytes; home addresses count from the start of home.
 #pragma once
 
+#include <base/counted.h>
 #include <base/epochs.h>
 #include <format/log_chunk.h>
 
@@ -112,7 +113,7 @@ class home_map {
     explicit cache(std::size_t entries);  // rounded up to a power of two; 0: no cache
     // Room taken: lines of it that have been used.
     std::size_t bytes() const noexcept { return touched_ * 64; }
-    std::uint64_t hits = 0, misses = 0;
+    base::counted hits, misses;
 
    private:
     friend class home_map;

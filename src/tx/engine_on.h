@@ -3,6 +3,7 @@
 #pragma once
 
 #include <base/check.h>
+#include <base/counted.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
 #include <tx/media_engine.h>
@@ -82,7 +83,7 @@ class engine_on : public media_engine<Media> {
     std::mutex spills_mutex;                               // also of holes
     std::list<spill> spills;                               // chunks that records in the ring point to
     std::deque<hole> holes;                                // lines of aborted transactions, which nobody has flushed
-    std::uint64_t spill_count = 0;
+    base::counted spill_count;
     bool spilled = false;                                  // the record that is being committed is
 
    private:
@@ -391,7 +392,7 @@ class engine_on : public media_engine<Media> {
   }
 
   std::deque<lane> lanes_;
-  std::uint64_t truncations_ = 0;
+  base::counted truncations_;
   bool keeps_sums_now() const noexcept { return weighs_ || counts_; }
   bool weighs_ = false;  // records say what their words weighed before
   bool counts_ = false;  // commits add to the sums
