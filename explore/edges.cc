@@ -71,13 +71,9 @@ class edge_model final : public workloads::model {
   std::uint64_t extent_ = 0;
 };
 
-class edges final : public workloads::workload {
+class edges final : public workloads::workload_on<edge_root> {
  public:
   std::string_view name() const override { return "edges"; }
-  std::size_t root_size() const override { return sizeof(edge_root); }
-  void attach(detail::pool_handle handle) override { pool_.emplace(std::move(handle)); }
-  void detach() override { pool_.reset(); }
-  detail::runtime& core() override { return pool_->core(); }
   result<> set_up() override { return pool_->sync(); }
 
   operation draw(base::rng& random) const override {
@@ -145,8 +141,6 @@ class edges final : public workloads::workload {
     r.extent_seed = 0;
     r.extent = nullptr;
   }
-
-  std::optional<pool<edge_root>> pool_;
 };
 
 }  // namespace

@@ -66,13 +66,9 @@ class churn_model final : public workloads::model {
   std::array<std::uint64_t, slots> seeds_{};
 };
 
-class heap_churn final : public workloads::workload {
+class heap_churn final : public workloads::workload_on<table> {
  public:
   std::string_view name() const override { return "churn"; }
-  std::size_t root_size() const override { return sizeof(table); }
-  void attach(detail::pool_handle handle) override { pool_.emplace(std::move(handle)); }
-  void detach() override { pool_.reset(); }
-  detail::runtime& core() override { return pool_->core(); }
 
   result<> set_up() override {
     base::rng random(11);
@@ -153,8 +149,6 @@ class heap_churn final : public workloads::workload {
     if (op.what != operation::kind::toggle || was_empty) fill(i, op.a, op.b);
     if (op.what == operation::kind::swap) cancel("made, and then not");
   }
-
-  std::optional<pool<table>> pool_;
 };
 
 }  // namespace

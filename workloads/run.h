@@ -31,17 +31,14 @@ void run_operation(Root& root, const key_space& keys, const operation& op) {
 }
 
 template <class Kind, class Memory>
-class run_in final : public workload {
+class run_in final : public workload_on<typename Kind::template root<Memory>> {
   using root = typename Kind::template root<Memory>;
+  using workload_on<root>::pool_, workload::commits_as;
 
  public:
   explicit run_in(const parameters& p, Kind kind = {}) : keys_(p), kind_(std::move(kind)) {}
 
   std::string_view name() const override { return kind_.name; }
-  std::size_t root_size() const override { return sizeof(root); }
-  void attach(detail::pool_handle handle) override { pool_.emplace(std::move(handle)); }
-  void detach() override { pool_.reset(); }
-  detail::runtime& core() override { return pool_->core(); }
 
   result<> set_up() override {
     if (auto done = pool_->update([&](root& r) { Kind::prepare(r, keys_); }, durability::ordered); !done) return done;
@@ -91,7 +88,6 @@ class run_in final : public workload {
 
   key_space keys_;
   [[no_unique_address]] Kind kind_;
-  std::optional<pool<root>> pool_;
 };
 
 template <class Kind>

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,6 +86,19 @@ class workload {
 
  private:
   durability commits_as_ = durability::durable;
+};
+
+// One whose pool has such a root.
+template <class Root>
+class workload_on : public workload {
+ public:
+  std::size_t root_size() const override { return sizeof(Root); }
+  void attach(detail::pool_handle handle) override { pool_.emplace(std::move(handle)); }
+  void detach() override { pool_.reset(); }
+  detail::runtime& core() override { return pool_->core(); }
+
+ protected:
+  std::optional<pool<Root>> pool_;
 };
 
 // A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc, linkbench, store. Errors: not_found,
