@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stele/pool.h>
 #include <sys/wait.h>
+#include <tests/budget.h>
 #include <tx/mechanism/catalog.h>
 #include <tx/runtime.h>
 #include <unistd.h>
@@ -113,11 +114,8 @@ template <class R>
   return ::testing::AssertionFailure() << "refused as " << stele::name_of(r.error().code) << ": " << r.error().message;
 }
 
-// A count from the environment, so that long runs need no other build.
-inline std::uint64_t count_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
-}
+using budget::count_from;
+
 inline std::uint64_t seed_from(const char* variable) {
   const std::uint64_t seed = count_from(variable, static_cast<std::uint64_t>(::getpid()) * 0x9E3779B9u + static_cast<std::uint64_t>(::time(nullptr)));
   ::testing::Test::RecordProperty("seed", std::to_string(seed));

@@ -7,25 +7,22 @@
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <tests/budget.h>
 #include <tests/crash/mechanisms.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 namespace stele::explore {
 namespace {
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
-}
+using budget::count_from;
 
 class CacheCrashes : public testing::TestWithParam<std::tuple<std::string, std::string_view>> {};
 
 // Four workloads, two numbers of threads and two caches share the crashes of a policy.
 TEST_P(CacheCrashes, every_crash_recovers) {
   const auto [mechanism, policy] = GetParam();
-  const std::uint64_t crashes = number_from("STELE_CACHE_CRASHES", 400'000) / all_policies().size() / 16;
+  const std::uint64_t crashes = count_from("STELE_CACHE_CRASHES", 400'000 / budget::slowness) / all_policies().size() / 16;
   findings sum;
   for (const char* workload : {"sps", "hash", "rbtree", "churn"})
     for (const unsigned threads : {1u, 2u})
@@ -34,7 +31,7 @@ TEST_P(CacheCrashes, every_crash_recovers) {
         p.mechanism = mechanism;
         p.workload = workload;
         p.threads = threads;
-        p.seed = number_from("STELE_SEED", 1) + 10'000 * policy.size();
+        p.seed = count_from("STELE_SEED", 1) + 10'000 * policy.size();
         cache_settings s;
         s.policies = {policy};
         s.lines = lines;

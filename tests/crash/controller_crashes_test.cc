@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tests/budget.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 namespace stele::explore {
 namespace {
@@ -18,10 +18,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
-}
+using budget::count_from;
 
 plan plan_of(const std::string& workload, unsigned threads) {
   plan p;
@@ -29,7 +26,7 @@ plan plan_of(const std::string& workload, unsigned threads) {
   p.workload = workload;
   p.threads = threads;
   p.log_count = threads;
-  p.seed = number_from("STELE_SEED", 1);
+  p.seed = count_from("STELE_SEED", 1);
   return p;
 }
 
@@ -41,7 +38,7 @@ TEST_P(ControllerCrashes, every_crash_recovers) {
   for (const auto& [workload, threads] : {std::pair{"sps", 1u}, {"sps", 2u}, {"sps", 3u}, {"hash", 1u}, {"rbtree", 1u}, {"churn", 1u}}) {
     controller_settings s;
     s.scheduler = GetParam();
-    s.crashes = number_from("STELE_CONTROLLER_CRASHES", 10'000);
+    s.crashes = count_from("STELE_CONTROLLER_CRASHES", 10'000 / budget::slowness);
     const auto found = crash_behind_controller_apart(plan_of(workload, threads), s);
     ASSERT_TRUE(found) << found.error().message;
     for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
@@ -112,7 +109,7 @@ TEST(ControllerCrashes, logs_that_have_expired_are_never_trusted) {
   std::uint64_t refused = 0, states = 0;
   for (const auto& [workload, threads] : {std::pair{"sps", 1u}, {"sps", 3u}, {"hash", 1u}, {"churn", 1u}}) {
     controller_settings s;
-    s.crashes = number_from("STELE_CONTROLLER_CRASHES", 10'000);
+    s.crashes = count_from("STELE_CONTROLLER_CRASHES", 10'000);
     s.expired = true;
     const auto found = crash_behind_controller_apart(plan_of(workload, threads), s);
     ASSERT_TRUE(found) << found.error().message;

@@ -7,6 +7,7 @@
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <tests/budget.h>
 #include <tests/crash/mechanisms.h>
 
 #include <cstdio>
@@ -21,12 +22,13 @@ settings ci_budget() {
   return s;
 }
 
-void expect_no_violation(const plan& p, const settings& s) {
+void expect_no_violation(const plan& p, settings s) {
+  s.bound = std::max<std::uint64_t>(s.bound / budget::slowness, 1);
   const auto found = explore_apart(p, s);
   ASSERT_TRUE(found) << found.error().message;
   fmt::print("  {}/{}, {} threads: {}\n", p.mechanism, p.workload, p.threads, sentence_of(*found));
   std::fflush(stdout);
-  EXPECT_GT(found->states, 1000u);
+  EXPECT_GT(found->states, 1000 / budget::slowness);
   EXPECT_GT(found->recoveries, 0u);
   for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
 }

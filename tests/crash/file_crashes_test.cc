@@ -8,32 +8,29 @@
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <tests/budget.h>
 #include <tests/crash/mechanisms.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 namespace stele::explore {
 namespace {
 
-std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
-}
+using budget::count_from;
 
 plan file_plan(const std::string& mechanism, const char* workload, unsigned threads) {
   plan p;
   p.mechanism = mechanism;
   p.workload = workload;
   p.threads = threads;
-  p.operations = number_from("STELE_FILE_OPERATIONS", 200);
+  p.operations = count_from("STELE_FILE_OPERATIONS", 200);
   p.media = "file";
   return p;
 }
 
 settings file_budget() {
   settings s;
-  s.bound = number_from("STELE_FILE_BOUND", 256);
+  s.bound = count_from("STELE_FILE_BOUND", 256 / budget::slowness);
   return s;
 }
 
@@ -63,7 +60,7 @@ TEST_P(FileCrashes, every_power_failure_recovers) {
       states += found.states;
     }
   fmt::print("  {}: {} states\n", GetParam(), states);
-  EXPECT_GT(states, 80'000u) << "twelve mechanisms, a million in all";
+  EXPECT_GT(states, 80'000 / budget::slowness) << "twelve mechanisms, a million in all";
 }
 
 // A commit that was not yet durable may be lost, from the last sync on.

@@ -9,6 +9,7 @@
 #include <explore/scene.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <tests/budget.h>
 #include <tests/crash/mechanisms.h>
 
 #include <cstdio>
@@ -34,6 +35,7 @@ TEST_P(Ordered, every_crash_state_is_a_prefix_from_the_last_sync_on) {
     if (!defers && sync_every != 17) continue;
     settings s;
     s.bound = (*detail::find_mechanism(mechanism))->has_parity ? 128 : 256;  // where each line is skipped that can be, there are several times the crash points
+    s.bound /= budget::slowness;
     const auto found = explore_apart(ordered_plan(mechanism, workload, threads, sync_every), s);
     ASSERT_TRUE(found) << found.error().message;
     fmt::print("  {}/{}, {} threads, a sync every {}: {}\n", mechanism, workload, threads, sync_every, sentence_of(*found));

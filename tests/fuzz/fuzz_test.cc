@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <tests/budget.h>
 #include <tests/conformance/pools.h>
 #include <tests/format/specimens.h>
 #include <tests/fuzz/repair.h>
@@ -19,7 +20,7 @@
 namespace stele::fuzz {
 namespace {
 
-using testing::count_from;
+using budget::count_from;
 
 char current_input[128];  // for the signal's sentence
 
@@ -34,13 +35,6 @@ void wind_up() {
   const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = 10, .tv_usec = 0}};
   ::setitimer(ITIMER_PROF, &limit, nullptr);
 }
-
-// Sanitizers take ten times as long.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t share = 10;
-#else
-constexpr std::uint64_t share = 1;
-#endif
 
 class fuzz : public ::testing::TestWithParam<target> {};
 
@@ -61,7 +55,7 @@ bytes input_of(const target& t, const std::vector<bytes>& seeds, std::uint64_t s
 TEST_P(fuzz, mutated_inputs) {
   const target& t = GetParam();
   const std::uint64_t seed = count_from("STELE_FUZZ_SEED", 1),
-                      count = count_from("STELE_FUZZ_INPUTS", t.inputs_in_ci / share),
+                      count = count_from("STELE_FUZZ_INPUTS", t.inputs_in_ci / budget::slowness),
                       first = count_from("STELE_FUZZ_FIRST", 0);
   for (const int number : {SIGPROF, SIGSEGV, SIGBUS, SIGFPE, SIGABRT})
 #ifdef __SANITIZE_ADDRESS__
