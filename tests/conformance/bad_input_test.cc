@@ -104,6 +104,9 @@ TEST_F(bad_input, a_truncated_pool) {
   }
   write_bytes(path, whole);
   EXPECT_TRUE(holds(pool<root>::open(path))) << "the whole one opens";
+  std::string image = whole;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{4095}, whole.size() / 2})
+    EXPECT_FALSE(storage::pool_file::adopt(reinterpret_cast<std::byte*>(image.data()), length)) << length;
 }
 
 TEST_F(bad_input, every_flipped_bit_of_the_header) {

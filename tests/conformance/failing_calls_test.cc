@@ -1,33 +1,10 @@
 // Every system call on a pool file fails in turn, once or from then on: an error comes back each time, and what was acknowledged is there
 // when the pool is opened again.
-#include <media/os.h>
+#include <tests/conformance/failing.h>
 #include <tests/conformance/hard_use.h>
 
 namespace stele::testing {
 namespace {
-
-namespace os = media::os;
-
-// Fails the k-th call, or that and all that follow.
-class failing final : public os::watcher {
- public:
-  failing(std::uint64_t k, bool for_good, int number) : k_(k), for_good_(for_good), number_(number) { os::watch(this); }
-  ~failing() override { os::watch(nullptr); }
-  int before(const os::request&) noexcept override {
-    const std::uint64_t n = ++seen_;
-    const bool fails = n == k_ || (for_good_ && n > k_);
-    if (fails) hit_ = true;
-    return fails ? number_ : 0;
-  }
-  bool hit() const { return hit_; }
-
- private:
-  const std::uint64_t k_;
-  const bool for_good_;
-  const int number_;
-  std::atomic<std::uint64_t> seen_{0};
-  std::atomic<bool> hit_{false};
-};
 
 class failing_calls : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 

@@ -1,17 +1,11 @@
 // Pool files that no program writes, with every checksum right: each was once a signal, an abort, a hang or a pool that its
 // next user lost. Found by tests/fuzz; each test is named after what it provokes.
-#include <cli/pool_content.h>
 #include <format/heap_layout.h>
 #include <format/log_block.h>
-#include <gtest/gtest.h>
 #include <media/tape.h>
 #include <stele/document.h>
 #include <stele/kv.h>
-#include <tests/format/specimens.h>
-#include <tests/fuzz/repair.h>
-#include <tests/fuzz/target.h>
-#include <tx/inspect.h>
-#include <tx/open.h>
+#include <tests/regress/hostile.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -19,36 +13,14 @@
 namespace stele::testing {
 namespace {
 
-using fuzz::image;
-
-class hostile_pool : public ::testing::Test {
+class hostile_pool : public hostile {
  protected:
-  image start_with(const std::string& name) {
-    for (const specimen& s : specimens())
-      if (s.name == name) bytes_ = make(s, fuzz::scratch());
-    return image(bytes_);
-  }
-  void store() {
-    fuzz::repair_pool(image(bytes_));
-    fuzz::write_file(path_, bytes_);
-  }
-  // By check, by the check of the content, or by opening.
-  errc refusal() {
-    store();
-    if (const auto checked = detail::check_pool(path_); !checked) return checked.error().code;
-    if (const auto text = content_text(path_); !text) return text.error().code;
-    const auto opened = detail::open_path(path_, {.media = "process", .background = false});
-    return opened ? errc{} : opened.error().code;
-  }
   // Where the word lies that a word of the root leads to, in units of 8 bytes from `base`: a store's references.
   static std::uint64_t referred(image pool, std::uint64_t base, std::uint64_t at) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(base) +
                                       (static_cast<std::int64_t>(pool.word(at) << 20) >> 20) * 8);
   }
   static std::uint64_t root_of(image pool) { return pool.word(pool.header().home_offset); }
-
-  fuzz::bytes bytes_;
-  const std::string path_ = fuzz::scratch() + "/hostile";
 };
 
 TEST_F(hostile_pool, a_hash_bucket_that_is_its_own_successor) {

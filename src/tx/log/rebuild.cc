@@ -216,7 +216,7 @@ class rebuilder {
 
   // The newest transaction of a lane has committed if its blocks close the ring; every older one has.
   static bool whole(const lane_end& end) {
-    if (end.version == 0 || planted(mutant::ls_ring_ignored)) return true;
+    if (planted(mutant::ls_ring_ignored)) return true;
     std::size_t seen = 0;
     auto at = end.blocks.begin();
     const std::uint64_t first = at->first;
@@ -289,7 +289,6 @@ result<rebuilt> rebuild(log_space& space, std::uint64_t settled, unsigned thread
 std::vector<std::uint64_t> mapping_of(const log_space& space) {
   std::vector<std::uint64_t> pairs;
   space.map.for_each([&](const home_map::piece& p) {
-    if (p.words == 0) return;
     pairs.push_back(format::entry_head{space.offset_of_home(p.home), !storage::is_data(p.at), p.words}.pack());
     pairs.push_back(p.at & ~storage::tombstone_place);
   });
@@ -477,7 +476,7 @@ result<> verify_log(const log_space& space, bool closed) {
   }
   result<> outcome = check_rings(space, chunks, rings);
   space.map.for_each([&](const home_map::piece& p) {
-    if (p.words == 0 || !outcome) return;
+    if (!outcome) return;
     const std::uint64_t at = p.at & ~storage::tombstone_place, words = storage::is_data(p.at) ? p.words : 1;
     const auto c = chunk_of(space, at, words);
     if (!c)

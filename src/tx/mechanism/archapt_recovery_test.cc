@@ -1,0 +1,58 @@
+// What is lost is named by the objects that it lies in.
+#include <containers/test_bed.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <tx/mechanism/archapt_recovery.h>
+#include <tx/open.h>
+#include <tx/runtime.h>
+
+namespace stele::detail {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct lost_lines : ::testing::Test {
+  stele::testing::scratch_directory dir;
+  std::unique_ptr<runtime> pool = std::move(*open_path(dir.file("pool"), {.create_size = 4 << 20, .mechanism = "archapt-redo", .media = "process", .background = false}));
+  const storage::pool_file& file = pool->state().file;
+  std::uint64_t chunk = std::uint64_t{1} << file.header().chunk_shift;
+
+  std::string sentence(std::vector<std::uint64_t> offsets) {
+    covered_home found;
+    found.lost = std::move(offsets);
+    return report_loss(file, pool->state().heap, found).error().message;
+  }
+  std::uint64_t allocated(std::size_t bytes) {
+    std::uint64_t offset = 0;
+    EXPECT_TRUE(run_transaction(*pool, true, durability::durable, [&] {
+      auto* const at = static_cast<std::byte*>(allocate(bytes, 8));
+      fill_zero(at, 8);
+      offset = static_cast<std::uint64_t>(at - file.base());
+    }));
+    return offset;
+  }
+};
+
+TEST_F(lost_lines, are_named_by_what_lies_there) {
+  const std::uint64_t small = allocated(100), large = allocated(2 * chunk + 64);
+  EXPECT_THAT(sentence({file.header().table_offset}), HasSubstr("the heap's table at offset"));
+  EXPECT_THAT(sentence({small}), HasSubstr("the objects of 112 bytes at offset " + std::to_string(small)));
+  const std::uint64_t first = file.header().chunks_offset;
+  EXPECT_THAT(sentence({small - (small - first) % chunk}), HasSubstr("the states of the objects from offset"));
+  for (const std::uint64_t at : {large, large + chunk, large + 2 * chunk})
+    EXPECT_THAT(sentence({at}), HasSubstr("the object of " + std::to_string(3 * chunk) + " bytes at offset " + std::to_string(large)));
+  const std::uint64_t last = file.header().chunks_offset + file.header().chunk_count * chunk;
+  EXPECT_THAT(sentence({last - 64}), HasSubstr("unused space at offset " + std::to_string(last - 64)));
+  EXPECT_THAT(sentence({last}), HasSubstr("unused space at offset " + std::to_string(last)));
+}
+
+TEST_F(lost_lines, are_named_once_and_not_all_of_them) {
+  const std::uint64_t small = allocated(100);
+  EXPECT_EQ(sentence({small, small + 64}).find("objects", sentence({small}).find("objects") + 1), std::string::npos);
+  std::vector<std::uint64_t> many;
+  for (std::uint64_t i = 0; i < 11; ++i) many.push_back(allocated(100));
+  EXPECT_THAT(sentence(many), HasSubstr(" and 3 more; nothing was changed"));
+}
+
+}  // namespace
+}  // namespace stele::detail

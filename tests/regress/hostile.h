@@ -1,0 +1,40 @@
+// A pool that no program writes, with every checksum right: one that a program wrote, and some words put in it.
+#pragma once
+
+#include <cli/pool_content.h>
+#include <gtest/gtest.h>
+#include <tests/format/specimens.h>
+#include <tests/fuzz/repair.h>
+#include <tests/fuzz/target.h>
+#include <tx/inspect.h>
+#include <tx/open.h>
+
+namespace stele::testing {
+
+using fuzz::image;
+
+class hostile : public ::testing::Test {
+ protected:
+  image start_with(const std::string& name) {
+    for (const specimen& s : specimens())
+      if (s.name == name) bytes_ = make(s, fuzz::scratch());
+    return image(bytes_);
+  }
+  void store() {
+    fuzz::repair_pool(image(bytes_));
+    fuzz::write_file(path_, bytes_);
+  }
+  // By check, by the check of the content, or by opening.
+  errc refusal() {
+    store();
+    if (const auto checked = detail::check_pool(path_); !checked) return checked.error().code;
+    if (const auto text = content_text(path_); !text) return text.error().code;
+    const auto opened = detail::open_path(path_, {.media = "process", .background = false});
+    return opened ? errc{} : opened.error().code;
+  }
+
+  fuzz::bytes bytes_;
+  const std::string path_ = fuzz::scratch() + "/hostile";
+};
+
+}  // namespace stele::testing
