@@ -152,6 +152,7 @@ void add_json(CLI::App& command, options& o) {
 void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--mechanism", o.what.mechanism, "none, base, redo, redo-async, undo, ...")->capture_default_str();
   command.add_option("--reopen", o.what.reopen, "the mechanism that opens the pool after a crash; default: the same");
+  command.add_option("--made-for", o.what.made_for, "the mechanism that the pool is created for; default: the same");
   command.add_option("--workload", o.what.workload, fmt::format("{}, churn, edges", fmt::join(workloads::workload_names(), ", ")))->capture_default_str();
   command.add_option("--pool-size", o.what.pool_size, "bytes")->capture_default_str();
   command.add_option("--log-size", o.what.log_size, "bytes of each log; small ones wrap often")->capture_default_str();

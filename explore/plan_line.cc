@@ -10,6 +10,7 @@ std::string format_plan(const plan& p) {
                                  p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
                                  p.log_count, p.log_size, p.further, base::name_of(p.mutant));
   if (!p.reopen.empty()) text += " reopen=" + p.reopen;
+  if (!p.made_for.empty()) text += " made-for=" + p.made_for;
   if (p.sync_every != 0) text += fmt::format(" sync={}", p.sync_every);
   if (p.warm_up != plan{}.warm_up) text += fmt::format(" warm-up={}", p.warm_up);
   if (p.cache_bytes != plan{}.cache_bytes) text += fmt::format(" cache={}", p.cache_bytes);
@@ -57,6 +58,7 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "seed") return parse_number(value, p.seed);
   if (name == "pool") return parse_number(value, p.pool_size);
   if (name == "reopen") return p.reopen = value, true;
+  if (name == "made-for") return p.made_for = value, true;
   if (name == "further") return parse_number(value, p.further);
   if (name == "logs") {
     const auto x = value.find('x');

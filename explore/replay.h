@@ -2,7 +2,7 @@
 //
 //   redo/sps ops=100 keys=24 value=8 threads=1 seed=1 pool=65536 logs=2x4096 further=20 mutant=none at=37:0.3.255 +2 at=4:1
 //
-// `reopen=MECHANISM` and `sync=OPERATIONS` stand there when the plan has them. Each `at=POINT:CHOICE` is a crash: the
+// `reopen=MECHANISM`, `made-for=MECHANISM` and `sync=OPERATIONS` stand there when the plan has them. Each `at=POINT:CHOICE` is a crash: the
 // point's number on its tape and an option for each pending line, in order. A second one is a crash in the recovery from the
 // first, recorded with the number of further operations that `+N` says.
 #pragma once

@@ -36,6 +36,9 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   const auto reopener = detail::find_mechanism(p.reopen.empty() ? p.mechanism : p.reopen);
   if (!reopener) return std::unexpected(reopener.error());
   s->reopener_ = *reopener;
+  const auto maker = detail::find_mechanism(p.made_for.empty() ? p.mechanism : p.made_for);
+  if (!maker) return std::unexpected(maker.error());
+  if ((*maker)->home != (*mechanism)->home) return fail(errc::invalid_argument, fmt::format("'{}' does not work in pools made for '{}'; choose another", p.mechanism, p.made_for));
   workloads::parameters content;
   content.keys = p.keys;
   content.value_size = p.value_size;
@@ -46,7 +49,7 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   s->workload_ = std::move(*made);
   // The log size of a log-structured pool is that of its chunks: small ones, so that there are many and cleaning has work.
   const bool chunks = (*mechanism)->home == format::home_kind::log;
-  auto shape = (*mechanism)->shaped({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"}, tuning_of(p).archapt);
+  auto shape = (*maker)->shaped({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"}, tuning_of(p).archapt);
   shape.sums = p.sums;
   auto header = storage::pool_file::plan(shape);
   if (!header) return std::unexpected(header.error());

@@ -29,6 +29,7 @@ namespace stele::explore {
 struct plan {
   std::string mechanism = "redo-async";
   std::string reopen = "";  // the mechanism that opens the pool after a crash; empty: the same
+  std::string made_for = "";  // the mechanism that the pool was created for; empty: the same
   std::string workload = "sps";
   std::size_t pool_size = 65536;
   std::size_t log_size = 4096, log_count = 2;

@@ -204,6 +204,26 @@ TEST(Explore, another_mechanism_opens_what_a_crash_left) {
     }
 }
 
+// Without checksums over home archapt skips nothing; with sums of blocks it makes them at close.
+TEST(Explore, pools_that_were_made_for_another_mechanism) {
+  for (const char* mechanism : {"archapt-undo", "archapt-redo", "redo", "xil"})
+    for (const char* reopen : {"", "default"})
+      for (const bool sums : {false, true}) {
+        plan p;
+        p.mechanism = mechanism;
+        p.reopen = reopen;
+        p.made_for = *mechanism == 'a' ? "default" : "archapt-undo";
+        p.workload = "churn";
+        p.threads = 2;
+        p.operations = 60;
+        p.sums = sums;
+        if (p.made_for != "default") p.pool_size *= 2;
+        settings s = ci_budget();
+        s.bound = 32;
+        expect_no_violation(p, s);
+      }
+}
+
 TEST(Explore, bulk_persistence_of_the_whole_cache) {
   for (const char* mechanism : {"vcbp", "blurred", "adaptive", "default"}) {
     plan p;

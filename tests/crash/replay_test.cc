@@ -14,6 +14,7 @@ TEST(Replay, a_line_survives_parsing) {
   l.what.seed = 99;
   l.what.coalesce = true;
   l.what.reopen = "base";
+  l.what.made_for = "undo";
   l.what.sync_every = 9;
   l.what.mutant = base::mutant::undo_no_log_fence;
   l.crashes = {{12, {0, 3, 255}, 0}, {4, {}, 2}, {7, {1}, 3}};
