@@ -132,6 +132,12 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
     auto& sums = w.add("sums, truncated", "sps", 2 + seed % 4, 2, 16, 512);
     sums.what.sums = true;
   }
+  if (log_home) {
+    auto& cleaned = w.add("cleaned in the background", "sps", 8 + seed % 16, 3, 16, 512);
+    cleaned.with.background = true, cleaned.random_share = 0.8, cleaned.weight = 2;
+    auto& again_cleaned = w.add("heap, cleaned in the background", "churn", 20 + seed % 20, 3, 24, 8);
+    again_cleaned.with.background = true, again_cleaned.random_share = 0.8, again_cleaned.bound = 8;
+  }
   if (mechanism == "default") {
     add_ordered(w);
     add_shared(w);

@@ -147,7 +147,7 @@ class log_structured final : public media_engine<Media> {
     for (unsigned i = 0; i < lane_count(); ++i) lanes_.emplace_back(*this->shared_, i, space());
     const unsigned count = std::max(1u, tuning_.log_structured.cleaners);
     for (unsigned i = 0; i < count; ++i) cleaners_.emplace_back(space(), *this->shared_, lane_count() + i, lane_count() + i);
-    if (!tuning_.background || Media::explores) return {};
+    if (!tuning_.background || (Media::explores && !base::in_schedules)) return {};
     threads_.reserve(count);
     try {
       for (auto& c : cleaners_) threads_.emplace_back([this, &c] { clean_in_background(c); });
