@@ -123,7 +123,7 @@ class home_map {
     lazy_array<std::uint32_t> slots_;  // 0: nothing yet
     std::uint64_t mask_;
     bool on_;
-    std::size_t touched_ = 0;
+    base::counted touched_;
   };
 
   // What one writer keeps: nodes to use, nodes that readers may still know.

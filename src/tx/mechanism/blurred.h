@@ -201,10 +201,14 @@ class blurred_engine : public bulk_engine<Media> {
   void switch_form(lane& l) {
     using base::mutant;
     using base::planted;
-    while (l.log.head() != l.log.tail() && !planted<Media>(mutant::switch_no_truncate)) {  // S1: nothing above the watermark is left in it
+    const auto is_empty = [&] {
+      const auto alone = this->hold_truncation();  // others truncate too
+      return l.log.head() == l.log.tail();
+    };
+    while (!is_empty() && !planted<Media>(mutant::switch_no_truncate)) {  // S1: nothing above the watermark is left in it
       this->truncate();
       if (this->state_.poisoned.load()) return;
-      if (l.log.head() != l.log.tail()) this->state_.await_announced(l.number);
+      if (!is_empty()) this->state_.await_announced(l.number);
     }
     const auto alone = this->hold_truncation();
     const std::uint64_t old_form = l.flags();
