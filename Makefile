@@ -1,7 +1,7 @@
 # The short way to everything: each target installs what it lacks, builds what it needs, and stops at the first failure.
 # CMake presets do the work (see CMakePresets.json); this file only names the usual sequences.
 
-.PHONY: build demo test bench lint sanitize clean install install-lint configure
+.PHONY: build demo test bench lint sanitize coverage clean install install-lint configure
 
 build: configure
 	@cmake --build build
@@ -26,8 +26,11 @@ lint: install-lint configure
 sanitize: install
 	@tools/sanitize
 
+coverage: install
+	@tools/coverage
+
 clean:
-	@rm -rf build build-debug build-clang build-asan build-tsan
+	@rm -rf build build-debug build-clang build-asan build-tsan build-coverage
 
 configure: install
 	@cmake --preset release

@@ -2,6 +2,7 @@
 #include <format/log_block.h>
 #include <format/log_chunk.h>
 #include <format/log_line.h>
+#include <format/ordered_log.h>
 #include <tests/regress/hostile.h>
 
 namespace stele::testing {
@@ -104,6 +105,21 @@ TEST_F(hostile_logs, spilled_blocks_of_another_shape) {
   EXPECT_EQ(refusal_of_blocks({spill, spill, commit}), errc::corrupt);
   EXPECT_EQ(refusal_of_blocks({spill, checksum, data, commit}), errc::corrupt);
   EXPECT_EQ(refusal_of_blocks({spill, checksum, commit}), errc::corrupt) << "the checksum of nothing is not 0";
+}
+
+TEST_F(hostile_logs, commit_lines_that_lead_elsewhere) {
+  const auto commit = [&](std::uint64_t offset, std::uint64_t words) {
+    const image pool = start_with("base-open");
+    const std::uint64_t line = pool.header().log_offset + format::ordered_commit_at(0);
+    pool.put(line, txid);
+    pool.put(line + 8, offset);
+    pool.put(line + 16, words);
+    return refusal();
+  };
+  const auto h = start_with("base-open").header();
+  for (const std::uint64_t offset : {h.chunks_offset - 64, h.chunks_offset + 8, h.size, h.size + 64}) EXPECT_EQ(commit(offset, 1), errc::corrupt) << offset;
+  EXPECT_EQ(commit(h.chunks_offset, h.size), errc::corrupt);
+  EXPECT_EQ(commit(h.chunks_offset, 0), errc{}) << "of nothing";
 }
 
 TEST_F(hostile_logs, entries_that_are_not_in_home) {

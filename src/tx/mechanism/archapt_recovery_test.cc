@@ -1,5 +1,6 @@
 // What is lost is named by the objects that it lies in.
 #include <containers/test_bed.h>
+#include <format/heap_layout.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tx/mechanism/archapt_recovery.h>
@@ -44,6 +45,19 @@ TEST_F(lost_lines, are_named_by_what_lies_there) {
   const std::uint64_t last = file.header().chunks_offset + file.header().chunk_count * chunk;
   EXPECT_THAT(sentence({last - 64}), HasSubstr("unused space at offset " + std::to_string(last - 64)));
   EXPECT_THAT(sentence({last}), HasSubstr("unused space at offset " + std::to_string(last)));
+}
+
+// What is lost may be the table itself.
+TEST_F(lost_lines, are_named_beside_a_table_that_says_nothing) {
+  const std::uint64_t small = allocated(100), first = file.header().chunks_offset, word = file.header().table_offset + (small - first) / chunk * 8;
+  std::uint64_t was;
+  std::memcpy(&was, file.at(word), 8);
+  const std::uint64_t tail = format::guard(format::chunk_descriptor{format::chunk_kind::tail, 0, 0}.pack(), file.header().id, word);
+  for (const std::uint64_t damage : {was ^ 1, tail}) {
+    std::memcpy(file.at(word), &damage, 8);
+    EXPECT_THAT(sentence({small}), HasSubstr("unused space at offset " + std::to_string(small)));
+  }
+  std::memcpy(file.at(word), &was, 8);
 }
 
 TEST_F(lost_lines, are_named_once_and_not_all_of_them) {
