@@ -94,10 +94,17 @@ class backup_copy final : private page_snapshot {
     next_ = now + step;
     return told_(now, all_);
   }
+  // Truncation may be storing to sums of blocks; the copy gets others.
+  static void copy_words(std::byte* to, const std::byte* from, std::size_t size) noexcept {
+    for (std::size_t at = 0; at < size; at += 8) {
+      const std::uint64_t word = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(from + at), __ATOMIC_RELAXED);
+      std::memcpy(to + at, &word, 8);
+    }
+  }
   result<> copy_pages(std::uint64_t first, std::uint64_t count) {
     alignas(64) std::byte bytes[most_pages * page];
     const std::uint64_t from = first * page, size = std::min(count * page, h_.size - from);
-    std::memcpy(bytes, pool_.at(from), size);
+    copy_words(bytes, pool_.at(from), size);
     done(first, count);
     return put({bytes, size}, from);
   }
