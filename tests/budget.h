@@ -6,12 +6,13 @@
 
 namespace stele::budget {
 
-// Sanitizers take ten times as long, so it is a tenth there.
 #ifdef STELE_SANITIZED
-inline constexpr unsigned slowness = 10;
+inline constexpr bool sanitized = true;
 #else
-inline constexpr unsigned slowness = 1;
+inline constexpr bool sanitized = false;
 #endif
+// Sanitizers take ten times as long, so it is a tenth there.
+inline constexpr unsigned slowness = sanitized ? 10 : 1;
 
 // A count from the environment, so that long runs need no other build.
 inline std::uint64_t count_from(const char* variable, std::uint64_t otherwise) {

@@ -9,11 +9,7 @@ namespace stele::testing {
 namespace {
 
 // A wrong answer that is not promised against may be read through a wild pointer, of which sanitizers make a report.
-#ifdef STELE_SANITIZED
-constexpr bool reads_wildly = false;
-#else
-constexpr bool reads_wildly = true;
-#endif
+constexpr bool reads_wildly = !budget::sanitized;
 
 struct flips_of {
   std::string mechanism, media;
