@@ -49,6 +49,18 @@ void add_truncations(writer& w) {
   stores.with.points = grain::stores, stores.preemptions = 1, stores.weight = 2;
 }
 
+// Sums of blocks that truncations move.
+void add_sums(writer& w) {
+  if (!has({"default", "redo-async", "vcbp", "xil", "blurred", "adaptive"}, w.mechanism)) return;
+  auto& cut = w.add("sums, truncated", "sps", 2 + w.seed % 4, 2, 16, 512);
+  cut.what.sums = true;
+  if (!has({"xil", "blurred", "adaptive"}, w.mechanism)) return;
+  // Two threads' objects lie in one block, and a log is short of room when one of them commits.
+  auto& crowded = w.add("sums, many commits", "rbtree", 8 + w.seed % 4, 12, 12, 256);
+  crowded.what.sums = true, crowded.with.points = grain::stores, crowded.random_share = 1, crowded.bound = 2,
+  crowded.what.pool_size = 131072;
+}
+
 void add_ordered(writer& w) {
   auto& s = w.add("ordered", "sps", 2, 2, 3, 8);
   s.what.sync_every = 2;
@@ -129,9 +141,8 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
     background.with.background = true, background.random_share = 0.8;
     auto& grown = w.add("beside grow", "sps", 4, 2, 4, 8);
     grown.with.beside = "grow", grown.what.grow_every = 1'000'000;
-    auto& sums = w.add("sums, truncated", "sps", 2 + seed % 4, 2, 16, 512);
-    sums.what.sums = true;
   }
+  add_sums(w);
   if (log_home) {
     auto& cleaned = w.add("cleaned in the background", "sps", 8 + seed % 16, 3, 16, 512);
     cleaned.with.background = true, cleaned.random_share = 0.8, cleaned.weight = 2;

@@ -57,6 +57,7 @@ enum class mutant : std::uint16_t {
   sums_not_counted,       // a commit that writes home leaves the sums as they were
   sums_spill_kept,        // a spilled record overwrites blocks whose sums stay
   sums_blocks_weightless, // a block log says that what a transaction replaces weighed nothing
+  sums_weights_crowded,   // a block log leaves no room for what a transaction's words weighed before
   sums_free_stay,         // sums made anew leave those of free chunks as they were
   sums_zero_unjudged,     // a sum of 0 says nothing, a zeroed home is a fresh one
   grow_same_slot,         // the slot in force is written over
@@ -238,6 +239,7 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::sums_not_counted, "sums_not_counted", "redo,undo,base"},
     {mutant::sums_spill_kept, "sums_spill_kept", "vcbp,default"},
     {mutant::sums_blocks_weightless, "sums_blocks_weightless", "xil,blurred"},
+    {mutant::sums_weights_crowded, "sums_weights_crowded", "xil,blurred"},
     {mutant::sums_free_stay, "sums_free_stay", "damage"},
     {mutant::sums_zero_unjudged, "sums_zero_unjudged", "damage"},
     {mutant::grow_same_slot, "grow_same_slot", "default"},

@@ -137,8 +137,9 @@ class media_engine : public engine {
     std::size_t left = base::planted<Media>(base::mutant::sums_last_block) ? 1 : 0;
     changes.for_each([&](std::uint64_t block, sum_changes::change c) {
       if (left != 0) return void(--left);
+      base::check(c.known || at_rest, "a log record of this session does not say what it changes");
       const bool told = c.known && !(at_rest && sums_.stored(block) == format::sum_unknown);
-      told ? sums_.add(control_, block, c.by) : sums_.renew(control_, block);
+      told ? sums_.add(control_, block, c.by) : sums_.renew(control_, block);  // renewed only while nobody stores to it
     });
   }
   // S3, S4, where records do not say what they change: of the blocks that these lines are in; durable with the control medium's next fence. A block for whose note there is no memory

@@ -25,10 +25,11 @@ class block_log {
     start_ = ring_.tail();
     next_ = start_ * format::blocks_per_line;
   }
-  bool any() const noexcept { return next_ != start_ * format::blocks_per_line; }
+  bool any() const noexcept { return records() != 0; }
+  std::uint64_t records() const noexcept { return next_ - start_ * format::blocks_per_line; }  // of the running transaction
   std::uint64_t lines_used() const noexcept { return (next_ + format::blocks_per_line - 1) / format::blocks_per_line - start_; }
   // Whether so many more records fit and leave a line for what ends the transaction.
-  bool has_room(std::uint64_t records = 1) const noexcept { return (next_ + records - 1) / format::blocks_per_line - ring_.tail() + 1 < ring_.room(); }
+  bool has_room(std::uint64_t more = 1) const noexcept { return (next_ + more - 1) / format::blocks_per_line - ring_.tail() + 1 < ring_.room(); }
 
   // Stores a record at the log's end; has_room().
   format::log_block* put(const format::block_record& r) {

@@ -48,7 +48,7 @@ class blurred_engine : public bulk_engine<Media> {
       l.blocks.rewrite(at, r);
       return at;
     }
-    if (!l.blocks.has_room()) [[unlikely]]
+    if (!l.blocks.has_room(to_come(l))) [[unlikely]]
       make_block_room(l, t);
     return l.blocks.put(r);
   }
@@ -67,8 +67,8 @@ class blurred_engine : public bulk_engine<Media> {
 
   result<> prepare(transaction& t) override {
     lane& l = this->lanes_[t.log()];
-    if (t.in_log() && (!this->weighs_ || l.blocks.has_room(this->stretches_of(t)))) return {};  // every block left room for the commit record
-    return timed([&] { return t.in_log() ? find_room_for_weights() : l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
+    if (t.in_log()) return {};  // every block left room for what ends the transaction
+    return timed([&] { return l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {
@@ -164,15 +164,14 @@ class blurred_engine : public bulk_engine<Media> {
         l.blocks.put({format::block_kind::data, line.word_mask(w), line.words[w] & spread(line.word_mask(w)), line.offset + 8 * w});
     put_weights(l, t);
   }
-  // Without room for them the truncation and recovery sum up the blocks of this transaction themselves.
   void put_weights(lane& l, const transaction& t) {
-    if (!this->weighs_ || !l.blocks.has_room(this->stretches_of(t))) return;
+    if (!this->weighs_) return;
     const bool weightless = base::planted<Media>(base::mutant::sums_blocks_weightless);
     this->for_each_weight(t, [&](std::uint64_t block, std::uint64_t weight) { l.blocks.put({format::block_kind::weight, 0, weightless ? 0 : weight, block}); });
   }
-  result<> find_room_for_weights() {
-    this->truncate();
-    return this->check_medium();
+  // Records of the running transaction that need room when it stores one more word: that one, and a weight for each at most.
+  std::uint64_t to_come(const lane& l) const noexcept {
+    return 1 + (this->weighs_ && !base::planted<Media>(base::mutant::sums_weights_crowded) ? l.blocks.records() + 1 : 0);
   }
 
   void make_block_room(lane& l, transaction& t) {
@@ -181,10 +180,10 @@ class blurred_engine : public bulk_engine<Media> {
       throw restart{};
     }
     const auto made = timed([&]() -> result<> {
-      while (!l.blocks.has_room()) {
+      while (!l.blocks.has_room(to_come(l))) {
         this->truncate();
         if (this->state_.poisoned.load()) return this->check_medium();
-        if (!l.blocks.has_room()) this->state_.await_announced(l.number);
+        if (!l.blocks.has_room(to_come(l))) this->state_.await_announced(l.number);
       }
       return {};
     });
