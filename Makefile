@@ -1,12 +1,15 @@
-# The short way to everything: each target installs what it lacks, builds what it needs, and stops at the first failure.
+# The short way to everything: each target installs the packages it lacks, builds what it needs, and stops at the first failure.
 # CMake presets do the work (see CMakePresets.json); this file only names the usual sequences.
 
-.PHONY: build demo test bench lint sanitize coverage clean install install-lint configure
+PREFIX ?= /usr/local
+
+.PHONY: build demo test bench lint sanitize coverage clean install deps deps-lint configure
 
 build: configure
 	@cmake --build build
 
-demo: build
+demo: configure
+	@cmake --build build --target stele_command
 	@build/stele demo
 
 test: build
@@ -15,28 +18,33 @@ test: build
 bench: build
 	@build/stele bench all
 
+# Headers, both libraries, the command, its manual: docs/guide/install.md. The packages that building needs are `make deps`.
+install: configure
+	@cmake --build build --target stele stele_c stele_command stele_manual
+	@cmake --install build --prefix $(PREFIX)
+
 # Structure and sizes, then format, then clang-tidy.
-sources = $(shell find src include workloads explore sim bench cli tests examples \
+sources = $(shell find src include lab cli tests examples \
             \( -name '*.h' -o -name '*.cc' \) 2>/dev/null)
-lint: install-lint configure
+lint: deps-lint configure
 	@tools/lint
 	@clang-format-19 --dry-run --Werror $(sources)
 	@printf '%s\n' $(filter %.cc,$(sources)) | xargs -P2 -n2 clang-tidy-19 -p build --quiet 2>/dev/null
 
-sanitize: install
+sanitize: deps
 	@tools/sanitize
 
-coverage: install
+coverage: deps
 	@tools/coverage
 
 clean:
 	@rm -rf build build-debug build-clang build-asan build-tsan build-coverage
 
-configure: install
+configure: deps
 	@cmake --preset release
 
-install:
-	@tools/install
+deps:
+	@tools/deps
 
-install-lint:
-	@tools/install --lint
+deps-lint:
+	@tools/deps --lint

@@ -2,6 +2,7 @@
 #include <bench/machine.h>
 #include <bench/marks.h>
 #include <cli/command.h>
+#include <cli/scratch.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,28 +14,30 @@ namespace stele::cli {
 namespace {
 
 struct options {
-  std::string dir, file_dir = ".", json;
+  std::string dir, file_dir = ".", json, said_dir, said_file_dir;
   unsigned runs = 5;
   double seconds = 0.5;
 };
 
-std::string memory_dir(const options& o) {
-  const std::string dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
-  if (!std::filesystem::is_directory(dir)) fail(fmt::format("--dir {} is not a directory", dir));
-  return dir;
+// Folders of the command's own in both places; said is where they are.
+void use_scratch(options& o) {
+  o.said_dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+  o.said_file_dir = o.file_dir;
+  o.dir = enter_scratch(o.said_dir);
+  o.file_dir = enter_scratch(o.file_dir);
 }
 
 void media(const options& o) {
-  const auto m = bench::measure_machine(memory_dir(o), o.file_dir, o.runs);
+  const auto m = bench::measure_machine(o.dir, o.file_dir, o.runs);
   if (!m) fail(m.error());
   if (o.json != "-") {
-    fmt::print("memory in {}, {}; medians of {} runs, one thread\n", memory_dir(o), m->write_back, o.runs);
+    fmt::print("memory in {}, {}; medians of {} runs, one thread\n", o.said_dir, m->write_back, o.runs);
     fmt::print("  {:<44} {:>9.1f} ns\n", "one streamed line, fence", m->streamed_line_fence_ns);
     for (const auto& [k, ns] : m->lines_fence_ns) fmt::print("  {:<44} {:>9.1f} ns\n", fmt::format("{} random line{} stored and flushed, fence", k, k == 1 ? "" : "s"), ns);
     fmt::print("  {:<44} {:>9.1f} ns\n", "fence with nothing to order", m->empty_fence_ns);
     fmt::print("  {:<44} {:>9.2f} GB/s\n", "streaming 64 MiB", m->stream_gb_per_s);
     fmt::print("  {:<44} {:>9.2f} GB/s\n", "storing and flushing 64 MiB", m->flush_gb_per_s);
-    fmt::print("device below {}\n", o.file_dir);
+    fmt::print("device below {}\n", o.said_file_dir);
     fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, fdatasync", m->synced_block_ns / 1e3, 1e9 / m->synced_block_ns);
     if (m->direct_block_ns != 0) fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, O_DIRECT and O_DSYNC", m->direct_block_ns / 1e3, 1e9 / m->direct_block_ns);
   }
@@ -55,21 +58,22 @@ using measured_marks = result<std::vector<bench::figure>> (*)(const bench::marks
 
 void bench_marks(const options& o, measured_marks measure) {
   bench::marks_options m;
-  m.dir = memory_dir(o);
+  m.dir = o.dir;
   m.file_dir = o.file_dir;
   m.runs = o.runs;
   m.seconds = o.seconds;
   m.configs = STELE_CONFIGS;
   m.cancelled = interrupted;
   if (isatty(STDERR_FILENO) != 0) m.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{} ...", what); };
-  fmt::print("\n{:<46} {:>14} {:>14}\n", "figure", "mark", "measured");
+  std::FILE* const out = o.json == "-" ? stderr : stdout;
+  fmt::print(out, "\n{:<46} {:>14} {:>14}\n", "figure", "mark", "measured");
   nlohmann::json j = nlohmann::json::array();
-  m.measured = [&](const bench::figure& f) {
+  m.measured = [&, out](const bench::figure& f) {
     if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
     const bool count = f.unit == "states/s";
     const std::string mark = count ? fmt::format("{} {:.0f}", f.at_most ? "<=" : ">=", f.mark) : fmt::format("{} {:g} {}", f.at_most ? "<=" : ">=", f.mark, f.unit);
     const std::string measured = count ? fmt::format("{:.0f}", f.measured) : fmt::format("{:.2f} {}", f.measured, f.unit);
-    fmt::print("{:<46} {:>14} {:>14}  {:<6} {}\n", f.what, mark, measured, f.met() ? "met" : "SHORT", f.detail);
+    fmt::print(out, "{:<46} {:>14} {:>14}  {:<6} {}\n", f.what, mark, measured, f.met() ? "met" : "SHORT", f.detail);
     std::fflush(stdout);
     j.push_back({{"figure", f.what}, {"unit", f.unit}, {"mark", f.mark}, {"at_most", f.at_most}, {"measured", f.measured}, {"met", f.met()}, {"detail", f.detail}});
   };
@@ -80,7 +84,9 @@ void bench_marks(const options& o, measured_marks measure) {
 }
 
 void all(const options& o) {
-  media(options{o.dir, o.file_dir, "", o.runs, o.seconds});
+  options first = o;
+  first.json.clear();
+  if (o.json != "-") media(first);
   bench_marks(o, bench::measure_marks);
 }
 
@@ -99,17 +105,17 @@ void add_bench(CLI::App& app) {
   const auto o = std::make_shared<options>();
   CLI::App* group = app.add_subcommand("bench", "what this machine can do, and what Stele does with it");
   group->require_subcommand(1);
-  add(*group, "media", "the costs of lines, fences and syncs here", o)->callback([o] { media(*o); });
+  add(*group, "media", "the costs of lines, fences and syncs here", o)->callback([o] { use_scratch(*o), media(*o); });
   CLI::App* marks = add(*group, "all", "every figure that the project has set itself, measured", o);
   marks->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
-  marks->callback([o] { all(*o); });
+  marks->callback([o] { use_scratch(*o), all(*o); });
   CLI::App* lsnvmm = add(*group, "lsnvmm", "the figures of the mechanism log_structured, some ten minutes", o);
   lsnvmm->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
-  lsnvmm->callback([o] { bench_marks(*o, bench::measure_lsnvmm_marks); });
+  lsnvmm->callback([o] { use_scratch(*o), bench_marks(*o, bench::measure_lsnvmm_marks); });
   CLI::App* store = add(*group, "store", "the key-value store beside other embedded stores, commits on a file, care of a pool", o);
   store->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
-  store->callback([o] { bench_marks(*o, bench::measure_store_marks); });
-  add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] { bench_marks(*o, bench::measure_sim_marks); });
+  store->callback([o] { use_scratch(*o), bench_marks(*o, bench::measure_store_marks); });
+  add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] { use_scratch(*o), bench_marks(*o, bench::measure_sim_marks); });
 }
 
 }  // namespace stele::cli

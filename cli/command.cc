@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,22 @@ void write_text(const std::string& file, const std::string& text) {
 }
 
 }  // namespace
+
+int run(CLI::App& app, int argc, char** argv, const std::string& version) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", fmt::format("stele {} (pool format 1, tape formats 1 and 2)", version));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& e) {
+    return e.get_exit_code();  // the sentence has been said
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e);
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "stele: {}\n", e.what());
+    return 1;
+  }
+  return 0;
+}
 
 void fail(const std::string& message) {
   fmt::print(stderr, "stele: {}\n", message);

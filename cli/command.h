@@ -16,9 +16,13 @@ void add_compare(CLI::App& app);
 void add_crash(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_figure(CLI::App& app);
+void add_manual(CLI::App& app, const std::string& version);
 void add_pool(CLI::App& app);
 void add_sim(CLI::App& app);
 void add_tape(CLI::App& app);
+
+// Parses and runs. Returns the program's exit status.
+int run(CLI::App& app, int argc, char** argv, const std::string& version);
 
 // Says the error on standard error and ends the command with status 1.
 [[noreturn]] void fail(const std::string& message);

@@ -1,6 +1,7 @@
 // stele compare: mechanisms and rivals side by side on one workload, as a table and as JSON.
 #include <bench/compare.h>
 #include <cli/command.h>
+#include <cli/scratch.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <tx/mechanism/catalog.h>
@@ -59,8 +60,7 @@ void check(options& o) {
     c.what.parameters.choice = workloads::key_choice::zipf;
     c.what.parameters.zipf_theta = o.zipf;
   }
-  c.what.dir = o.dir.empty() ? default_dir(c.what.media) : o.dir;
-  if (!std::filesystem::is_directory(c.what.dir)) fail(fmt::format("--dir {} is not a directory", c.what.dir));
+  c.what.dir = enter_scratch(o.dir.empty() ? default_dir(c.what.media) : o.dir);
   c.limits = !o.no_limits;
 }
 

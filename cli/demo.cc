@@ -2,6 +2,7 @@
 // recover in a new process, prove that every acknowledged line is there and nothing is torn, finish, compare mechanisms.
 #include <bench/compare.h>
 #include <cli/command.h>
+#include <cli/scratch.h>
 #include <cli/text_index.h>
 #include <fmt/color.h>
 #include <fmt/format.h>
@@ -20,6 +21,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+// Where people read what happens: standard output, unless JSON goes there.
+std::FILE* listener = stdout;
+
 struct options {
   std::string input, dir, json, mechanism = "default", media = "adr";
   std::uint64_t seed = 0;
@@ -31,7 +35,7 @@ double seconds_since(clock::time_point begin) { return std::chrono::duration<dou
 // Bold where somebody looks.
 std::string strong(const std::string& text) { return isatty(STDOUT_FILENO) != 0 ? fmt::format(fmt::emphasis::bold, "{}", text) : text; }
 
-void step(int number, const std::string& what) { fmt::print("\n{}  {}\n", strong(fmt::format("{}", number)), what); }
+void step(int number, const std::string& what) { fmt::print(listener, "\n{}  {}\n", strong(fmt::format("{}", number)), what); }
 
 // Blue for done, grey for not: one character a 1/40.
 std::string bar(double share) {
@@ -94,18 +98,18 @@ void compare(const options& o, nlohmann::json& out) {
   c.cancelled = interrupted;
   const auto report = bench::compare(c);
   if (!report) fail(report.error());
-  fmt::print("{}", bench::table_of(*report, "none"));
+  fmt::print(listener, "{}", bench::table_of(*report, "none"));
   out["comparison"] = bench::json_of(*report);
 }
 
 void run(options& o) {
   if (o.dir.empty()) o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
-  if (!std::filesystem::is_directory(o.dir)) fail(fmt::format("--dir {} is not a directory", o.dir));
+  o.dir = enter_scratch(o.dir);
   if (o.seed == 0) o.seed = static_cast<std::uint64_t>(clock::now().time_since_epoch().count());
-  const std::string pool = fmt::format("{}/demo-{}.stele", o.dir, ::getpid());
-  const std::unique_ptr<const std::string, void (*)(const std::string*)> cleanup(&pool, [](const std::string* p) { std::filesystem::remove(*p); });
+  const std::string pool = o.dir + "/demo.stele";
+  if (o.json == "-") listener = stderr;
   nlohmann::json out;
-  fmt::print("{}\n", strong("Stele: an index that survives kill -9"));
+  fmt::print(listener, "{}\n", strong("Stele: an index that survives kill -9"));
 
   const auto t = read_text(o.input);
   if (!t) fail(t.error());
@@ -117,15 +121,15 @@ void run(options& o) {
   auto begin = clock::now();
   kill_at(d, doom);
   const std::uint64_t told = d.lines[0] + d.lines[1];
-  fmt::print("     {}  killed with SIGKILL after {} lines were acknowledged ({:.0f} lines/s, seed {})\n", bar(static_cast<double>(told) / static_cast<double>(t->lines.size())),
+  fmt::print(listener, "     {}  killed with SIGKILL after {} lines were acknowledged ({:.0f} lines/s, seed {})\n", bar(static_cast<double>(told) / static_cast<double>(t->lines.size())),
              told, static_cast<double>(told) / seconds_since(begin), o.seed);
 
   step(3, "Open it in a new process.");
-  if (const auto info = detail::info_of(pool); info && info->left_open) fmt::print("     the pool says that nobody closed it; recovery reads its logs\n");
+  if (const auto info = detail::info_of(pool); info && info->left_open) fmt::print(listener, "     the pool says that nobody closed it; recovery reads its logs\n");
   const auto proof = prove_in_new_process(*t, pool, o.mechanism, o.media, d.lines);
   if (!proof) fail(proof.error());
-  fmt::print("     recovered and opened in {:.1f} ms; {} lines are in the index, {} were acknowledged\n", proof->open_seconds * 1e3, proof->lines, told);
-  fmt::print("     every one of {} words has exactly the count and last line that those lines give: nothing lost, nothing torn\n", proof->words);
+  fmt::print(listener, "     recovered and opened in {:.1f} ms; {} lines are in the index, {} were acknowledged\n", proof->open_seconds * 1e3, proof->lines, told);
+  fmt::print(listener, "     every one of {} words has exactly the count and last line that those lines give: nothing lost, nothing torn\n", proof->words);
 
   step(4, "Finish the job.");
   begin = clock::now();
@@ -133,10 +137,10 @@ void run(options& o) {
   const acknowledged all = everything(*t);
   const auto whole = prove_in_new_process(*t, pool, o.mechanism, o.media, all);
   if (!whole) fail(whole.error());
-  fmt::print("     {}  {} lines, {} words, in {:.1f} s more; checked again, all there\n", bar(1), whole->lines, whole->words, seconds_since(begin));
+  fmt::print(listener, "     {}  {} lines, {} words, in {:.1f} s more; checked again, all there\n", bar(1), whole->lines, whole->words, seconds_since(begin));
   const auto sound = detail::check_pool(pool);
   if (!sound) fail(sound.error());
-  fmt::print("     {} blocks of the heap in use, and used and free tile it\n", sound->heap.used_blocks);
+  fmt::print(listener, "     {} blocks of the heap in use, and used and free tile it\n", sound->heap.used_blocks);
   out["text"] = {{"path", t->path}, {"bytes", t->bytes}, {"lines", t->lines.size()}, {"distinct_words", t->distinct}};
   out["crash"] = {{"acknowledged_lines", told}, {"recovered_lines", proof->lines}, {"open_ms", proof->open_seconds * 1e3}, {"seed", o.seed}};
   if (!o.no_compare) {

@@ -5,6 +5,7 @@
 #include <bench/figures/kiln.h>
 #include <bench/figures/lsnvmm.h>
 #include <cli/command.h>
+#include <cli/scratch.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spawn.h>
@@ -115,10 +116,10 @@ void check(options& o) {
   if (o.quick) bench::make_quick(o.sweep);
   if (o.keys != 0) o.sweep.keys = o.sweep.large_keys = o.sweep.kiln_keys = o.sweep.archapt_keys = o.keys;
   o.sweep.dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
-  if (!std::filesystem::is_directory(o.sweep.dir)) fail(fmt::format("--dir {} is not a directory", o.sweep.dir));
   std::error_code problem;
   if (!o.out.empty()) std::filesystem::create_directories(o.out, problem);
   if (problem) fail(fmt::format("--out {}: {}", o.out, problem.message()));
+  o.sweep.dir = enter_scratch(o.sweep.dir);
 }
 
 void run(options& o) {

@@ -1,30 +1,48 @@
-// The `stele` command: one subcommand a file in this folder.
+// `stele`: the command for those who have pools. One subcommand a file in this folder.
 #include <cli/command.h>
-
-#include <exception>
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+namespace {
+
+constexpr std::array<std::string_view, 5> of_the_lab = {"crash", "tape", "sim", "bench", "figure"};
+
+// Asked for a subcommand of the laboratory, or for one of its media.
+bool wants_the_lab(int argc, char** argv) {
+  if (argc > 1 && std::ranges::find(of_the_lab, std::string_view(argv[1])) != of_the_lab.end()) return true;
+  return std::any_of(argv + 1, argv + argc, [](std::string_view word) {
+    word.remove_prefix(word.starts_with("--media=") ? 8 : 0);
+    return word.starts_with("delayed:") || word.starts_with("pcm:");
+  });
+}
+
+// Goes on as the program beside this one.
+int become_the_lab(char** argv) {
+  std::error_code none;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "stele-lab";
+  argv[0] = const_cast<char*>(program.c_str());
+  ::execv(program.c_str(), argv);
+  fmt::print(stderr, "stele: '{}' is a command of the laboratory, and {} cannot be run ({}); build it with `make build`\n", argv[1], program,
+             std::generic_category().message(errno));
+  return 2;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
+  if (wants_the_lab(argc, argv)) return become_the_lab(argv);
   CLI::App app{"Stele: durable transactional memory. Start with `stele demo`."};
-  app.require_subcommand(1);
-  app.set_version_flag("--version", "stele 0.1.0 (pool format 1, tape formats 1 and 2)");
   stele::cli::add_demo(app);
   stele::cli::add_compare(app);
   stele::cli::add_pool(app);
-  stele::cli::add_crash(app);
-  stele::cli::add_tape(app);
-  stele::cli::add_sim(app);
-  stele::cli::add_bench(app);
-  stele::cli::add_figure(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::RuntimeError& e) {
-    return e.get_exit_code();  // the sentence has been said
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e);
-  } catch (const std::exception& e) {
-    fmt::print(stderr, "stele: {}\n", e.what());
-    return 1;
-  }
-  return 0;
+  stele::cli::add_manual(app, STELE_VERSION);
+  app.footer("Of the laboratory, where stele-lab is beside this program: crash, tape, sim, bench, figure.");
+  return stele::cli::run(app, argc, argv, STELE_VERSION);
 }

@@ -166,6 +166,10 @@ void close(detail::runtime& r) {
 
 void resize(const options& o) {
   const auto pool = opened(o);
+  if (const auto now = pool->state().file.header().size; parse_size(o.size) < now) {
+    close(*pool);
+    fail(fmt::format("{} has {} bytes, and a pool does not become smaller: make a new one of {} bytes and copy what is to stay", o.path, now, o.size));
+  }
   if (const auto grown = detail::grow(*pool, parse_size(o.size)); !grown) fail(grown.error());
   close(*pool);
   info(o);

@@ -14,7 +14,7 @@ namespace stele::cli {
 bool knows_layout(const std::string& layout);
 
 // Takes a pool in use, its root not looked at. Errors: corrupt, by the structure's own invariants; those of reading.
-result<> check_content(std::unique_ptr<detail::runtime> pool, const std::string& layout);
-result<nlohmann::json> content_of(std::unique_ptr<detail::runtime> pool, const std::string& layout);
+[[nodiscard]] result<> check_content(std::unique_ptr<detail::runtime> pool, const std::string& layout);
+[[nodiscard]] result<nlohmann::json> content_of(std::unique_ptr<detail::runtime> pool, const std::string& layout);
 
 }  // namespace stele::cli

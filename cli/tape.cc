@@ -1,5 +1,6 @@
 // stele tape record|dump|stat|dirtiness|convert: the stream of memory events of a run.
 #include <cli/command.h>
+#include <cli/scratch.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <media/dirtiness.h>
@@ -147,7 +148,7 @@ void convert(const options& o) {
 // Runs a workload's transactions on a fresh pool.
 void record(options& o) {
   auto& r = o.run;
-  if (r.dir.empty()) r.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+  r.dir = enter_scratch(!r.dir.empty() ? r.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".");
   r.keep_bytes = !o.no_bytes;
   r.filling_too = !o.filled;
   r.cancelled = interrupted;

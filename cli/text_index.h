@@ -22,7 +22,7 @@ struct text {
 
 // Reads `path`, or finds a text of at least 1 MB among the machine's own files when it is empty. Errors: not_found,
 // invalid_argument (too short, or not text), io.
-result<text> read_text(const std::string& path);
+[[nodiscard]] result<text> read_text(const std::string& path);
 
 struct acknowledgement {
   std::uint32_t thread;
@@ -34,7 +34,7 @@ acknowledged everything(const text& t);
 
 // Indexes what the pool does not have yet, one transaction a line, from two threads; `told(thread, line)` is called after
 // each commit has returned. Creates the pool when there is none.
-result<> index_text(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const std::function<void(unsigned, std::uint64_t)>& told);
+[[nodiscard]] result<> index_text(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const std::function<void(unsigned, std::uint64_t)>& told);
 
 struct proof {
   std::uint64_t lines = 0, words = 0;  // in the index
@@ -42,6 +42,6 @@ struct proof {
 };
 // Opens the pool in a new process and checks it against the text: at least the acknowledged lines are there, at most one
 // more a thread, and every word's count and last line are exactly what the lines there give. Errors: corrupt, with what is wrong.
-result<proof> prove_in_new_process(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const acknowledged& told);
+[[nodiscard]] result<proof> prove_in_new_process(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const acknowledged& told);
 
 }  // namespace stele::cli

@@ -78,7 +78,7 @@ class basic_array {
     for (const stored& s : *this) traits::visit_blocks(s, visit);
   }
   // Errors: corrupt, when the representation contradicts itself.
-  result<> check() const {
+  [[nodiscard]] result<> check() const {
     if ((data_.load() == nullptr) != (size() == 0)) return detail::broken("array: length and block disagree");
     return {};
   }

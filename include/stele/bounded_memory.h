@@ -37,7 +37,7 @@ std::size_t bytes_of_heap();  // of which a walk may meet no more
 
 // The body's result, or the failure that it threw, as an error: a damaged container ends its check so.
 template <class Body>
-result<> walk_bounded(Body&& body) {
+[[nodiscard]] result<> walk_bounded(Body&& body) {
   const bounded_walk walk;
   try {
     return body();

@@ -100,7 +100,7 @@ class basic_bptree {
     visit_below(root_, height_, visit);
   }
   // Errors: corrupt, when order, fill, marks, heights or the chain of leaves are not as above.
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
   static constexpr std::size_t node_bytes = 4096;
 
@@ -181,10 +181,10 @@ class basic_bptree {
   // Examining.
   template <class Visit>
   static void visit_below(void* node, std::size_t height, Visit& visit);
-  static result<> check_leaf(const leaf* l, bool is_root, survey& s);
-  static result<> check_inner(const inner* n, std::size_t height, bool is_root, survey& s);
+  [[nodiscard]] static result<> check_leaf(const leaf* l, bool is_root, survey& s);
+  [[nodiscard]] static result<> check_inner(const inner* n, std::size_t height, bool is_root, survey& s);
   static bool within(const K& key, const survey& s);
-  static result<> check_below(void* node, std::size_t height, bool is_root, survey& s);
+  [[nodiscard]] static result<> check_below(void* node, std::size_t height, bool is_root, survey& s);
 
   typename Memory::template field<void*> root_;            // a leaf at height 0, an inner node above
   typename Memory::template field<std::uint64_t> height_;  // inner nodes on the way to a leaf

@@ -145,7 +145,7 @@ class basic_value {
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
   // Errors: corrupt, of anything in it.
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
  private:
   template <class>
@@ -178,7 +178,7 @@ class basic_value {
   void* object_of(value_kind wanted) const { return expected(wanted), static_cast<void*>(link_.load()); }
   template <class Container>
   Container& make_container(value_kind kind);
-  result<> check_itself() const;
+  [[nodiscard]] result<> check_itself() const;
 
   // Bits 0 to 3 the kind; of characters bits 4 to 7 the length, and they follow byte 0; or 15, the size in bits 8 to 63 and
   // the block in the second word. Of other scalars the second word is the value, of containers the object.
@@ -222,12 +222,12 @@ class basic_list {
 
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
  private:
   friend class basic_value<Memory>;
   friend struct detail::document_walk<Memory>;
-  result<> check_itself() const;
+  [[nodiscard]] result<> check_itself() const;
 
   typename Memory::template field<std::uint64_t> id_;
   basic_vector<value_type, Memory> items_;
@@ -267,7 +267,7 @@ class basic_dict {
 
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
  private:
   friend class basic_value<Memory>;
@@ -277,7 +277,7 @@ class basic_dict {
   value_type& at_key(const scalar& key);
   void link_last(item& i);
   void unlink(const item& i);
-  result<> check_itself() const;
+  [[nodiscard]] result<> check_itself() const;
 
   // What lookups read lies apart from what every insertion changes, so that these do not keep those waiting.
   typename Memory::template field<std::uint64_t> id_;

@@ -76,8 +76,8 @@ struct detail::document_walk {
     });
   }
   const void* block() const { return list != nullptr ? static_cast<const void*>(list) : dict; }
-  result<> check_itself() const { return list != nullptr ? list->check_itself() : dict->check_itself(); }
-  result<> check() const {
+  [[nodiscard]] result<> check_itself() const { return list != nullptr ? list->check_itself() : dict->check_itself(); }
+  [[nodiscard]] result<> check() const {
     result<> outcome;
     all([&](const document_walk& at) { return (outcome = at.check_itself()).has_value(); });
     return outcome;

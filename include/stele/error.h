@@ -4,6 +4,11 @@
 // (an allocation that does not fit, say); `pool::update` rolls back, catches it and returns the error.
 #pragma once
 
+#if __cplusplus < 202100L
+#error "stele needs C++23: compile with -std=c++23"
+#include "stele needs C++23: compile with -std=c++23"  // a file that is not there ends the compilation here
+#endif
+
 #include <cstdint>
 #include <exception>
 #include <expected>

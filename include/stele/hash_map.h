@@ -99,7 +99,7 @@ class basic_hash_map {
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
   // Errors: corrupt, when an item is not in its key's bucket, a key occurs twice, or a chain's length is off.
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
  private:
   static constexpr std::size_t least_buckets = 8;
@@ -149,8 +149,8 @@ class basic_hash_map {
   template <class F>
   void for_each_chain(F&& f) const;
   void release();
-  result<> check_segments(shape s) const;
-  result<> check_chain(shape s, std::size_t bucket, const chain& c) const;
+  [[nodiscard]] result<> check_segments(shape s) const;
+  [[nodiscard]] result<> check_chain(shape s, std::size_t bucket, const chain& c) const;
 
   typename Memory::template field<std::uint64_t> shape_;
   typename Memory::template field<head*> segment_[segments];

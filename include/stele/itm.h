@@ -56,15 +56,15 @@ namespace stele::itm {
 // other: open and close, which wait until no block runs and keep new ones waiting. One pool at a time.
 // Errors of open: those of pool<Root>::open; unsupported when the pool's address is not free; in_use when one is open here.
 // Of the options, policy must be stm and map_at is the library's; the layout's name gets the prefix "itm".
-result<void*> open_root(const std::string& path, pool_options options, std::size_t root_size);
-result<> close();
+[[nodiscard]] result<void*> open_root(const std::string& path, pool_options options, std::size_t root_size);
+[[nodiscard]] result<> close();
 bool is_open() noexcept;
 std::string mechanism();
 std::string durability_in_force();
 pool_counters counters();
 
 template <class Root>
-result<Root*> open(const std::string& path, const pool_options& options = {}) {
+[[nodiscard]] result<Root*> open(const std::string& path, const pool_options& options = {}) {
   static_assert(!std::is_polymorphic_v<Root>, "the root of a pool has no virtual functions: their table is elsewhere in the next process");
   auto root = open_root(path, options, sizeof(Root));
   if (!root) return std::unexpected(std::move(root.error()));

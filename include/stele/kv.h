@@ -46,55 +46,55 @@ class kv {
 
   // Opens the store at `path`, or creates it as pool<Root>::open does. options.layout must be empty or `layout`.
   // Errors: those of pool<Root>::open; layout, when the pool holds something else; version, when its store is of another version.
-  static result<kv> open(const std::string& path, const pool_options& options = {});
+  [[nodiscard]] static result<kv> open(const std::string& path, const pool_options& options = {});
 
   kv(kv&&) noexcept;
   kv& operator=(kv&&) noexcept;
   ~kv();  // close(), and drops the error
 
   // Inserts or overwrites. Errors: invalid_argument for sizes beyond those above; full.
-  result<> put(std::string_view key, std::string_view value, durability d = durability::durable);
+  [[nodiscard]] result<> put(std::string_view key, std::string_view value, durability d = durability::durable);
   // Whether there was such a key. Works in a full pool.
-  result<bool> erase(std::string_view key, durability d = durability::durable);
+  [[nodiscard]] result<bool> erase(std::string_view key, durability d = durability::durable);
   // A key that no item can have is not there. The second form reuses the memory of `into`, which a key that is not there leaves alone.
-  result<std::optional<std::string>> get(std::string_view key) const;
-  result<bool> get(std::string_view key, std::string& into) const;
-  result<bool> contains(std::string_view key) const;
+  [[nodiscard]] result<std::optional<std::string>> get(std::string_view key) const;
+  [[nodiscard]] result<bool> get(std::string_view key, std::string& into) const;
+  [[nodiscard]] result<bool> contains(std::string_view key) const;
   // All of the batch, in its order, or nothing.
-  result<> write(const batch& b, durability d = durability::durable);
+  [[nodiscard]] result<> write(const batch& b, durability d = durability::durable);
 
   // Runs body(changes&) as one transaction, as pool<Root>::update does: it may run several times; an error it returns or a
   // failure it throws rolls back.
   template <class Body>
-  auto update(Body&& body, durability d = durability::durable);
+  [[nodiscard]] auto update(Body&& body, durability d = durability::durable);
   // Runs body(const view&) on one state of the store; nothing of a concurrent change is seen. It may run several times.
   template <class Body>
-  auto read(Body&& body) const;
+  [[nodiscard]] auto read(Body&& body) const;
 
   // Items with from <= key < to in key order, at most `limit`, all of one state. An empty `to` has no bound.
-  result<std::vector<kv_item>> range(std::string_view from, std::string_view to, std::size_t limit) const;
+  [[nodiscard]] result<std::vector<kv_item>> range(std::string_view from, std::string_view to, std::size_t limit) const;
   // Goes over the items with from <= key < to outside of any transaction; see cursor.
   cursor walk(std::string_view from = {}, std::string_view to = {}) const;
 
   // Counts the items of one state. Time goes with their number.
-  result<std::size_t> size() const;
+  [[nodiscard]] result<std::size_t> size() const;
   // Errors: corrupt, when the indexes and the items of the store contradict each other. Time goes with the store's size.
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
   // As pool<Root> has them.
-  result<> backup(const std::string& path, const progress& told = {});
-  result<> grow(std::size_t size_bytes);
-  result<> sync();
+  [[nodiscard]] result<> backup(const std::string& path, const progress& told = {});
+  [[nodiscard]] result<> grow(std::size_t size_bytes);
+  [[nodiscard]] result<> sync();
   ticket committed() const noexcept;
   pool_counters counters() const noexcept;
   pool_space space() const;
   std::string durability_in_force() const;
   std::string mechanism() const;
-  result<> close();
+  [[nodiscard]] result<> close();
 
   // For tools that open pools in ways of their own: a store over a handle whose root has root_size() bytes.
   static std::size_t root_size() noexcept;
-  static result<kv> over(detail::pool_handle handle);
+  [[nodiscard]] static result<kv> over(detail::pool_handle handle);
   detail::runtime& core() const noexcept;
   // Calls f(block) for every allocated block that the store reaches. Inside read() or update().
   void visit_blocks(const std::function<void(const void*)>& f) const;
@@ -162,7 +162,7 @@ class kv::batch {
 class kv::cursor {
  public:
   // Goes to the next item, the first one at first. False: there is none, now and later. Errors: those of kv::read.
-  result<bool> next();
+  [[nodiscard]] result<bool> next();
   // Of the item that next() went to.
   const std::string& key() const { return page_[at_].key; }
   const std::string& value() const { return page_[at_].value; }
@@ -170,7 +170,7 @@ class kv::cursor {
  private:
   friend class kv;
   cursor(const state& s, std::string_view from, std::string_view to) : state_(&s), from_(from), to_(to) {}
-  result<> load_page();
+  [[nodiscard]] result<> load_page();
 
   static constexpr std::size_t page_items = 256, page_bytes = std::size_t{1} << 18;  // a page ends with the first that is reached
   const state* state_;

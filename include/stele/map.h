@@ -104,7 +104,7 @@ class basic_map {
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
   // Errors: corrupt, when order, colours or black heights are not as above.
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
  private:
   static constexpr std::size_t max_height = 96;  // twice the logarithm of the number of nodes a pool can hold
@@ -147,7 +147,7 @@ class basic_map {
   static void raise_inner(link& top, node* n, std::size_t side, bool top_red, bool below_red);
   static void mend_double_red(path& p, std::size_t i);
   static void mend_missing_black(path& p, std::size_t i);
-  static result<> check_below(target t, survey& s);
+  [[nodiscard]] static result<> check_below(target t, survey& s);
 
   link root_;
 };

@@ -169,9 +169,9 @@ class pool_handle {
   pool_handle& operator=(pool_handle&&) noexcept;
   ~pool_handle();
 
-  static result<pool_handle> open(const std::string& path, const pool_options& options, std::size_t root_size);
+  [[nodiscard]] static result<pool_handle> open(const std::string& path, const pool_options& options, std::size_t root_size);
   // Over a runtime that is there already; finds or makes the root.
-  static result<pool_handle> over(std::unique_ptr<runtime> r, std::size_t root_size);
+  [[nodiscard]] static result<pool_handle> over(std::unique_ptr<runtime> r, std::size_t root_size);
 
   runtime& core() const noexcept { return *runtime_; }
   void* root() const noexcept { return root_; }
@@ -282,7 +282,7 @@ class pool {
   // zero. An unclean pool is recovered before this returns: every acknowledged commit is there, no other is in part.
   // Errors: not_found, in_use (with the holder's pid), not_a_pool, version, corrupt, layout, full, permission, io, invalid_argument;
   // the file is left as it was.
-  static result<pool> open(const std::string& path, const pool_options& options = {}) {
+  [[nodiscard]] static result<pool> open(const std::string& path, const pool_options& options = {}) {
     auto handle = detail::pool_handle::open(path, options, sizeof(Root));
     if (!handle) return std::unexpected(std::move(handle.error()));
     return pool(std::move(*handle));
@@ -294,22 +294,22 @@ class pool {
   // (durability::ordered: ordered); when it returns an error, nothing has changed. Inside another update of the same pool
   // the body joins that transaction.
   template <class Body>
-  auto update(Body&& body, durability d = durability::durable) {
+  [[nodiscard]] auto update(Body&& body, durability d = durability::durable) {
     return detail::run_transaction(handle_.core(), true, d, [&]() -> decltype(auto) { return std::invoke(body, root()); });
   }
 
   // Runs body(const Root&) on one consistent state. Logs and writes nothing; a store in the body is an error.
   template <class Body>
-  auto read(Body&& body) const {
+  [[nodiscard]] auto read(Body&& body) const {
     return detail::run_transaction(handle_.core(), false, durability::durable,
                                    [&]() -> decltype(auto) { return std::invoke(body, std::as_const(root())); });
   }
 
   // When this returns without error, every commit that had returned before the call is durable.
-  result<> sync();
+  [[nodiscard]] result<> sync();
   // The newest commit that has returned in any thread; wait(t) makes t and all before it durable.
   ticket committed() const noexcept;
-  result<> wait(ticket t);
+  [[nodiscard]] result<> wait(ticket t);
   // Calls `told` once: with success when t and all before it are durable, at the latest in close(); with an error when they never
   // will be in this session. From this call if that is so already, else from whatever thread makes them durable, which may be in the middle of
   // a commit: `told` must be brief, must not throw and must not use the pool. Asks nobody to hurry. Thread-safe.
@@ -318,22 +318,22 @@ class pool {
   // Whether the pool went back to a checkpoint, in this open or an earlier one, and nobody has acknowledged that commits are gone; the
   // latest. Acknowledged durably. Errors: io; unsupported, by mechanisms other than archapt-undo and archapt-redo. Thread-safe.
   std::optional<pool_fallback> fallback() const;
-  result<> acknowledge_fallback();
+  [[nodiscard]] result<> acknowledge_fallback();
 
   // Writes a copy of the pool to `path`, which must be free: a closed pool of its own, with a new id, as this one was when the backup
   // began, which waited for transactions that were running. They go on meanwhile; the first store to a page of 4 KiB waits for its copy.
   // Durable on return; after a crash or an error nothing is there. Errors: exists, full, io, permission; cancelled; nested, inside a
   // transaction; unsupported, by log_structured. Thread-safe.
-  result<> backup(const std::string& path, const progress& told = {});
+  [[nodiscard]] result<> backup(const std::string& path, const progress& told = {});
 
   // Makes the pool at least `size_bytes` long; nothing when it is. Transactions wait meanwhile. After a crash it has the old size or
   // the new one. Errors: full, io; nested, inside a transaction; unsupported, by mechanisms without bulk persistence and by pools with a
   // copy or checksums over home (open them with `default`; `stele pool resize`). Thread-safe.
-  result<> grow(std::size_t size_bytes);
+  [[nodiscard]] result<> grow(std::size_t size_bytes);
 
   // Judges the whole pool: heap, sums, and the root by its own check(), if it has one. Transactions wait for the first two. Errors: corrupt,
   // naming what is wrong and where; nested, inside a transaction. Thread-safe.
-  result<> check();
+  [[nodiscard]] result<> check();
 
   pool_counters counters() const noexcept;
   pool_space space() const;
@@ -343,7 +343,7 @@ class pool {
 
   // Ends the pool's use: everything durable, marked clean. The destructor does the same and drops the error.
   // No transaction may be running.
-  result<> close();
+  [[nodiscard]] result<> close();
 
   // For tools that build a runtime of their own (explorer, tests): a pool over an already open handle.
   explicit pool(detail::pool_handle h) : handle_(std::move(h)) {}

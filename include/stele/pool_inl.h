@@ -5,15 +5,15 @@
 
 namespace stele::detail {
 
-result<> sync_pool(runtime& r);
-result<> close_pool(runtime& r);
+[[nodiscard]] result<> sync_pool(runtime& r);
+[[nodiscard]] result<> close_pool(runtime& r);
 std::uint64_t newest_commit(const runtime& r) noexcept;
 void tell_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> told);
 std::optional<pool_fallback> fallback_of(runtime& r);
-result<> acknowledge_fallback(runtime& r);
-result<> back_up(runtime& r, const std::string& path, const progress& told);
-result<> grow(runtime& r, std::size_t size_bytes);
-result<> check_storage(runtime& r);
+[[nodiscard]] result<> acknowledge_fallback(runtime& r);
+[[nodiscard]] result<> back_up(runtime& r, const std::string& path, const progress& told);
+[[nodiscard]] result<> grow(runtime& r, std::size_t size_bytes);
+[[nodiscard]] result<> check_storage(runtime& r);
 pool_counters counters_of(const runtime& r) noexcept;
 pool_space space_of(const runtime& r);
 std::string durability_of(const runtime& r);

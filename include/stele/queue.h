@@ -63,7 +63,7 @@ class basic_queue {
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
   // Errors: corrupt, when counts and segments contradict each other.
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
  private:
   static_assert(alignof(stored) <= alignof(std::max_align_t) || std::is_base_of_v<pool_memory, Memory>,

@@ -79,7 +79,7 @@ class basic_set {
     map_.visit_blocks(visit);
   }
   // Errors: corrupt, as the map's.
-  result<> check() const { return map_.check(); }
+  [[nodiscard]] result<> check() const { return map_.check(); }
 
  private:
   Map map_;

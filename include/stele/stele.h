@@ -14,6 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* On functions whose code must be looked at; a cast to void says that it need not be. */
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202000L)
+#define STELE_CHECKED [[nodiscard]]
+#elif defined(__GNUC__)
+#define STELE_CHECKED __attribute__((warn_unused_result))
+#else
+#define STELE_CHECKED
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -73,16 +82,16 @@ typedef struct stele_options {
 /* Opens the pool at `path` into *pool; creates it first when it does not exist and create_size is set. A null `options` is
  * STELE_OPTIONS_INIT. root_size: bytes of the root object, as when the pool was made. An unclean pool is recovered: every
  * acknowledged commit is there, no other is in part. On an error *pool is null and the file as it was. */
-int stele_pool_open(const char* path, const stele_options* options, size_t root_size, stele_pool** pool);
+STELE_CHECKED int stele_pool_open(const char* path, const stele_options* options, size_t root_size, stele_pool** pool);
 /* Ends the pool's use: everything durable, marked clean. The handle is gone also when an error comes back, except with
  * STELE_IN_USE: a transaction runs, nothing has happened. Null is nothing. */
-int stele_pool_close(stele_pool* pool);
+STELE_CHECKED int stele_pool_close(stele_pool* pool);
 /* When this returns STELE_OK, every commit that had returned before is durable. */
-int stele_pool_sync(stele_pool* pool);
+STELE_CHECKED int stele_pool_sync(stele_pool* pool);
 /* "power", "power, cache included", "process" or "none": the strongest event that a commit survives. The text lives as long as the handle. */
-int stele_pool_durability(const stele_pool* pool, const char** to);
+STELE_CHECKED int stele_pool_durability(const stele_pool* pool, const char** to);
 /* The name of the mechanism; likewise. */
-int stele_pool_mechanism(const stele_pool* pool, const char** to);
+STELE_CHECKED int stele_pool_mechanism(const stele_pool* pool, const char** to);
 
 typedef struct stele_space {
   uint64_t size_bytes;   /* of the file */
@@ -97,8 +106,8 @@ typedef struct stele_counters { /* since the pool was opened; exact when no tran
   uint64_t truncations, log_spills;
 } stele_counters;
 /* `size`: sizeof *to, as the program was compiled with it. */
-int stele_pool_space(stele_pool* pool, stele_space* to, size_t size);
-int stele_pool_counters(const stele_pool* pool, stele_counters* to, size_t size);
+STELE_CHECKED int stele_pool_space(stele_pool* pool, stele_space* to, size_t size);
+STELE_CHECKED int stele_pool_counters(const stele_pool* pool, stele_counters* to, size_t size);
 
 /* ---- Transactions ---- */
 
@@ -118,28 +127,28 @@ typedef int (*stele_read_body)(stele_tx* tx, const void* root, void* arg);
  *
  * Inside a body of the same pool the call joins that transaction: the inner body runs on the outer tx, and its value is the outer
  * body's to act on. Inside one of another pool: STELE_NESTED. */
-int stele_update(stele_pool* pool, stele_update_body body, void* arg, int durability);
+STELE_CHECKED int stele_update(stele_pool* pool, stele_update_body body, void* arg, int durability);
 /* Likewise on one consistent state, without any change: stores are STELE_READ_ONLY. */
-int stele_read(stele_pool* pool, stele_read_body body, void* arg);
+STELE_CHECKED int stele_read(stele_pool* pool, stele_read_body body, void* arg);
 
 /* Copies n bytes of the pool, as the transaction sees them, to ordinary memory, and back. A place of the pool outside it is
  * STELE_INVALID_ARGUMENT. Words of 8 bytes at multiples of 8 are loaded and stored fastest. */
-int stele_load(stele_tx* tx, void* to, const void* from, size_t n);
-int stele_store(stele_tx* tx, void* to, const void* from, size_t n);
-int stele_load_u64(stele_tx* tx, uint64_t* to, const uint64_t* from); /* the place in the pool is a multiple of 8 */
-int stele_store_u64(stele_tx* tx, uint64_t* to, uint64_t value);
+STELE_CHECKED int stele_load(stele_tx* tx, void* to, const void* from, size_t n);
+STELE_CHECKED int stele_store(stele_tx* tx, void* to, const void* from, size_t n);
+STELE_CHECKED int stele_load_u64(stele_tx* tx, uint64_t* to, const uint64_t* from); /* the place in the pool is a multiple of 8 */
+STELE_CHECKED int stele_store_u64(stele_tx* tx, uint64_t* to, uint64_t value);
 
 /* A zeroed block of the pool, at a multiple of 16, into *block; it exists after the commit only. STELE_FULL when it does not fit. */
-int stele_alloc(stele_tx* tx, size_t size, void** block);
+STELE_CHECKED int stele_alloc(stele_tx* tx, size_t size, void** block);
 /* Frees what stele_alloc gave, when the transaction commits; null is nothing. */
-int stele_free(stele_tx* tx, void* block);
+STELE_CHECKED int stele_free(stele_tx* tx, void* block);
 
 /* A pointer in a pool: the distance from itself to its target, 0 for null; what stele::field<T*> is. A pool maps at any address. */
 typedef struct stele_ptr {
   int64_t distance;
 } stele_ptr;
-int stele_get_ptr(stele_tx* tx, const stele_ptr* from, void** to);
-int stele_set_ptr(stele_tx* tx, stele_ptr* at, void* target);
+STELE_CHECKED int stele_get_ptr(stele_tx* tx, const stele_ptr* from, void** to);
+STELE_CHECKED int stele_set_ptr(stele_tx* tx, stele_ptr* at, void* target);
 
 /* ---- Key-value stores ---- */
 
@@ -148,26 +157,26 @@ int stele_set_ptr(stele_tx* tx, stele_ptr* at, void* target);
 typedef struct stele_kv stele_kv;
 
 /* As stele_pool_open; the layout is "stele.kv" or null. Null is nothing to close. */
-int stele_kv_open(const char* path, const stele_options* options, stele_kv** kv);
-int stele_kv_close(stele_kv* kv);
-int stele_kv_sync(stele_kv* kv);
-int stele_kv_durability(const stele_kv* kv, const char** to);
+STELE_CHECKED int stele_kv_open(const char* path, const stele_options* options, stele_kv** kv);
+STELE_CHECKED int stele_kv_close(stele_kv* kv);
+STELE_CHECKED int stele_kv_sync(stele_kv* kv);
+STELE_CHECKED int stele_kv_durability(const stele_kv* kv, const char** to);
 /* STELE_CORRUPT when indexes and items contradict each other. Time goes with the store's size, as that of stele_kv_count. */
-int stele_kv_check(const stele_kv* kv);
-int stele_kv_count(const stele_kv* kv, uint64_t* items);
+STELE_CHECKED int stele_kv_check(const stele_kv* kv);
+STELE_CHECKED int stele_kv_count(const stele_kv* kv, uint64_t* items);
 
 /* Inserts or overwrites. STELE_FULL when it does not fit. */
-int stele_kv_put(stele_kv* kv, const void* key, size_t key_size, const void* value, size_t value_size, int durability);
+STELE_CHECKED int stele_kv_put(stele_kv* kv, const void* key, size_t key_size, const void* value, size_t value_size, int durability);
 /* STELE_NOT_FOUND when there is no such key: nothing has changed, and a body goes on. */
-int stele_kv_erase(stele_kv* kv, const void* key, size_t key_size, int durability);
+STELE_CHECKED int stele_kv_erase(stele_kv* kv, const void* key, size_t key_size, int durability);
 /* Copies the value, at most `room` bytes of it, and says in *size how long it is. STELE_NOT_FOUND likewise. `to` may be null when
  * room is 0. */
-int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to, size_t room, size_t* size);
+STELE_CHECKED int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to, size_t room, size_t* size);
 
 /* stele_update and stele_read for stores: calls on `kv` in the body are parts of one transaction. */
 typedef int (*stele_kv_body)(stele_tx* tx, stele_kv* kv, void* arg);
-int stele_kv_update(stele_kv* kv, stele_kv_body body, void* arg, int durability);
-int stele_kv_read(stele_kv* kv, stele_kv_body body, void* arg);
+STELE_CHECKED int stele_kv_update(stele_kv* kv, stele_kv_body body, void* arg, int durability);
+STELE_CHECKED int stele_kv_read(stele_kv* kv, stele_kv_body body, void* arg);
 
 /* Goes over the items with from <= key < to in order; a `to` of no bytes has no bound. Items are read in pages, each of one
  * state; the store may change meanwhile, and must outlive the cursor. One thread at a time. */
@@ -178,9 +187,9 @@ typedef struct stele_kv_item {
   const char* value;
   size_t value_size;
 } stele_kv_item;
-int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size, const void* to, size_t to_size, stele_kv_cursor** cursor);
+STELE_CHECKED int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size, const void* to, size_t to_size, stele_kv_cursor** cursor);
 /* The next item, good until the next call with this cursor. STELE_NOT_FOUND behind the last. */
-int stele_kv_next(stele_kv_cursor* cursor, stele_kv_item* item);
+STELE_CHECKED int stele_kv_next(stele_kv_cursor* cursor, stele_kv_item* item);
 void stele_kv_cursor_free(stele_kv_cursor* cursor); /* null is nothing */
 
 #ifdef __cplusplus

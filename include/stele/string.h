@@ -70,7 +70,7 @@ class basic_string {
     if (const char* b = own_block()) visit(static_cast<const void*>(b));
   }
   // Errors: corrupt, when the representation contradicts itself.
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
   // Makes a string of memory of unknown content that has the text of this one, which ends: three words, its block stays where it
   // is. Only a text beside an object (of coalescing memory) is copied, and may throw as assign does. For containers of strings.

@@ -113,7 +113,7 @@ class basic_vector {
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
   // Errors: corrupt, when size, segments and directory contradict each other.
-  result<> check() const;
+  [[nodiscard]] result<> check() const;
 
  private:
   using shape = detail::doubling;

@@ -90,7 +90,7 @@ class kv_hash {
     }
   }
   // Errors: corrupt. That each record is the one that the other index has is for the store to see.
-  result<> check() const {
+  [[nodiscard]] result<> check() const {
     const std::size_t count = count_.load();
     result<> outcome = check_buckets(count);
     for (std::size_t i = 0; i < count && outcome; ++i) {
@@ -113,7 +113,7 @@ class kv_hash {
   static constexpr std::size_t eagerness = 2;                    // buckets added for each that overflows, on the mean
 
   // As many as insertions make them, each chain's buckets claimed.
-  result<> check_buckets(std::size_t count) const {
+  [[nodiscard]] result<> check_buckets(std::size_t count) const {
     if (count == 0) return {};
     if (count < first || count > first << (format::kv_segments - 1) || count % step_at(count) != 0) return broken("key-value store: its number of hash buckets is none that it can have");
     for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) claim<Memory>(referred(segment_[s].load()), std::max(first, start_of(s)) * sizeof(bucket));

@@ -99,7 +99,7 @@ class kv_radix {
   // Whether the key leads to this record.
   bool leads_to(std::string_view key, const char* block) const { return is_at(find(key), block); }
   // Errors: corrupt. Order and content of the records are for the store to see.
-  result<> check() const {
+  [[nodiscard]] result<> check() const {
     result<> outcome;
     for_each_node([&](const node* n, const image& m) {
       if (m.entries() < 2) outcome = broken("key-value store: a node of the ordered index leads to less than two items");

@@ -91,7 +91,7 @@ class kv_store {
     typename kv_radix<Memory>::walk walk(radix_, {});
     while (char* const block = walk.next()) visit(static_cast<const void*>(block));
   }
-  result<> check() const {
+  [[nodiscard]] result<> check() const {
     if (auto sound = hash_.check(); !sound) return sound;
     if (auto sound = radix_.check(); !sound) return sound;
     return check_order();
@@ -105,7 +105,7 @@ class kv_store {
     r.load_value(lengths, value);
   }
   // The records of the ordered index have rising keys and are those that the hash index finds.
-  result<> check_order() const {
+  [[nodiscard]] result<> check_order() const {
     std::string key, before;
     std::size_t count = 0;
     typename kv_radix<Memory>::walk walk(radix_, {});

@@ -68,7 +68,7 @@ struct tape_shape {
 
 class tape_writer {
  public:
-  static result<std::unique_ptr<tape_writer>> to_file(const std::string& path, const tape_shape& shape);
+  [[nodiscard]] static result<std::unique_ptr<tape_writer>> to_file(const std::string& path, const tape_shape& shape);
   static std::unique_ptr<tape_writer> to_memory(const tape_shape& shape);
   ~tape_writer();
 
@@ -95,7 +95,7 @@ class tape_writer {
   std::span<const std::byte> memory() const noexcept { return buffer_; }
   std::uint64_t events() const noexcept { return events_; }
   // Writes the end mark and everything buffered. Errors: io, full (the tape is cut short, the run is not harmed).
-  result<> finish();
+  [[nodiscard]] result<> finish();
 
  private:
   tape_writer(int fd, const tape_shape& shape);
@@ -117,16 +117,16 @@ class tape_writer {
 class tape_reader {
  public:
   // Errors: not_found, permission, not_a_pool (no tape), version, io.
-  static result<tape_reader> open(const std::string& path);
+  [[nodiscard]] static result<tape_reader> open(const std::string& path);
   // `tape` outlives the reader.
-  static result<tape_reader> over(std::span<const std::byte> tape);
+  [[nodiscard]] static result<tape_reader> over(std::span<const std::byte> tape);
   tape_reader(tape_reader&& other) noexcept;
   tape_reader& operator=(tape_reader&&) = delete;
   ~tape_reader();
 
   const tape_header& header() const noexcept { return header_; }
   // The next event; nothing at the end. Errors: corrupt (with the event's number and place), io.
-  result<std::optional<tape_event>> next();
+  [[nodiscard]] result<std::optional<tape_event>> next();
   // The quick way for events that carry no bytes, as they are on the tape: up to `most` that follow now. 0: ask next().
   std::size_t next_plain(tape_record* into, std::size_t most) noexcept;
 
@@ -136,12 +136,12 @@ class tape_reader {
   };
   position where() const noexcept { return {consumed_, number_}; }
   // Errors: io.
-  result<> go_to(const position& p);
+  [[nodiscard]] result<> go_to(const position& p);
 
  private:
   explicit tape_reader(int fd) : fd_(fd) {}
-  result<bool> need(std::size_t size);  // makes `size` bytes available; false at the end
-  result<> start(const std::string& name);
+  [[nodiscard]] result<bool> need(std::size_t size);  // makes `size` bytes available; false at the end
+  [[nodiscard]] result<> start(const std::string& name);
 
   int fd_ = -1;
   std::string name_;

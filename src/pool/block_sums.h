@@ -17,9 +17,9 @@ class block_sums {
 
   bool present() const noexcept { return file_.header().sums_offset != 0; }
   // Of a pool without them: none. Errors: corrupt.
-  result<format::sums_state> state() const;
+  [[nodiscard]] result<format::sums_state> state() const;
   // Whether they count: no session changed home without keeping them. Errors: corrupt.
-  result<bool> kept() const {
+  [[nodiscard]] result<bool> kept() const {
     const auto now = state();
     if (!now) return std::unexpected(now.error());
     return *now != format::sums_state::none;
@@ -70,18 +70,18 @@ class block_sums {
   }
   // Those of everything in use; of what is free nothing is said any more, or what was said stays.
   template <class Media>
-  result<> renew_all(Media& m, const heap& heap, bool free_stay) const {
+  [[nodiscard]] result<> renew_all(Media& m, const heap& heap, bool free_stay) const {
     if (!free_stay)
       if (auto walked = heap.for_each_free_run([&](std::uint64_t from, std::uint64_t bytes) { forget(m, from, bytes); }); !walked) return walked;
     return for_each_block(heap, [&](std::uint64_t block) { renew(m, block); });
   }
 
   // Judges every block in use. Errors: corrupt, naming the damaged range and how many blocks there are besides; cancelled.
-  result<> verify(const heap& heap, const progress& told = {}) const;
+  [[nodiscard]] result<> verify(const heap& heap, const progress& told = {}) const;
 
   // Calls each(block) on every block of home header, chunk table and chunks in use. Errors: corrupt, of the chunk table.
   template <class Each>
-  result<> for_each_block(const heap& heap, Each&& each) const {
+  [[nodiscard]] result<> for_each_block(const heap& heap, Each&& each) const {
     const auto& h = file_.header();
     const auto range = [&](std::uint64_t from, std::uint64_t bytes) {
       for (std::uint64_t block = block_of(from); block < from + bytes; block += format::sum_block_size) each(block);

@@ -92,12 +92,12 @@ class heap {
 
   // Reads the chunk table. In a log-structured pool, where no block has a state of its own, a block is used exactly if something of
   // it is in the log: `space` says so. Errors: corrupt.
-  result<> load(const log_space* space = nullptr);
+  [[nodiscard]] result<> load(const log_space* space = nullptr);
 
   // Reserves a block of at least `size` bytes. Errors: full, invalid_argument. Alignment: up to 4096.
-  result<std::uint64_t> allocate(cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment);
+  [[nodiscard]] result<std::uint64_t> allocate(cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment);
   // Errors: invalid_argument when `offset` is not the start of a used block.
-  result<> deallocate(cache& c, changes& t, writer& w, std::uint64_t offset);
+  [[nodiscard]] result<> deallocate(cache& c, changes& t, writer& w, std::uint64_t offset);
   // Frees up to `most` superblocks without used blocks, for use by other sizes; the caller commits. Returns the chunks freed.
   std::size_t reclaim(cache& c, changes& t, writer& w, std::size_t most);
 
@@ -118,35 +118,35 @@ class heap {
   void give_back(cache& c) noexcept;
 
   // Chunks for a log that outgrows its ring: reserved in memory only, free on media. Returns a pool offset. Errors: full.
-  result<std::uint64_t> reserve_chunks(std::size_t bytes);
+  [[nodiscard]] result<std::uint64_t> reserve_chunks(std::size_t bytes);
   void release_chunks(std::uint64_t offset, std::size_t bytes) noexcept;
 
   // Walks the whole heap as home has it and checks that used and free tile it. No transaction may run. Errors: corrupt,
   // naming the chunk.
-  result<account> audit(const block_visitor& used = {}) const;
+  [[nodiscard]] result<account> audit(const block_visitor& used = {}) const;
 
   // The chunk table of a pool that is to have `chunk_count` chunks, from those that it has: the new table's own chunks begin at
   // `table_chunk`, the former one's are free. Words as they are to be stored.
-  result<std::vector<std::uint64_t>> grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const;
+  [[nodiscard]] result<std::vector<std::uint64_t>> grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const;
   // Memory for a heap of so many chunks, before the file grows; then, its table says so: the heap has them. No transaction runs.
   void reserve_growth(std::uint64_t chunk_count);
-  result<> take_growth();
+  [[nodiscard]] result<> take_growth();
 
   // Calls each(offset, bytes) for every run of chunks in use, neighbours together, or of free ones. Errors: corrupt.
   using run_visitor = std::function<void(std::uint64_t offset, std::uint64_t bytes)>;
-  result<> for_each_used_run(const run_visitor& each) const { return for_each_run(true, each); }
-  result<> for_each_free_run(const run_visitor& each) const { return for_each_run(false, each); }
+  [[nodiscard]] result<> for_each_used_run(const run_visitor& each) const { return for_each_run(true, each); }
+  [[nodiscard]] result<> for_each_free_run(const run_visitor& each) const { return for_each_run(false, each); }
 
   // What home says of a chunk, chunk < chunk_count; also before load(). Errors: corrupt.
-  result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;
+  [[nodiscard]] result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;
 
   // Marks (format/pool_layout.h): put(offset, word) for each word of home header and chunk table that marking the pool changes; and whether
   // the pool's home header has its mark, if it is a marked pool. Errors: corrupt.
   void for_each_mark(const std::function<void(std::uint64_t offset, std::uint64_t word)>& put) const;
-  result<> check_mark() const;
+  [[nodiscard]] result<> check_mark() const;
 
  private:
-  result<> for_each_run(bool used, const run_visitor& each) const;
+  [[nodiscard]] result<> for_each_run(bool used, const run_visitor& each) const;
   struct chunk_info {
     std::atomic<format::chunk_kind> kind{format::chunk_kind::free};
     std::atomic<bool> listed{true};  // its free blocks are in the lists
@@ -167,23 +167,23 @@ class heap {
   std::uint64_t chunk_of(std::uint64_t offset) const noexcept { return (offset - file_.header().chunks_offset) >> file_.header().chunk_shift; }
   static void keep(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
 
-  result<std::uint64_t> allocate_small(cache& c, changes& t, writer& w, unsigned size_class);
-  result<std::uint64_t> allocate_extent(changes& t, writer& w, std::size_t size);
+  [[nodiscard]] result<std::uint64_t> allocate_small(cache& c, changes& t, writer& w, unsigned size_class);
+  [[nodiscard]] result<std::uint64_t> allocate_extent(changes& t, writer& w, std::size_t size);
   bool refill(cache& c, unsigned size_class);
-  result<> new_superblock(cache& c, changes& t, writer& w, unsigned size_class);
-  result<> deallocate_extent(changes& t, writer& w, std::uint64_t chunk);
+  [[nodiscard]] result<> new_superblock(cache& c, changes& t, writer& w, unsigned size_class);
+  [[nodiscard]] result<> deallocate_extent(changes& t, writer& w, std::uint64_t chunk);
   void list_blocks(std::uint64_t chunk);
   std::uint64_t word_at(std::uint64_t offset) const noexcept;
   bool is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block) const noexcept;
   bool mark(writer& w, std::uint64_t block, unsigned size_class, bool used);
   bool set_used(std::uint64_t block, unsigned size_class, bool used) noexcept;
-  result<std::uint32_t> take_run(std::size_t count);
+  [[nodiscard]] result<std::uint32_t> take_run(std::size_t count);
   void return_run(std::uint32_t first, std::uint32_t count) noexcept;
   void answer_recall(cache& c, const changes& t);
   void share(cache& c, unsigned size_class);
   void apply(cache& c, changes& t) noexcept;
-  result<> audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const;
-  result<> check_table_chunks() const;
+  [[nodiscard]] result<> audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const;
+  [[nodiscard]] result<> check_table_chunks() const;
   std::unexpected<error> full(std::size_t size) const;
 
   const pool_file& file_;

@@ -17,7 +17,7 @@ std::unexpected<error> fail_path(const char* what, const std::string& path, int 
 errc code_of_errno(int number) noexcept;
 
 // Real space from 0 to `size`, not a promise: a full disk is an error now, not a signal later. Errors: full, io.
-result<> allocate_space(int fd, std::size_t size, const std::string& path);
+[[nodiscard]] result<> allocate_space(int fd, std::size_t size, const std::string& path);
 
 struct descriptor {
   explicit descriptor(int n) noexcept : fd(n) {}
@@ -31,15 +31,15 @@ struct descriptor {
 class new_file {
  public:
   // Empty; at most so many bytes will be written. Errors: exists, not_found, permission, full (the process's limit), io.
-  static result<new_file> make(const std::string& path, std::size_t most_bytes);
+  [[nodiscard]] static result<new_file> make(const std::string& path, std::size_t most_bytes);
   new_file(new_file&&) noexcept = default;
   ~new_file();
 
   // Real space from 0 to `size`, not a promise; zero where nothing is written. Errors: full, io.
-  result<> reserve(std::size_t size);
-  result<> write(std::span<const std::byte> bytes, std::uint64_t offset);
+  [[nodiscard]] result<> reserve(std::size_t size);
+  [[nodiscard]] result<> write(std::span<const std::byte> bytes, std::uint64_t offset);
   // Durable and under its name when it returns; before that nothing is there. Errors: exists, io.
-  result<> publish();
+  [[nodiscard]] result<> publish();
 
  private:
   explicit new_file(const std::string& path);

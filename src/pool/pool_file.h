@@ -37,33 +37,33 @@ enum class map_kind : std::uint8_t {
 class pool_file {
  public:
   // A header for a pool of this shape. Errors: invalid_argument for sizes that cannot hold a pool.
-  static result<format::pool_header> plan(const shape& s);
+  [[nodiscard]] static result<format::pool_header> plan(const shape& s);
 
   // Makes zeroed memory of the header's size an empty pool; the first header_area bytes are written.
   static void lay_out(std::byte* zeroes, const format::pool_header& h) noexcept;
 
   // Errors: exists, not_found, permission, full, io, invalid_argument.
-  static result<> create(const std::string& path, const shape& s);
+  [[nodiscard]] static result<> create(const std::string& path, const shape& s);
 
   // Locks, checks and maps, at `address` when it is not 0. Errors: not_found, permission, in_use, not_a_pool, version, corrupt,
   // io; unsupported when the address cannot be had.
-  static result<pool_file> open(const std::string& path, map_kind kind, std::uintptr_t address = 0);
+  [[nodiscard]] static result<pool_file> open(const std::string& path, map_kind kind, std::uintptr_t address = 0);
 
   // A private copy in memory: changes to it never reach the file. Takes no lock. Errors: as open.
-  static result<pool_file> open_copy(const std::string& path);
+  [[nodiscard]] static result<pool_file> open_copy(const std::string& path);
 
   // Over memory that holds a pool image; nothing is locked, and the memory stays the caller's.
-  static result<pool_file> adopt(std::byte* image, std::size_t size);
+  [[nodiscard]] static result<pool_file> adopt(std::byte* image, std::size_t size);
 
   // The header of a pool that may be in use elsewhere, as growth has left it; reads, locks nothing.
-  static result<format::pool_header> peek(const std::string& path);
+  [[nodiscard]] static result<format::pool_header> peek(const std::string& path);
 
   // Puts the copy of the header in place of a damaged one. True: that was needed. Errors: corrupt, when the copy is no better; in_use; io.
-  static result<bool> repair_header(const std::string& path);
+  [[nodiscard]] static result<bool> repair_header(const std::string& path);
 
   // Room for a pool of `size` bytes, on the device and in memory; what header() says stays. Addresses stay. No transaction may run. Errors:
   // full, io; unsupported when the addresses after the pool are taken.
-  result<> extend(std::uint64_t size);
+  [[nodiscard]] result<> extend(std::uint64_t size);
   // From here on header() speaks of the grown pool. extend() has made room.
   void take_growth(const format::growth& g) noexcept;
 
@@ -87,7 +87,7 @@ class pool_file {
   // Has the pages of a range at hand, so that the first store to each does not stop. A hint.
   void touch(std::uint64_t offset, std::size_t bytes) const noexcept;
   // The file is as long as the pool. Errors: corrupt; io.
-  result<> expect_whole() const;
+  [[nodiscard]] result<> expect_whole() const;
   // Gives the file up to others; the mapping stays until the end.
   void unlock() noexcept;
   // A shared mapping of memory that survives power loss without a sync (MAP_SYNC holds)?
@@ -95,10 +95,10 @@ class pool_file {
 
  private:
   pool_file() = default;
-  result<> map(map_kind kind, std::uintptr_t address);
-  result<std::byte*> map_memory(std::uintptr_t address, std::size_t size, int protection, int flags, int fd) const;
-  result<> reserve_home(std::uintptr_t address = 0);
-  result<> sign_in();
+  [[nodiscard]] result<> map(map_kind kind, std::uintptr_t address);
+  [[nodiscard]] result<std::byte*> map_memory(std::uintptr_t address, std::size_t size, int protection, int flags, int fd) const;
+  [[nodiscard]] result<> reserve_home(std::uintptr_t address = 0);
+  [[nodiscard]] result<> sign_in();
   void release() noexcept;
 
   format::pool_header header_{};
@@ -112,17 +112,17 @@ class pool_file {
 };
 
 // An id for a pool: random, not 0. Errors: io.
-result<std::uint64_t> draw_pool_id();
+[[nodiscard]] result<std::uint64_t> draw_pool_id();
 
 // Does memory that keeps its content lie behind a path (DAX with MAP_SYNC)?
 bool is_direct_access(const std::string& path);
 
 // The header in force, checked against the size of what holds the pool, of which `front` are the first header_area bytes. Errors:
 // not_a_pool, version, corrupt.
-result<format::pool_header> header_in(const std::byte* front, std::uint64_t file_size, const std::string& path);
+[[nodiscard]] result<format::pool_header> header_in(const std::byte* front, std::uint64_t file_size, const std::string& path);
 
 // What a pool is that has grown as told. Errors: corrupt, when it cannot have.
-result<format::pool_header> grown(format::pool_header h, const format::growth& g, const std::string& path);
+[[nodiscard]] result<format::pool_header> grown(format::pool_header h, const format::growth& g, const std::string& path);
 // The chunks that the table and sums of a grown pool take.
 std::uint64_t table_run(const format::pool_header& h, std::uint64_t chunk_count) noexcept;
 

@@ -114,9 +114,9 @@ class engine {
 
   // Brings home to the state after the acknowledged commits and empties the logs; sets the clock. May be interrupted anywhere
   // and run again. Errors: corrupt, io.
-  virtual result<> recover() = 0;
+  [[nodiscard]] virtual result<> recover() = 0;
   // Takes over empty logs of the kind that the session word names, and marks the pool open on media. Errors: corrupt, io.
-  virtual result<> start(std::uint8_t logs_were) = 0;
+  [[nodiscard]] virtual result<> start(std::uint8_t logs_were) = 0;
 
   // Called once, before start.
   virtual void set_up(const engine_tuning&) {}
@@ -133,7 +133,7 @@ class engine {
   virtual access_buffer* loads_of(unsigned) { return nullptr; }
 
   // Makes sure that the log has room for t's record; may wait. Nothing has changed when it fails. Errors: full, poisoned.
-  virtual result<> prepare(transaction& t) = 0;
+  [[nodiscard]] virtual result<> prepare(transaction& t) = 0;
   // Draws t's TxID, and may take its place in the log with it. False: t has read what is not current any more; nothing has changed.
   virtual bool draw(transaction& t, std::uint64_t& txid);
   // The point of no return: t's stores become durable and reach home. False: the medium failed; the pool is poisoned.
@@ -147,19 +147,19 @@ class engine {
   // Every commit that has returned is durable up to this TxID, without anybody doing anything for it; all: no_commit.
   virtual std::uint64_t durable_through() const noexcept { return pool_state::no_commit; }
   // Every commit that has returned is durable when this returns.
-  virtual result<> sync() = 0;
+  [[nodiscard]] virtual result<> sync() = 0;
   // Home durable, logs empty, pool marked closed.
-  virtual result<> close() = 0;
+  [[nodiscard]] virtual result<> close() = 0;
 
   // Home is durable and no record counts any more when it returns, if no transaction runs. Errors: io; unsupported.
-  virtual result<> checkpoint() = 0;
+  [[nodiscard]] virtual result<> checkpoint() = 0;
   // The sums of home's blocks are those of home when it returns, if the mechanism keeps them and no transaction runs. Errors: io.
-  virtual result<> even_sums() = 0;
+  [[nodiscard]] virtual result<> even_sums() = 0;
   // Makes the pool one of so many chunks, on media; the file has room, no transaction runs, checkpoint() has returned. Errors: corrupt, io.
-  virtual result<> grow(const format::growth& to) = 0;
+  [[nodiscard]] virtual result<> grow(const format::growth& to) = 0;
 
   // What recovery wrote down when it went back to a checkpoint is forgotten. Errors: unsupported, by mechanisms that make none.
-  virtual result<> acknowledge_fallback() = 0;
+  [[nodiscard]] virtual result<> acknowledge_fallback() = 0;
 
   // Whether transactions may store home as they run when nobody else looks (no crash is ever recovered from).
   virtual bool stores_in_place() const noexcept { return false; }

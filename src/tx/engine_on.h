@@ -35,8 +35,8 @@ class engine_on : public media_engine<Media> {
   }
 
   void set_up(const engine_tuning&) override { counts_ = this->keeps_sums() && this->sums_.present(); }
-  result<> recover() override { return {}; }
-  result<> prepare(transaction&) override { return {}; }
+  [[nodiscard]] result<> recover() override { return {}; }
+  [[nodiscard]] result<> prepare(transaction&) override { return {}; }
 
   engine_totals totals() const noexcept override {
     engine_totals t = media_engine<Media>::totals();
@@ -72,7 +72,7 @@ class engine_on : public media_engine<Media> {
     std::uint64_t flags() const noexcept { return has_blocks ? format::log_blocks : 0; }
 
     // The next committed transaction at `position`, up to the published tail `end`. False: there are aborted ones only.
-    result<bool> read(std::uint64_t& position, std::uint64_t end, log_record& record) const {
+    [[nodiscard]] result<bool> read(std::uint64_t& position, std::uint64_t end, log_record& record) const {
       if (has_blocks) return read_block_record(file_, log.view(), position, end, record);
       auto whole = log.read(position, record);
       base::check(whole && *whole, "a log record of this session cannot be read back");
@@ -230,7 +230,7 @@ class engine_on : public media_engine<Media> {
 
   // Chunks for a record that is longer than the ring: taken in memory only, so a crash leaves nothing behind. Objects that
   // were there may still be in use by transactions that began before they were destroyed.
-  result<> prepare_spill(lane& l, transaction& t, std::uint64_t words) {
+  [[nodiscard]] result<> prepare_spill(lane& l, transaction& t, std::uint64_t words) {
     if (l.reserved.empty()) l.reserved.emplace_back();
     auto reserved = state_.heap.reserve_chunks(words * 8);
     if (!reserved)
@@ -407,7 +407,7 @@ class torn_bit_engine : public engine_on<Media> {
 
   // docs/protocol/recovery.md, steps R1 to R6. May be cut off after any store and run again: until R4 the logs are as they
   // were and replay gives the same home; from R4 on the watermark has every record ignored.
-  result<> recover() override {
+  [[nodiscard]] result<> recover() override {
     using base::mutant;
     using base::planted;
     const auto mark = this->read_word(format::watermark_offset);
@@ -439,7 +439,7 @@ class torn_bit_engine : public engine_on<Media> {
   virtual bool begins_with_blocks() const noexcept { return false; }
 
   // A ring of ours is taken over at its head; anything else is emptied first.
-  result<> take_over(log_kind logs_were) override {
+  [[nodiscard]] result<> take_over(log_kind logs_were) override {
     bool ours = logs_were == this->kind_;
     for (auto& l : this->lanes_) {
       const auto head = l.log.stored_head();
@@ -463,7 +463,7 @@ class torn_bit_engine : public engine_on<Media> {
   };
 
   // R1: the whole records above the watermark, of every log.
-  result<> collect(std::uint64_t mark, std::vector<found>& records, std::vector<std::uint64_t>& words) {
+  [[nodiscard]] result<> collect(std::uint64_t mark, std::vector<found>& records, std::vector<std::uint64_t>& words) {
     for (auto& l : this->lanes_) {
       const auto head = l.log.stored_head();
       if (!head) return std::unexpected(head.error());
@@ -497,7 +497,7 @@ class torn_bit_engine : public engine_on<Media> {
     records.resize(kept);
   }
 
-  result<> replay(std::span<const std::uint64_t> payload, line_set& lines) {
+  [[nodiscard]] result<> replay(std::span<const std::uint64_t> payload, line_set& lines) {
     auto& file = this->state_.file;
     return for_each_stored_run(file, payload, [&](format::run_head head, const std::uint64_t* words) {
       for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i, head.mask);
@@ -506,7 +506,7 @@ class torn_bit_engine : public engine_on<Media> {
   }
 
   // Home is as it is to be, these lines of it in memory only: they become durable, then the logs are emptied.
-  result<> end_recovery(const line_set& lines, std::uint64_t newest, const sum_changes& changes = {}) {
+  [[nodiscard]] result<> end_recovery(const line_set& lines, std::uint64_t newest, const sum_changes& changes = {}) {
     using base::mutant;
     using base::planted;
     const auto sums = this->sums_.state();

@@ -25,7 +25,7 @@ struct pool_info {
 };
 
 // Errors: those of opening, in_use excepted.
-result<pool_info> info_of(const std::string& path);
+[[nodiscard]] result<pool_info> info_of(const std::string& path);
 
 struct log_report {
   std::uint64_t records = 0;  // whole records that recovery would read
@@ -45,14 +45,14 @@ struct check_report {
 };
 
 // Errors: in_use; corrupt, with what is wrong and where; those of opening; cancelled.
-result<check_report> check_pool(const std::string& path, const progress& told = {});
+[[nodiscard]] result<check_report> check_pool(const std::string& path, const progress& told = {});
 
 // What a repair did, as sentences; empty: nothing was to be done. A header is restored from its copy; a pool that was not closed is
 // recovered and closed; what is not known to be right is left alone. Errors: as check_pool, after which nothing more is repaired.
-result<std::vector<std::string>> repair_pool(const std::string& path);
+[[nodiscard]] result<std::vector<std::string>> repair_pool(const std::string& path);
 
 // The pool in use on a private copy in memory, which goes with the runtime: the file stays as it is. Its root is not looked at. Errors:
 // in_use, those of opening.
-result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how);
+[[nodiscard]] result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how);
 
 }  // namespace stele::detail

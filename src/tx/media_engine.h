@@ -28,7 +28,7 @@ class media_engine : public engine {
   media_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared, log_kind kind)
       : state_(state), kind_(kind), shared_(std::move(shared)), control_(*shared_, state.file.header().log_count) {}
 
-  result<> start(std::uint8_t logs_were) override {
+  [[nodiscard]] result<> start(std::uint8_t logs_were) override {
     const auto mark = read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
     state_.clock.store(std::max(state_.clock.load(), *mark));
@@ -41,10 +41,10 @@ class media_engine : public engine {
     return check_medium();
   }
 
-  result<> sync() override { return check_medium(); }
+  [[nodiscard]] result<> sync() override { return check_medium(); }
 
   // Home is durable already (mechanisms that write home late do that first).
-  result<> close() override {
+  [[nodiscard]] result<> close() override {
     if (auto ended = end_sums(); !ended) return ended;
     write_word(format::watermark_offset, state_.clock.load());
     control_.fence();  // TxIDs go on from here; before the session is marked closed
@@ -53,12 +53,12 @@ class media_engine : public engine {
     return check_medium();
   }
 
-  result<> checkpoint() override {
+  [[nodiscard]] result<> checkpoint() override {
     return base::fail(errc::unsupported, "the mechanism in use cannot empty its logs while the pool is open; open it with the mechanism 'default'");
   }
 
   // docs/protocol/grow.md, steps 1 to 3.
-  result<> grow(const format::growth& to) override {
+  [[nodiscard]] result<> grow(const format::growth& to) override {
     using base::mutant;
     using base::planted;
     const auto old = state_.file.header();
@@ -78,9 +78,9 @@ class media_engine : public engine {
     return {};
   }
 
-  result<> even_sums() override { return {}; }
+  [[nodiscard]] result<> even_sums() override { return {}; }
 
-  result<> acknowledge_fallback() override {
+  [[nodiscard]] result<> acknowledge_fallback() override {
     return base::fail(errc::unsupported, "the mechanism in use makes no checkpoints; open the pool with archapt-undo or archapt-redo to acknowledge that it went back to one");
   }
 
@@ -92,14 +92,14 @@ class media_engine : public engine {
 
  protected:
   // Makes the logs, empty but of this kind, ready for this mechanism's records.
-  virtual result<> take_over(log_kind) { return {}; }
+  [[nodiscard]] virtual result<> take_over(log_kind) { return {}; }
   virtual bool any_failed() noexcept = 0;  // of the media that the mechanism has besides control_
 
   // Whether the sums of home's blocks (docs/protocol/sums.md) go with what this mechanism makes durable.
   virtual bool keeps_sums() const noexcept { return false; }
 
   // The first session marks home. S1, S2: sums of a session that did not keep them are made anew, or they do not count in this one.
-  result<> begin_home(log_kind logs_were) {
+  [[nodiscard]] result<> begin_home(log_kind logs_were) {
     const auto state = sums_.state();
     if (!state) return std::unexpected(state.error());
     const auto marked = read_word(format::marks_offset);
@@ -121,9 +121,9 @@ class media_engine : public engine {
     write_word(format::marks_offset, 1);
   }
   // S5: home is durable, nobody changes it any more.
-  result<> end_sums() { return sums_.present() && !keeps_sums() ? make_sums() : result<>{}; }
+  [[nodiscard]] result<> end_sums() { return sums_.present() && !keeps_sums() ? make_sums() : result<>{}; }
   // A fresh pool has zeroes where it is free, as its sums say.
-  result<> make_sums(bool fresh = false) {
+  [[nodiscard]] result<> make_sums(bool fresh = false) {
     const bool stay = fresh || base::planted(base::mutant::sums_free_stay);
     if (auto made = sums_.renew_all(control_, state_.heap, stay); !made) return made;
     control_.fence();  // they are durable before they count
@@ -161,7 +161,7 @@ class media_engine : public engine {
   }
 
   // The table and sums of a grown pool, whole: what is there may be left of an attempt that was cut off.
-  result<> write_tables(const format::pool_header& old, const format::pool_header& h, std::uint64_t table_chunk) {
+  [[nodiscard]] result<> write_tables(const format::pool_header& old, const format::pool_header& h, std::uint64_t table_chunk) {
     const auto words = state_.heap.grown_table(h.chunk_count, table_chunk, storage::table_run(old, h.chunk_count));
     if (!words) return std::unexpected(words.error());
     std::byte* const base = state_.file.base();
@@ -179,14 +179,14 @@ class media_engine : public engine {
     control_.flush(to, size);
   }
 
-  result<> check_medium() {
+  [[nodiscard]] result<> check_medium() {
     if (!control_.failed() && !any_failed()) return check_pages();
     state_.poisoned.store(true);
     return base::fail(errc::io, fmt::format("{}: writing to the device failed; reopen the pool: recovery decides from what reached it", state_.file.path()));
   }
 
   // A page of the mapping that is gone poisons the pool while a medium does its work; what followed may rest on zeroes.
-  result<> check_pages() const {
+  [[nodiscard]] result<> check_pages() const {
     if (!state_.poisoned.load()) return {};
     return base::fail(errc::poisoned, fmt::format("{}: an earlier write failed, or part of the file is gone (truncated, or "
                                                   "unreadable); reopen the pool, or restore it from a copy",
@@ -202,7 +202,7 @@ class media_engine : public engine {
     return false;
   }
 
-  result<std::uint64_t> read_word(std::uint64_t offset) const {
+  [[nodiscard]] result<std::uint64_t> read_word(std::uint64_t offset) const {
     const auto value = format::control_word(state_.file.base(), state_.file.header().id, offset);
     if (!value) return base::fail(errc::corrupt, fmt::format("{}: the control word at offset {} is damaged (check bits); restore the pool from a copy", state_.file.path(), offset));
     return *value;

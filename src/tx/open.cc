@@ -56,6 +56,8 @@ result<bool> wants_sums(const pool_options& options, const media_choice& media, 
 result<media_choice> choose_media(const pool_options& options, const std::string& path) {
   if (!options.tape.empty() && options.media != "auto" && options.media != "adr")
     return fail(errc::unsupported, fmt::format("a tape records the medium adr, not '{}'; leave the medium out", options.media));
+  if (!options.tape.empty() && lab_media_here() == nullptr)
+    return fail(errc::unsupported, "tapes are recorded by programs that link the laboratory (stele-lab tape record); this one does not");
   if (options.media != "auto") return parse_media(options.media);
   if (!options.tape.empty()) return media_choice{.what = kind::adr};
   return media_choice{.what = storage::is_volatile(path)        ? kind::process
@@ -64,8 +66,8 @@ result<media_choice> choose_media(const pool_options& options, const std::string
 }
 
 // User space can write back lines that it names, not a whole cache.
-result<> check_bulk(bulk_persistence wanted, const media_choice& m) {
-  if (wanted != bulk_persistence::whole_cache || m.what == kind::file || m.what == kind::recording) return {};
+result<> check_bulk(const pool_options& options, const media_choice& m) {
+  if (options.bulk != bulk_persistence::whole_cache || m.what == kind::file || !options.tape.empty()) return {};
   return fail(errc::unsupported, "no program can write a processor's whole cache back: bulk persistence of the whole cache needs the medium file, or a tape; use log_walk");
 }
 
@@ -109,7 +111,7 @@ result<> recover_if_open(pool_state& state, const media_choice& media) {
     return fail(errc::corrupt, fmt::format("{}: its session word names logs (kind {}) that such a pool cannot have; restore the pool from a copy", state.file.path(), session->log_kind));
   media_choice quiet = media;
   quiet.tuning.background = quiet.tuning.background && recoverer->home == format::home_kind::log;  // it reads in parallel
-  return recoverer->make(state, quiet)->recover();
+  return recoverer->on(state, quiet)->recover();
 }
 
 result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, const media_choice& media, const mechanism_entry& mechanism, const pool_options& options) {
@@ -123,7 +125,7 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, cons
   if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
   if (auto sound = verify_sums(*state, options.verify, !left->open); !sound) return std::unexpected(sound.error());
   const auto session = read_session(state->file);
-  std::unique_ptr<engine> e = mechanism.make(*state, media);
+  std::unique_ptr<engine> e = mechanism.on(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
   std::string durability = durability_of(media, mechanism, state->file);
   return std::make_unique<runtime>(std::move(state), std::move(e), options, mechanism.name, std::move(durability));
@@ -156,8 +158,8 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   }
   auto media = choose_media(options, path);
   if (!media) return std::unexpected(media.error());
-  media->tuning = {.background = options.background, .shared_log = media->what == kind::file, .bulk = options.bulk, .adaptive = options.adaptive, .log_structured = options.log_structured, .archapt = options.archapt, .media_latency_ns = media->delay.latency_ns};
-  if (auto possible = check_bulk(options.bulk, *media); !possible) return std::unexpected(possible.error());
+  media->tuning = {.background = options.background, .shared_log = media->what == kind::file, .bulk = options.bulk, .adaptive = options.adaptive, .log_structured = options.log_structured, .archapt = options.archapt, .media_latency_ns = media->tuning.media_latency_ns};
+  if (auto possible = check_bulk(options, *media); !possible) return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
   auto file = storage::pool_file::open(path, map, options.map_at);
   if (!file) return std::unexpected(file.error());
@@ -177,8 +179,9 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
     if (!writer) return std::unexpected(writer.error());
     tape = std::move(*writer);
     tape->image(state->file.base(), state->file.header().size);
-    media->what = kind::recording;
-    media->tape = tape.get();
+    const engine_tuning tuning = media->tuning;
+    *media = lab_media_here()->on_tape(*tape);
+    media->tuning = tuning;
   }
   auto opened = open_on(std::move(state), *media, **mechanism, options);
   if (opened) (*opened)->keep(std::move(tape));

@@ -58,7 +58,7 @@ class runtime {
   const std::string& durability_in_force() const noexcept { return durability_; }
 
   // The calling thread's visitor, inside from now on and owning a log. Errors: poisoned.
-  result<visitor*> enter_anew();
+  [[nodiscard]] result<visitor*> enter_anew();
   visitor* enter() noexcept;  // null: enter_anew()
   void leave(visitor& v) noexcept { v.inside.store(false, std::memory_order_release); }
   void forget(visitor& v) noexcept;  // its thread ends
@@ -106,10 +106,10 @@ class runtime {
   std::mutex& unlucky() noexcept { return unlucky_; }
 
   // Errors: poisoned; corrupt, when the file is shorter than the pool, which poisons it.
-  result<> expect_sound();
-  result<> close();
+  [[nodiscard]] result<> expect_sound();
+  [[nodiscard]] result<> close();
   void tell_when_durable(std::uint64_t txid, std::function<void(result<>)> told);
-  result<void*> root(std::size_t size);
+  [[nodiscard]] result<void*> root(std::size_t size);
   std::uint64_t root_offset() const noexcept;  // as home has it; while no transaction runs
   // The tape is finished when the pool has been closed.
   void keep(std::unique_ptr<media::tape_writer> tape);
@@ -126,12 +126,12 @@ class runtime {
     std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
   };
 
-  result<void*> migrate_root(std::uint64_t* header, std::uint64_t held_version, std::size_t size);
+  [[nodiscard]] result<void*> migrate_root(std::uint64_t* header, std::uint64_t held_version, std::size_t size);
   void tell_durable(std::uint64_t through, const result<>& how) noexcept;
-  result<> close_engine();
+  [[nodiscard]] result<> close_engine();
   void lock_writer_now(visitor& v);
   void see_ordered_now(const visitor& v, bool writes);
-  result<transaction*> take_log(visitor& v);
+  [[nodiscard]] result<transaction*> take_log(visitor& v);
   transaction* settle(visitor& v, place& p);
   const visitor* user_of(const place& p) const noexcept;
   void end_bias(const visitor& v);

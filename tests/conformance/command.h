@@ -1,6 +1,7 @@
 // The `stele` command as a user runs it.
 #pragma once
 
+#include <fmt/format.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -16,7 +17,7 @@ struct command_outcome {
 
 inline command_outcome run_command(const std::string& arguments) {
   command_outcome o;
-  FILE* const out = ::popen((std::string(STELE_COMMAND) + " " + arguments + " 2>&1").c_str(), "r");
+  FILE* const out = ::popen(fmt::format("{} {} 2>&1", STELE_COMMAND, arguments).c_str(), "r");
   std::array<char, 4096> some;
   for (std::size_t n; (n = std::fread(some.data(), 1, some.size(), out)) != 0;) o.said.append(some.data(), n);
   const int ended = ::pclose(out);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <media/image.h>
+#include <media/lab_medium.h>
 #include <stele/hash_map.h>
 #include <stele/map.h>
 #include <stele/string.h>
@@ -113,16 +114,13 @@ class patient {
   }
 
  private:
-  result<std::unique_ptr<detail::runtime>> open() {
+  [[nodiscard]] result<std::unique_ptr<detail::runtime>> open() {
     auto file = storage::pool_file::adopt(view_.base, view_.size);
     if (!file) return std::unexpected(file.error());
-    detail::media_choice media;
-    media.what = detail::media_choice::kind::image;
-    media.image = &view_;
-    media.tuning.background = false;
+    const detail::media_choice media = media::on_image(view_, {.background = false});
     return detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, **detail::find_mechanism(victim_.mechanism), {.background = false});
   }
-  result<std::string> read_all() {
+  [[nodiscard]] result<std::string> read_all() {
     auto opened = open();
     if (!opened) return std::unexpected(opened.error());
     auto handle = detail::pool_handle::over(std::move(*opened), sizeof(damaged_content));

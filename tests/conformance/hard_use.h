@@ -124,7 +124,7 @@ inline outcome use(const std::string& path, const pool_options& options, std::ui
 }
 
 // What is there: all that was acknowledged, in order, and of the one in flight all or nothing.
-inline result<std::uint64_t> whole_texts(const texts_root& r) {
+[[nodiscard]] inline result<std::uint64_t> whole_texts(const texts_root& r) {
   const auto damage = [](const std::string& what) { return std::unexpected(error{errc::corrupt, what}); };
   if (auto sound = r.texts.check(); !sound) return std::unexpected(sound.error());
   if (auto sound = r.newest.check(); !sound) return std::unexpected(sound.error());

@@ -27,15 +27,15 @@ std::string plain(const std::string& file);  // letters, digits and lines
 std::string brief(const std::string& content);
 
 std::string pack(std::span<const std::byte> bytes);
-result<std::vector<std::byte>> unpack(const std::string& path);
+[[nodiscard]] result<std::vector<std::byte>> unpack(const std::string& path);
 std::uint64_t bytes_of_folder(const std::string& folder);
 
 // A tape of every event, and its events as text.
 std::vector<std::byte> make_tape();
 std::string tape_text(std::span<const std::byte> tape);
-result<std::string> tape_content(const std::string& folder);
+[[nodiscard]] result<std::string> tape_content(const std::string& folder);
 
 // Every specimen of today, the tape and the manifest; entries of other format versions stay.
-result<> write_golden(const std::string& folder);
+[[nodiscard]] result<> write_golden(const std::string& folder);
 
 }  // namespace stele::testing

@@ -36,6 +36,6 @@ std::vector<std::byte> make(const specimen& s, const std::string& dir);
 
 // What a pool file holds, as text: keys and values, a document as JSON, words. Recovers a private copy. Errors: those of
 // opening; corrupt.
-result<std::string> content_text(const std::string& path);
+[[nodiscard]] result<std::string> content_text(const std::string& path);
 
 }  // namespace stele::testing

@@ -50,7 +50,7 @@ void read_by_thread(std::span<const std::byte> tape) {
 
 // A run is stopped after some looks at whether it should go on: idle cycles of a hostile tape may be many.
 void simulate(const std::string& path) {
-  static const auto machine = sim::load_machine(std::string(STELE_SOURCE_DIR) + "/configs/ddr4-2400.toml");
+  static const auto machine = sim::load_machine(std::string(STELE_SOURCE_DIR) + "/lab/configs/ddr4-2400.toml");
   if (!machine) return;
   unsigned looks = 0;
   (void)sim::run_machine(*machine, {.tape = path, .progress = {}, .cancelled = [&] { return ++looks > 64; }});
@@ -165,7 +165,7 @@ std::vector<bytes> trace_seeds() {
 std::vector<bytes> text_seeds() {
   std::vector<bytes> all;
   for (const char* name : {"kiln", "dp2", "ddr4-2400"})
-    all.push_back(bytes_of(read_file(std::string(STELE_SOURCE_DIR) + "/configs/" + name + ".toml")));
+    all.push_back(bytes_of(read_file(std::string(STELE_SOURCE_DIR) + "/lab/configs/" + name + ".toml")));
   all.push_back(
       bytes_of("redo/sps ops=100 keys=24 value=8 threads=1 seed=1 pool=65536 logs=2x4096 further=20 mutant=none "
                "at=37:0.3.255 +2 at=4:1"));

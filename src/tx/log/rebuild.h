@@ -17,15 +17,15 @@ struct rebuilt {
 };
 
 // Into a space that is as constructed. Transactions up to `settled` are known to have committed. Errors: corrupt.
-result<rebuilt> rebuild(storage::log_space& space, std::uint64_t settled, unsigned threads);
+[[nodiscard]] result<rebuilt> rebuild(storage::log_space& space, std::uint64_t settled, unsigned threads);
 
 // The map that a clean close left, from chunk `first` on: pairs of words, see docs/format/log-structured.md. Its chunks are free
 // again. False: it is not whole; the space is to be constructed anew, and rebuilt. Errors: corrupt.
-result<bool> load_mapping(storage::log_space& space, std::uint32_t first, std::uint64_t version);
+[[nodiscard]] result<bool> load_mapping(storage::log_space& space, std::uint32_t first, std::uint64_t version);
 // Whether every chunk in use is whole: its header, its blocks up to the last one that can be told to have been there, and all that the map
 // points to. What a crash cuts off at a chunk's end is no damage. Reads the whole log. Errors: corrupt.
 // `closed`: the pool was closed; else a crash may have torn the header of a chunk that was being taken.
-result<> verify_log(const storage::log_space& space, bool closed);
+[[nodiscard]] result<> verify_log(const storage::log_space& space, bool closed);
 // What load_mapping is to read.
 std::vector<std::uint64_t> mapping_of(const storage::log_space& space);
 

@@ -28,20 +28,20 @@ struct ring_view {
 };
 
 // The head word of the log at `log_offset`, flags included. Errors: corrupt.
-result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_t log_offset);
+[[nodiscard]] result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_t log_offset);
 
 // Reads the record that starts at `position` into `record` and moves `position` past it. False: the lines there were not all
 // written in this lap. Errors: corrupt.
-result<bool> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, log_record& record);
+[[nodiscard]] result<bool> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, log_record& record);
 
 // The same for a log of blocks, where `position` is the line after the last commit record that was read: the next committed
 // transaction, over the aborted ones before it, as one run a word. Reads up to the line `end`. False: nothing more is committed.
 inline constexpr std::uint64_t abort_reach = 64;  // blocks: an aborted transaction has an abort record at least this often
 inline constexpr std::uint64_t no_end = std::uint64_t{1} << 60;
-result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, std::uint64_t end, log_record& record);
+[[nodiscard]] result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, std::uint64_t end, log_record& record);
 
 // In the form that the log's head word names. Errors: corrupt.
-inline result<bool> read_record_by_head(const storage::pool_file& file, const ring_view& ring, std::uint64_t head, std::uint64_t& position, log_record& record) {
+[[nodiscard]] inline result<bool> read_record_by_head(const storage::pool_file& file, const ring_view& ring, std::uint64_t head, std::uint64_t& position, log_record& record) {
   return (head & format::log_blocks) != 0 ? read_block_record(file, ring, position, no_end, record) : read_record(file, ring, position, record);
 }
 
@@ -54,11 +54,11 @@ bool read_spilled_payload(const storage::pool_file& file, const spilled_payload&
 
 // Calls run(head, words) for each run of a payload. Errors: corrupt, for a run outside home.
 template <class Run>
-result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run);
+[[nodiscard]] result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run);
 // Also before(block, weight) for each word that says what the runs' words in a block of home weighed before; block 0: those of the next
 // stretch of runs that lie in one block.
 template <class Run, class Before>
-result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before);
+[[nodiscard]] result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before);
 
 // line(offset) for each line of home that a run stores to.
 template <class Line>
@@ -75,12 +75,12 @@ constexpr std::uint64_t lines_for_words(std::uint64_t words) noexcept { return (
 std::unexpected<error> bad_run(const storage::pool_file& file, std::uint64_t offset);
 
 template <class Run>
-result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run) {
+[[nodiscard]] result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run) {
   return for_each_logged_run(file, payload, run, [](std::uint64_t, std::uint64_t) {});
 }
 
 template <class Run, class Before>
-result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before) {
+[[nodiscard]] result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before) {
   const auto& h = file.header();
   for (std::size_t at = 0; at < payload.size();) {
     const auto head = format::run_head::unpack(payload[at]);

@@ -156,11 +156,11 @@ class ring {
   void reuse() noexcept { limit_.store(head_ + lines_, std::memory_order_release); }
 
   // The head word, checked. Errors: corrupt.
-  result<std::uint64_t> stored_head() const { return read_log_head(file_, offset_); }
+  [[nodiscard]] result<std::uint64_t> stored_head() const { return read_log_head(file_, offset_); }
 
   // Reads the record at `position`, which moves past it; false when the lines there are not whole. Errors: corrupt, for whole
   // lines that make no sense.
-  result<bool> read(std::uint64_t& position, log_record& record) const { return read_record(file_, view(), position, record); }
+  [[nodiscard]] result<bool> read(std::uint64_t& position, log_record& record) const { return read_record(file_, view(), position, record); }
   ring_view view() const noexcept { return {bytes(), lines_, offset_}; }
 
   std::byte* bytes() const noexcept { return file_.base() + offset_ + format::log_control_size; }

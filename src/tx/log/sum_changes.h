@@ -23,7 +23,7 @@ class sum_changes {
   void clear() noexcept { blocks_.clear(); }
 
   // Counts a record in, by its payload. Errors: corrupt. Throws std::bad_alloc with some of it counted in: nothing is known any more.
-  result<> add(const storage::pool_file& file, std::span<const std::uint64_t> payload) {
+  [[nodiscard]] result<> add(const storage::pool_file& file, std::span<const std::uint64_t> payload) {
     stretches_.clear();
     of_blocks_.clear();
     std::size_t told = 0;

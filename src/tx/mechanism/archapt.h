@@ -39,7 +39,7 @@ class archapt : public bulk_engine<Media> {
 
   access_buffer* loads_of(unsigned log) override { return loads_.empty() ? nullptr : &loads_[log]; }
 
-  result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> prepare(transaction& t) override {
     lane& l = this->lanes_[t.log()];
     const std::uint64_t bound = 2 * (3 * t.lines().size() + 2);  // over redo: also what the lines held
     if (bound <= l.log.room() && l.log.room() >= l.log.lines() / 2 && l.reserved_bytes == 0) [[likely]]
@@ -73,7 +73,7 @@ class archapt : public bulk_engine<Media> {
   }
 
   // docs/protocol/archapt.md, recovery: see archapt_recovery.h.
-  result<> recover() override {
+  [[nodiscard]] result<> recover() override {
     auto mark = this->read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
     const auto fallback = this->read_word(format::fallback_state_offset);
@@ -95,7 +95,7 @@ class archapt : public bulk_engine<Media> {
   }
 
   // Over undo a commit that has returned may be taken back until home is durable; over redo the log has it.
-  result<> sync() override {
+  [[nodiscard]] result<> sync() override {
     settle();
     return this->check_medium();
   }
@@ -106,7 +106,7 @@ class archapt : public bulk_engine<Media> {
   }
   std::uint64_t durable_through() const noexcept override { return undo_ ? physical_.load(std::memory_order_acquire) : pool_state::no_commit; }
 
-  result<> close() override {
+  [[nodiscard]] result<> close() override {
     this->stop();
     {
       const auto hold = this->hold_truncation();
@@ -116,7 +116,7 @@ class archapt : public bulk_engine<Media> {
     return bulk_engine<Media>::close();
   }
 
-  result<> acknowledge_fallback() override {
+  [[nodiscard]] result<> acknowledge_fallback() override {
     const auto hold = this->hold_truncation();
     this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::none));
     this->control_.fence();
@@ -313,7 +313,7 @@ class archapt : public bulk_engine<Media> {
     if (this->state_.clock.load() >= due_) make_checkpoint();
   }
 
-  result<> take_over(log_kind logs_were) override {
+  [[nodiscard]] result<> take_over(log_kind logs_were) override {
     if (auto taken = bulk_engine<Media>::take_over(logs_were); !taken) return taken;
     const auto epoch = this->read_word(format::parity_epoch_offset);
     if (!epoch) return std::unexpected(epoch.error());
@@ -325,7 +325,7 @@ class archapt : public bulk_engine<Media> {
 
   // R2 and R3.
   template <class Records>
-  result<> make_home_whole(const Records& records, std::span<const std::uint64_t> words) {
+  [[nodiscard]] result<> make_home_whole(const Records& records, std::span<const std::uint64_t> words) {
     const parity_area& area = covers_.area;
     if (!area.present()) return {};
     const auto first = this->read_word(format::parity_epoch_offset);
@@ -345,14 +345,14 @@ class archapt : public bulk_engine<Media> {
     this->control_.fence();  // R3: no block counts any more before home changes from what it speaks for
     return {};
   }
-  result<> check_epoch(std::uint64_t newest) const {
+  [[nodiscard]] result<> check_epoch(std::uint64_t newest) const {
     if (newest < format::txid_limit) return {};
     return base::fail(errc::corrupt, fmt::format("{}: a block of checksums over home is of epoch {}, which no program reaches; restore the pool from a copy", this->state_.file.path(), newest));
   }
 
   // --- recovery falls back: docs/protocol/archapt.md, F1 to F4 ---
 
-  result<> fall_back(const error& why, std::uint64_t newest) {
+  [[nodiscard]] result<> fall_back(const error& why, std::uint64_t newest) {
     const auto to = this->read_word(format::checkpoint_offset);
     if (!to) return std::unexpected(to.error());
     if (!copy_.present() || *to == 0) return std::unexpected(why);
@@ -364,7 +364,7 @@ class archapt : public bulk_engine<Media> {
     this->control_.fence();  // it is decided before home stops to be what was found wanting
     return go_back(newest);
   }
-  result<> go_back(std::uint64_t newest) {
+  [[nodiscard]] result<> go_back(std::uint64_t newest) {
     const auto first = this->read_word(format::parity_epoch_offset), from = this->read_word(format::fallback_from_offset);
     if (!first) return std::unexpected(first.error());
     if (!from) return std::unexpected(from.error());

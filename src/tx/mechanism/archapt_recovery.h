@@ -18,7 +18,7 @@ class old_values {
   explicit old_values(const parity_area& area) : area_(area) {}
 
   // A record's, in order of TxID. Errors: corrupt, for a run outside home.
-  result<> add(const storage::pool_file& file, std::span<const std::uint64_t> runs, std::uint64_t epoch);
+  [[nodiscard]] result<> add(const storage::pool_file& file, std::span<const std::uint64_t> runs, std::uint64_t epoch);
   // Makes of a matrix's content what it was at an epoch: of each word the oldest value since then.
   void take_back(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept;
 

@@ -20,7 +20,7 @@ class base_log final : public engine_on<Media> {
   base_log(pool_state& state, std::unique_ptr<typename Media::shared> shared)
       : engine_on<Media>(state, std::move(shared), log_kind::ordered_writes), turns_(state.file.header().log_count) {}
 
-  result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> prepare(transaction& t) override {
     auto& l = this->lanes_[t.log()];
     this->drop_reserved(l);
     const std::uint64_t bytes = format::ordered_slot_size(this->state_.file.header().log_size);
@@ -54,7 +54,7 @@ class base_log final : public engine_on<Media> {
 
   // Replays the transaction of each slot that has one; see docs/protocol/base.md. Safe to run again: a slot is cut after home
   // is durable.
-  result<> recover() override {
+  [[nodiscard]] result<> recover() override {
     std::vector<log_record> records;
     for (auto& l : this->lanes_)
       for (unsigned s = 0; s < (base::planted<Media>(base::mutant::base_first_slot_only) ? 1 : format::ordered_slots); ++s)
@@ -140,12 +140,12 @@ class base_log final : public engine_on<Media> {
       for (unsigned s = 0; s < format::ordered_slots; ++s) clear_commit(this->control_, {&l, s});
     this->control_.fence();  // the cuts before new commits
   }
-  result<> take_over(log_kind logs_were) override {
+  [[nodiscard]] result<> take_over(log_kind logs_were) override {
     if (logs_were != log_kind::ordered_writes) clear_all();
     return {};
   }
 
-  result<> read_slot(slot s, std::vector<log_record>& records) {
+  [[nodiscard]] result<> read_slot(slot s, std::vector<log_record>& records) {
     const auto& file = this->state_.file;
     const auto& h = file.header();
     auto damaged = [&](const char* what) {

@@ -65,7 +65,7 @@ class blurred_engine : public bulk_engine<Media> {
     (void)this->settled(l);
   }
 
-  result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> prepare(transaction& t) override {
     lane& l = this->lanes_[t.log()];
     if (t.in_log()) return {};  // every block left room for what ends the transaction
     return timed([&] { return l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
@@ -142,7 +142,7 @@ class blurred_engine : public bulk_engine<Media> {
     for (const written_line& line : t.lines()) words += static_cast<unsigned>(std::popcount(stored_words(line.mask)));
     return words;
   }
-  result<> prepare_blocks(lane& l, transaction& t) {
+  [[nodiscard]] result<> prepare_blocks(lane& l, transaction& t) {
     this->drop_reserved(l);
     std::uint64_t lines = (words_stored(t) + (this->weighs_ ? this->stretches_of(t) : 0)) / format::blocks_per_line + 2;
     if (lines >= l.log.lines()) {
@@ -192,7 +192,7 @@ class blurred_engine : public bulk_engine<Media> {
 
   // Waiting for room is not the mode's fault: the choice does not count it.
   template <class Work>
-  result<> timed(Work&& work) {
+  [[nodiscard]] result<> timed(Work&& work) {
     return choice_ ? choice_->leaving_out(work) : work();
   }
 

@@ -38,7 +38,7 @@ class bulk_engine : public torn_bit_engine<Media> {
     }
   }
 
-  result<> close() override {
+  [[nodiscard]] result<> close() override {
     stop();
     truncate();
     if (auto sound = this->check_medium(); !sound) return sound;
@@ -46,13 +46,13 @@ class bulk_engine : public torn_bit_engine<Media> {
     return engine_on<Media>::close();
   }
 
-  result<> even_sums() override { return checkpoint(); }
+  [[nodiscard]] result<> even_sums() override { return checkpoint(); }
   // Beside a truncation, which uses the same medium and asks the header where home ends.
-  result<> grow(const format::growth& to) override {
+  [[nodiscard]] result<> grow(const format::growth& to) override {
     const auto hold = hold_truncation();
     return engine_on<Media>::grow(to);
   }
-  result<> checkpoint() override {
+  [[nodiscard]] result<> checkpoint() override {
     while (truncate() < this->state_.clock.load() && !this->state_.poisoned.load()) this->state_.await_announced(nobodys);
     return this->check_medium();
   }
@@ -68,7 +68,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   virtual bool home_is_durable() const noexcept { return false; }
 
   // Waits for room, cutting the logs as need be. Errors: poisoned, io.
-  result<> make_room(lane& l, std::uint64_t lines) {
+  [[nodiscard]] result<> make_room(lane& l, std::uint64_t lines) {
     if (l.log.room() < l.log.lines() / 2) [[unlikely]]
       wake();
     while (l.log.room() < lines) [[unlikely]] {
@@ -80,7 +80,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
   static constexpr unsigned nobodys = ~0u;
   // The same, and chunks for a record that outgrows the ring.
-  result<> make_spill(lane& l, transaction& t, Media& media) {
+  [[nodiscard]] result<> make_spill(lane& l, transaction& t, Media& media) {
     const std::uint64_t words = payload_words(t.lines()) + weight_words(t.lines().size());
     {
       const std::lock_guard hold(truncating_);
@@ -96,7 +96,7 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
   // Room and chunks for a record of lines.
-  result<> prepare_lines(lane& l, transaction& t) {
+  [[nodiscard]] result<> prepare_lines(lane& l, transaction& t) {
     const std::uint64_t bound = 3 * t.lines().size() + 1;  // a line in eight parts takes sixteen words of a record
     const bool plenty = bound <= l.log.room() && l.log.room() >= l.log.lines() / 2 && l.reserved_bytes == 0;
     return plenty ? result<>{} : prepare_lines_short(l, t);

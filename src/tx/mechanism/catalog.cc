@@ -4,8 +4,6 @@
 #include <tx/mechanism/catalog.h>
 #include <tx/mechanism/on_media/makers.h>
 
-#include <charconv>
-
 namespace stele::detail {
 
 namespace {
@@ -34,26 +32,9 @@ std::string& default_name() {
   return name;
 }
 
-template <class Number>
-bool parse_number(std::string_view text, Number& value) {
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return problem == std::errc{} && end == text.data() + text.size();
-}
-
-// The rest of a specification: ORDER[:LOG_SPEEDUP][:waits]
-bool parse_pcm(std::string_view text, media::pcm_model& model) {
-  if (text.ends_with(':')) return false;
-  const auto next = [&text] {
-    const std::string_view word = text.substr(0, text.find(':'));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    return word;
-  };
-  const std::string_view order = next();
-  model.rules = order == "rules";
-  if (!model.rules && order != "strict") return false;
-  if (!text.empty() && text != "waits" && (!parse_number(next(), model.log_speedup) || !(model.log_speedup >= 1 && model.log_speedup <= 100))) return false;
-  model.waits = text == "waits";
-  return text.empty() || model.waits;
+const lab_media*& lab_of_program() {
+  static const lab_media* lab = nullptr;
+  return lab;
 }
 
 }  // namespace
@@ -81,29 +62,22 @@ const mechanism_entry* recoverer_of(log_kind logs) {
 
 void register_mechanism(mechanism_entry entry) { table().push_back(std::move(entry)); }
 
+void register_lab_media(const lab_media& media) { lab_of_program() = &media; }
+const lab_media* lab_media_here() noexcept { return lab_of_program(); }
+
+std::unique_ptr<engine> mechanism_entry::on(pool_state& state, const media_choice& choice) const {
+  if (choice.what != media_choice::kind::lab) return make(state, choice);
+  return lab_media_here()->make(name, state, choice);  // who else would have chosen it
+}
+
 result<media_choice> parse_media(std::string_view specification) {
   using kind = media_choice::kind;
-  auto choice = [](kind k) { return media_choice{.what = k}; };
-  if (specification == "adr") return choice(kind::adr);
-  if (specification == "eadr") return choice(kind::eadr);
-  if (specification == "process") return choice(kind::process);
-  if (specification == "file") return choice(kind::file);
-  if (specification.starts_with("delayed:")) {
-    media_choice c = choice(kind::delayed);
-    std::string_view rest = specification.substr(8);
-    const auto colon = rest.find(':');
-    const bool latency = parse_number(rest.substr(0, colon), c.delay.latency_ns) && c.delay.latency_ns <= 1'000'000;
-    const bool bandwidth = colon == std::string_view::npos || (parse_number(rest.substr(colon + 1), c.delay.bytes_per_ns) && c.delay.bytes_per_ns > 0);
-    if (latency && bandwidth) return c;
-  }
-  if (specification.starts_with("pcm:")) {
-    media_choice c = choice(kind::pcm);
-    if (parse_pcm(specification.substr(4), c.pcm)) return c;
-  }
-  return base::fail(errc::invalid_argument,
-                    fmt::format("there is no medium '{}'; choose adr, eadr, process, file, delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), or "
-                                "pcm:strict or pcm:rules, followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
-                                specification));
+  for (const auto& [name, what] : {std::pair{"adr", kind::adr}, {"eadr", kind::eadr}, {"process", kind::process}, {"file", kind::file}})
+    if (specification == name) return media_choice{.what = what};
+  const lab_media* const lab = lab_media_here();
+  if (const auto chosen = lab != nullptr ? lab->parse(specification) : std::nullopt) return *chosen;
+  return base::fail(errc::invalid_argument, fmt::format("there is no medium '{}'; choose adr, eadr, process, file{}", specification,
+                                                        lab != nullptr ? fmt::format(", {}", lab->names) : " (slower memory is emulated by programs of the laboratory: stele-lab)"));
 }
 
 }  // namespace stele::detail

@@ -1,39 +1,44 @@
-// The mechanisms by name, and the media by specification. Adding a mechanism: its header here, a file in on_media/, a line in on_media/makers.h and one in catalog.cc.
+// The mechanisms by name, and the media by specification. Adding a mechanism: its header here, a file in on_media/ and one in
+// lab/media/makers/, a line in the makers.h of both, in catalog.cc and in lab/media/lab_medium.cc.
 #pragma once
 
 #include <format/parity_block.h>
-#include <media/delayed.h>
-#include <media/pcm_banks.h>
 #include <tx/engine_on.h>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace stele::media {
 class tape_writer;
-class witness;
-struct image_view;
+struct lab_medium;
 }
 
 namespace stele::detail {
 
-// A medium by name: adr, eadr, process, file, delayed:NS[:GBPS], pcm:strict|rules[:LOG_SPEEDUP][:waits], recording (over adr),
-// image, recording_image and witnessed_file (the explorer's).
+// A medium: adr, eadr, process and file are the library's; those of the laboratory are for measuring and exploring.
 struct media_choice {
-  enum class kind : std::uint8_t { adr, eadr, process, file, delayed, pcm, recording, image, recording_image, witnessed_file };
+  enum class kind : std::uint8_t { adr, eadr, process, file, lab };
   kind what = kind::adr;
-  media::delay delay = {};
-  media::pcm_model pcm = {};
-  media::tape_writer* tape = nullptr;      // recording
-  media::image_view* image = nullptr;      // image
-  media::witness* witness = nullptr;       // witnessed_file
+  std::shared_ptr<const media::lab_medium> lab = nullptr;  // which of the laboratory's, for kind::lab
   engine_tuning tuning = {};
 };
-// Errors: invalid_argument, naming what is possible.
-result<media_choice> parse_media(std::string_view specification);
+// By name. Errors: invalid_argument, naming what is possible.
+[[nodiscard]] result<media_choice> parse_media(std::string_view specification);
+
+// What a program has that links the laboratory's media (lab/media/).
+struct lab_media {
+  const char* names;  // for a sentence
+  std::optional<media_choice> (*parse)(std::string_view specification);
+  media_choice (*on_tape)(media::tape_writer& tape);
+  std::unique_ptr<engine> (*make)(std::string_view mechanism, pool_state& state, const media_choice& choice);
+};
+void register_lab_media(const lab_media& media);  // outlives everything; before main()
+// Null: this program has none.
+const lab_media* lab_media_here() noexcept;
 
 struct mechanism_entry {
   std::string name;
@@ -43,6 +48,9 @@ struct mechanism_entry {
   storage::map_kind map = storage::map_kind::shared;  // on media in memory
   format::home_kind home = format::home_kind::in_place;  // of the pools that it works on
   bool has_parity = false;                               // pools made for it have room for checksums over home
+
+  // Its engine on a medium; set_up is done.
+  std::unique_ptr<engine> on(pool_state& state, const media_choice& choice) const;
 
   // What a pool made for it is to have besides.
   storage::shape shaped(storage::shape s, const archapt_options& o) const {
@@ -59,7 +67,7 @@ const std::vector<mechanism_entry>& mechanisms();
 const std::string& default_mechanism() noexcept;
 void set_default_mechanism(std::string name);  // for tests; not thread-safe
 // Errors: not_found, naming those that exist.
-result<const mechanism_entry*> find_mechanism(std::string_view name);
+[[nodiscard]] result<const mechanism_entry*> find_mechanism(std::string_view name);
 // The mechanism that recovers logs of a kind; null for none.
 const mechanism_entry* recoverer_of(log_kind logs);
 // For tests; not thread-safe.

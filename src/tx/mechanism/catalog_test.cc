@@ -15,31 +15,5 @@ TEST(media_names, name_media_without_parameters) {
   }
 }
 
-TEST(media_names, carry_the_delay_of_slower_memory) {
-  const auto latency = parse_media("delayed:300"), both = parse_media("delayed:300:2.5");
-  ASSERT_TRUE(latency && both);
-  EXPECT_EQ(latency->what, kind::delayed);
-  EXPECT_EQ(latency->delay.latency_ns, 300u);
-  EXPECT_EQ(both->delay.bytes_per_ns, 2.5);
-}
-
-TEST(media_names, carry_what_banks_of_phase_change_memory_may_do) {
-  struct row {
-    const char* name;
-    bool rules;
-    double log_speedup;
-    bool waits;
-  };
-  for (const row& r : {row{"pcm:strict", false, 1, false}, {"pcm:rules", true, 1, false}, {"pcm:strict:waits", false, 1, true}, {"pcm:rules:1.7", true, 1.7, false},
-                       {"pcm:strict:100:waits", false, 100, true}}) {
-    const auto c = parse_media(r.name);
-    ASSERT_TRUE(c) << c.error().message;
-    EXPECT_EQ(c->what, kind::pcm) << r.name;
-    EXPECT_EQ(c->pcm.rules, r.rules) << r.name;
-    EXPECT_EQ(c->pcm.log_speedup, r.log_speedup) << r.name;
-    EXPECT_EQ(c->pcm.waits, r.waits) << r.name;
-  }
-}
-
 }  // namespace
 }  // namespace stele::detail

@@ -35,7 +35,7 @@ class fused final : public bulk_engine<Media> {
     for (unsigned i = 0; shares_ && i < this->lanes_.size(); ++i) sharers_.emplace_back(*this->shared_, this->state_.file.header().log_count + 2 + i);
     bulk_engine<Media>::set_up(tuning);
   }
-  result<> start(std::uint8_t logs_were) override {
+  [[nodiscard]] result<> start(std::uint8_t logs_were) override {
     auto started = bulk_engine<Media>::start(logs_were);
     for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i].start(this->lanes_[i].log.tail());
     return started;
@@ -44,7 +44,7 @@ class fused final : public bulk_engine<Media> {
   // In one piece, like the rest of the way of a commit: a call stores its registers, and stores are dear here (docs/decisions/7-tried.md).
   STELE_IN_ONE_PIECE attempt run_commit(transaction& t) override { return t.commit_by(*this); }
 
-  result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> prepare(transaction& t) override {
     if (!t.ordered() && this->state_.unsettled.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
       settle();
     if (t.ordered()) reserve_overlay(t);
@@ -69,11 +69,11 @@ class fused final : public bulk_engine<Media> {
   }
 
   bool defers_ordered() const noexcept override { return true; }
-  result<> sync() override {
+  [[nodiscard]] result<> sync() override {
     settle();
     return this->check_medium();
   }
-  result<> close() override {
+  [[nodiscard]] result<> close() override {
     this->stop();
     settle();
     return bulk_engine<Media>::close();
@@ -256,7 +256,7 @@ class fused final : public bulk_engine<Media> {
     std::size_t lane = 0;
     std::uint64_t lines = 0;
   };
-  result<> prepare_shared(lane& own, transaction& t) {
+  [[nodiscard]] result<> prepare_shared(lane& own, transaction& t) {
     this->drop_reserved(own);
     std::uint64_t lines = this->lines_needed(t, own.log.lines() / 2);
     if (lines > own.log.lines()) {

@@ -30,7 +30,7 @@ class log_structured final : public media_engine<Media> {
   void set_up(const engine_tuning& tuning) override { tuning_ = tuning; }
 
   // The room for t's entries is taken, cleaning for it if need be.
-  result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> prepare(transaction& t) override {
     lane& l = lanes_[t.log()];
     gather(l, t);
     const auto& changes = t.allocations();
@@ -59,7 +59,7 @@ class log_structured final : public media_engine<Media> {
   }
 
   // docs/protocol/log_structured.md, R1 to R5. Writes only the ends of what did not commit.
-  result<> recover() override {
+  [[nodiscard]] result<> recover() override {
     const auto mark = this->read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
     if (auto loaded = load(*mark); !loaded || *loaded) return loaded ? result<>{} : std::unexpected(loaded.error());
@@ -79,7 +79,7 @@ class log_structured final : public media_engine<Media> {
     return control_.failed() ? base::fail(errc::io, state_.file.path() + ": recovery could not write to the device; open the pool again") : result<>{};
   }
 
-  result<> close() override {
+  [[nodiscard]] result<> close() override {
     stop_cleaners();
     if (auto fine = this->check_medium(); !fine) return fine;
     this->write_word(format::mapping_offset, save_mapping());  // counts in a closed session alone; media_engine fences before it says closed
@@ -128,7 +128,7 @@ class log_structured final : public media_engine<Media> {
   }
 
   // What a clean close left, if it did.
-  result<bool> load(std::uint64_t mark) {
+  [[nodiscard]] result<bool> load(std::uint64_t mark) {
     const auto session = this->read_word(format::session_offset);
     if (!session) return std::unexpected(session.error());
     const auto first = this->read_word(format::mapping_offset);
@@ -140,7 +140,7 @@ class log_structured final : public media_engine<Media> {
   }
 
   // Everything up to here has committed: chunks of earlier sessions may be cleaned, their rings need no second look.
-  result<> take_over(log_kind) override {
+  [[nodiscard]] result<> take_over(log_kind) override {
     settled_ = state_.clock.load();
     this->write_word(format::watermark_offset, settled_);
     control_.fence();  // before the first commit of the session, and before a chunk of an earlier one goes
@@ -159,7 +159,7 @@ class log_structured final : public media_engine<Media> {
     return std::ranges::any_of(lanes_, [](const lane& l) { return l.media.failed(); });
   }
 
-  result<> full(const char* where) const {
+  [[nodiscard]] result<> full(const char* where) const {
     return base::fail(errc::full, fmt::format("{}: no room {} for this transaction; destroy something, or create a larger pool and copy this one", state_.file.path(), where));
   }
 

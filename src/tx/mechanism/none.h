@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tx/engine_on.h>
+#include <tx/transaction_inl.h>
 
 namespace stele::detail {
 

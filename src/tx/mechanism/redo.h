@@ -12,7 +12,7 @@ class redo final : public torn_bit_engine<Media> {
   using torn_bit_engine<Media>::torn_bit_engine;
 
   // The ring holds one record at a time: only its length matters.
-  result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> prepare(transaction& t) override {
     auto& l = this->lanes_[t.log()];
     this->drop_reserved(l);
     if (this->lines_needed(t, l.log.lines()) <= l.log.lines()) return {};

@@ -12,7 +12,7 @@ class redo_async final : public bulk_engine<Media> {
  public:
   using bulk_engine<Media>::bulk_engine;
 
-  result<> prepare(transaction& t) override { return this->prepare_lines(this->lanes_[t.log()], t); }
+  [[nodiscard]] result<> prepare(transaction& t) override { return this->prepare_lines(this->lanes_[t.log()], t); }
   bool commit(transaction& t, std::uint64_t txid) override { return this->commit_lines(this->lanes_[t.log()], t, txid, [] {}); }
 
  private:

@@ -12,7 +12,7 @@ class undo final : public torn_bit_engine<Media> {
  public:
   using torn_bit_engine<Media>::torn_bit_engine;
 
-  result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> prepare(transaction& t) override {
     auto& l = this->lanes_[t.log()];
     this->drop_reserved(l);
     if (this->lines_needed(t, l.log.lines()) <= l.log.lines()) return {};

@@ -1,0 +1,15 @@
+// `stele-lab`: what `stele` does, and the laboratory: crash explorer, tapes, simulator, benchmarks, figures.
+#include <cli/command.h>
+
+int main(int argc, char** argv) {
+  CLI::App app{"Stele: durable transactional memory. Start with `stele demo`."};
+  stele::cli::add_demo(app);
+  stele::cli::add_compare(app);
+  stele::cli::add_pool(app);
+  stele::cli::add_crash(app);
+  stele::cli::add_tape(app);
+  stele::cli::add_sim(app);
+  stele::cli::add_bench(app);
+  stele::cli::add_figure(app);
+  return stele::cli::run(app, argc, argv, STELE_VERSION);
+}

@@ -1,0 +1,61 @@
+// The folder, and the process that removes it.
+#include <cli/command.h>
+#include <cli/scratch.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace stele::cli {
+namespace {
+
+volatile pid_t worker = 0;
+
+void pass_on(int number) { ::kill(worker, number); }
+
+// Ends this process as the worker ended.
+[[noreturn]] void outlive_worker(const std::string& folder) {
+  struct sigaction action {};
+  action.sa_handler = pass_on;
+  sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = SIG_IGN;  // a terminal sends it to both
+  sigaction(SIGINT, &action, nullptr);
+  int status = 0;
+  while (::waitpid(worker, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  if (WIFEXITED(status)) ::_exit(WEXITSTATUS(status));
+  ::signal(WTERMSIG(status), SIG_DFL);
+  ::raise(WTERMSIG(status));
+  ::_exit(128 + WTERMSIG(status));
+}
+
+}  // namespace
+
+std::string enter_scratch(const std::string& dir) {
+  if (!std::filesystem::is_directory(dir)) fail(fmt::format("--dir {} is not a directory", dir));
+  std::string folder = dir + "/stele-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) fail(fmt::format("cannot make a folder in {}: {}", dir, std::strerror(errno)));
+  std::fflush(nullptr);
+  const pid_t parent = ::getpid();
+  worker = ::fork();
+  if (worker < 0) {
+    const std::string why = std::strerror(errno);
+    ::rmdir(folder.c_str());
+    fail(fmt::format("cannot start a process: {}", why));
+  }
+  if (worker > 0) outlive_worker(folder);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(1);
+  return folder;
+}
+
+}  // namespace stele::cli

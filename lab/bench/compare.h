@@ -1,0 +1,74 @@
+// The comparison: contenders side by side in one run, so that what the machine does to one it does to all.
+//
+// All contenders are set up first; then every run gives each of them its seconds in turn. A row holds the median, least and
+// greatest throughput of its runs, and latencies and events over all of them. The rows named "volatile" and "one-fence log
+// by hand" are no systems but limits: the structure without durability, and with as little as durability can cost.
+#pragma once
+
+#include <bench/contender.h>
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stele::bench {
+
+struct comparison {
+  task what;
+  std::vector<std::string> mechanisms;  // of Stele
+  std::vector<std::string> rivals;
+  bool limits = true;  // also run the limit models and measure the hardware
+  unsigned runs = 5;
+  double seconds = 1;  // of each contender in each run
+  std::function<void(const std::string&)> progress = [](const std::string&) {};
+  std::function<bool()> cancelled = [] { return false; };  // asked between runs; the rows then hold what has been run
+};
+
+struct spread {
+  double min = 0, median = 0, max = 0;
+};
+// Of at least one value.
+spread spread_of(std::vector<double> values);
+
+struct row {
+  std::string system, workload, media, durability;
+  unsigned threads = 1;
+  spread tx_per_s;
+  std::optional<double> fences_per_tx, lines_per_tx, streamed_bytes_per_tx, aborts_per_tx;
+  std::uint64_t transactions = 0;     // in all runs
+  std::optional<event_counts> events;  // likewise
+  double p50_ns = 0, p99_ns = 0, p999_ns = 0;
+  std::optional<std::uint64_t> space_bytes;
+  std::uint64_t live_bytes = 0;
+  std::uint64_t log_bytes = 0;  // of the space
+};
+
+// Nanoseconds of the hardware's own operations: memory's, or on media "file" the device's.
+struct limits {
+  std::optional<spread> streamed_line_fence_ns, flushed_line_fence_ns, empty_fence_ns, synced_block_ns;
+};
+
+struct report {
+  limits hardware;
+  std::vector<row> rows;
+  std::vector<std::string> notes;  // limit models that do not fit the task
+};
+
+// Errors: those of the contenders that were asked for by name; cancelled, when no run was completed.
+[[nodiscard]] result<report> compare(const comparison& c);
+
+// The same of contenders that are made already, in their order; of `c` the runs, seconds, limits and calls are used, and
+// `what` where rows and limits speak of the task.
+[[nodiscard]] result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const comparison& c);
+
+// The row of a system; null when there is none.
+const row* find_row(const report& r, std::string_view system);
+
+// An aligned table; ratios are to the row of system `baseline`, or the first system's when there is none of that name.
+std::string table_of(const report& r, const std::string& baseline);
+nlohmann::json json_of(const report& r);
+
+}  // namespace stele::bench

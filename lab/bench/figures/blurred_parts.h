@@ -1,0 +1,29 @@
+// The figures of the blurred-persistence evaluation that are no sweeps of throughput, and what all of them share.
+#pragma once
+
+#include <bench/figures/sweep.h>
+
+#include <filesystem>
+
+namespace stele::bench {
+
+// A mechanism by our name and the text's.
+entry entry_of(const std::string& mechanism);
+
+// A file that is removed with this; it need not be there.
+struct scratch_file {
+  std::string path;
+  explicit scratch_file(std::string p) : path(std::move(p)) {}
+  scratch_file(const scratch_file&) = delete;
+  scratch_file& operator=(const scratch_file&) = delete;
+  ~scratch_file() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+};
+
+// Figure 14 and table II. Errors: those of pools; not_found.
+[[nodiscard]] result<> measure_recovery(const sweep_options& o, chart& into);
+[[nodiscard]] result<> measure_warm_up(const sweep_options& o, chart& into);
+
+}  // namespace stele::bench

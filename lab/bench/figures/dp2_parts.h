@@ -1,0 +1,50 @@
+// What the figures of the DP2 evaluation share: the value sizes, the tapes that the controller is given, and how it is measured.
+#pragma once
+
+#include <bench/figures/sweep.h>
+#include <sim/dp2/pcm.h>
+#include <sim/feed/write_replay.h>
+
+#include <array>
+
+namespace stele::bench::dp2 {
+
+inline constexpr std::array<std::size_t, 5> value_sizes = {8, 64, 256, 1024, 4096};
+inline constexpr std::array<const char*, 5> workloads = {"sps", "rbtree", "hash", "kv", "bptree"};
+inline constexpr double long_retention_s = 1e7, short_retention_s = 1e4;
+std::vector<std::string> value_axis();
+std::vector<std::string> workload_axis();
+
+// A run of the mechanism base on the workload, filled before, as its writes and barriers.
+struct traced {
+  std::unique_ptr<media::tape_writer> tape;
+  sim::write_trace trace() const;
+  media::tape_header header() const;
+};
+[[nodiscard]] result<traced> trace_of(const sweep_options& o, const std::string& workload, std::size_t value_size, unsigned threads);
+
+// Bandwidth of the scheduler on it, in bytes a second.
+[[nodiscard]] result<double> bandwidth_of(const traced& t, const std::string& scheduler, double log_retention_s);
+
+struct written {
+  std::uint64_t log = 0, commit = 0, data = 0;  // lines
+  double log_share() const noexcept { return static_cast<double>(log + commit) / static_cast<double>(log + commit + data); }
+};
+[[nodiscard]] result<written> count_writes(const traced& t);
+
+// A series of one value a place.
+series empty_series(std::string name, std::string label, std::size_t places);
+void put(series& s, std::size_t place, double value);
+
+// Figures 5, 6, 8 and of endurance: the simulated controller.
+[[nodiscard]] result<> measure_rules(const sweep_options& o, chart& into);
+[[nodiscard]] result<> measure_threads(const sweep_options& o, chart& into);
+[[nodiscard]] result<> measure_rules_with_dual(const sweep_options& o, chart& into);
+[[nodiscard]] result<> measure_endurance(const sweep_options& o, chart& into);
+// Figures 2, 7, 9, 10: transactions on emulated banks.
+[[nodiscard]] result<> measure_breakdown(const sweep_options& o, chart& into);
+[[nodiscard]] result<> measure_retention(const sweep_options& o, chart& into);
+[[nodiscard]] result<> measure_value_sizes(const sweep_options& o, chart& into);
+[[nodiscard]] result<> measure_workloads(const sweep_options& o, chart& into);
+
+}  // namespace stele::bench::dp2

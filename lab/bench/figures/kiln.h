@@ -1,0 +1,20 @@
+// The evaluation of Zhao, Li, Yoon, Xie, Jouppi, "Kiln: Closing the Performance Gap Between Systems With and Without Persistence
+// Support" (2013), sections 1 and 6, redrawn on the simulated machine. What each figure measures and how it differs:
+// docs/papers/kiln.md.
+#pragma once
+
+#include <bench/figures/sweep.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stele::bench {
+
+// "1", "6" to "11", "overflow", "sensitivity".
+std::vector<std::string> kiln_figures();
+
+// Errors: invalid_argument (no such figure); those of what is measured.
+[[nodiscard]] result<chart> measure_kiln(std::string_view figure, const sweep_options& o);
+
+}  // namespace stele::bench

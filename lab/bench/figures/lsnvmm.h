@@ -1,0 +1,19 @@
+// The evaluation of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), section 5, redrawn:
+// figures 4 to 13. What each measures and how it differs: docs/papers/lsnvmm.md.
+#pragma once
+
+#include <bench/figures/sweep.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stele::bench {
+
+// "4" to "13".
+std::vector<std::string> lsnvmm_figures();
+
+// Errors: invalid_argument (no such figure); cancelled, when nothing was measured; those of what is measured.
+[[nodiscard]] result<chart> measure_lsnvmm(std::string_view figure, const sweep_options& o);
+
+}  // namespace stele::bench

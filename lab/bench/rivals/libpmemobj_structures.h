@@ -1,0 +1,411 @@
+// The structures of the libpmemobj contender: an array, a chained hash map and a red-black tree in a pool of libpmemobj.
+//
+// Links are 8-byte offsets from the pool's first byte, 0 for none. A change snapshots only the bytes it changes, and each
+// range once; fresh nodes are not snapshot. Nothing here locks: see the contender.
+#pragma once
+
+#include <bench/rivals/libpmemobj_changes.h>
+#include <bench/value.h>
+#include <workloads/store.h>
+#include <stele/element.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+namespace stele::bench::pmdk {
+
+using workloads::operation;
+using kind = operation::kind;
+
+inline bool reads(const operation& op) {
+  return op.what == kind::read;
+}
+
+class structure {
+ public:
+  virtual ~structure() = default;
+  [[nodiscard]] virtual result<> fill(const workloads::parameters& p) = 0;
+  [[nodiscard]] virtual result<> apply(std::span<const operation> operations) = 0;
+  virtual std::uint64_t space_bytes() const = 0;
+  virtual bool sound() = 0;
+};
+
+// A structure changed through Changes. change() is false when a call of libpmemobj has failed.
+template <class Changes>
+class structure_on : public structure {
+ public:
+  structure_on(pmem_pool& pool, const task& t)
+      : pool_(pool), changes_(pool), value_size_((t.parameters.value_size + 7) / 8 * 8), keys_(t.parameters.keys), is_store_(t.workload == "store") {}
+
+  [[nodiscard]] result<> apply(std::span<const operation> operations) final {
+    if (std::ranges::all_of(operations, reads)) {
+      for (const operation& op : operations) read(op);
+      return {};
+    }
+    return changes_.run([&] { return std::ranges::all_of(operations, [&](const operation& op) { return apply_one(op); }); });
+  }
+
+ protected:
+  virtual bool change(const operation& op) = 0;
+  virtual void read(const operation& op) = 0;
+
+  pmem_pool& pool_;
+  Changes changes_;
+  const std::size_t value_size_;  // of whole words
+  const std::size_t keys_;
+  const bool is_store_;           // filled as the workload `store` is, else by halves
+
+ private:
+  bool apply_one(const operation& op) {
+    if (!reads(op)) return change(op);
+    read(op);
+    return true;
+  }
+};
+
+template <class Changes>
+class array_of_elements final : public structure_on<Changes> {
+  using base = structure_on<Changes>;
+  using base::changes_, base::keys_, base::pool_, base::value_size_;
+
+ public:
+  using base::base;
+  [[nodiscard]] result<> fill(const workloads::parameters& p) override {
+    const auto memory = pool_.array(keys_ * value_size_);
+    if (!memory) return std::unexpected(memory.error());
+    elements_ = static_cast<std::byte*>(*memory);
+    const workloads::key_space keys(p);
+    for (std::size_t i = 0; i < keys_; ++i) {
+      fill_with(element(i), value_size_, keys.word_at_start(i));
+      words_ ^= mixed_word(element(i));
+    }
+    pmemobj_persist(pool_.handle(), elements_, keys_ * value_size_);
+    return {};
+  }
+  std::uint64_t space_bytes() const override { return keys_ * value_size_ + lanes_bytes; }
+  bool sound() override {  // still the words that fill() wrote, in some order
+    std::uint64_t words = 0;
+    for (std::size_t i = 0; i < keys_; ++i) words ^= mixed_word(element(i));
+    return words == words_;
+  }
+
+ private:
+  bool change(const operation& op) override { return changes_.swap(element(op.a), element(op.b), value_size_); }
+  void read(const operation& op) override { read_value(element(op.a), value_size_); }
+  std::byte* element(std::size_t i) const noexcept { return elements_ + i * value_size_; }
+  static std::uint64_t mixed_word(const std::byte* at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    return stele::base::mix(word);
+  }
+  std::byte* elements_ = nullptr;
+  std::uint64_t words_ = 0;
+};
+
+// What both maps do: nodes of a header and a value, filled with every second key on average.
+template <class Changes, class Node>
+class map_of_nodes : public structure_on<Changes> {
+  using base = structure_on<Changes>;
+
+ public:
+  using base::base;
+  [[nodiscard]] result<> fill(const workloads::parameters& p) override {
+    const auto made = pool_.allocation_class(node_size());
+    if (!made) return std::unexpected(made.error());
+    class_ = *made;
+    const auto put = [this](std::uint64_t key, std::uint64_t seed) { return changes_.run([&] { return change({kind::put, key, seed}); }); };
+    return is_store_ ? workloads::store::fill(p, put) : fill_half(p, put);
+  }
+  bool sound() final {
+    std::size_t nodes = 0;
+    for (std::uint64_t key = 0; key < keys_; ++key)
+      if (const Node* found = find(key)) nodes += found->key == key;
+    return nodes == count_.load() && links_hold();
+  }
+
+ protected:
+  using base::changes_, base::is_store_, base::keys_, base::pool_, base::value_size_;
+
+  std::size_t node_size() const noexcept { return sizeof(Node) + value_size_; }
+  std::uint64_t nodes_bytes() const noexcept { return count_.load() * node_size() + lanes_bytes; }
+  virtual void begin_change() {}
+  virtual Node* find(std::uint64_t key) = 0;  // and remembers the place for insert
+  virtual bool link(Node* fresh) = 0;
+  virtual bool unlink(Node* found) = 0;
+  virtual bool links_hold() { return true; }
+
+ private:
+  bool change(const operation& op) final {
+    begin_change();
+    Node* found = find(op.a);
+    if (found == nullptr) return op.what == kind::erase || insert(op.a, op.b);
+    if (op.what == kind::put) return overwrite(found, op.b);
+    --count_;
+    return unlink(found) && changes_.release(found, node_size());
+  }
+  void read(const operation& op) final {
+    if (const Node* found = find(op.a)) read_value(found + 1, value_size_);
+  }
+  bool insert(std::uint64_t key, std::uint64_t seed) {
+    auto* fresh = static_cast<Node*>(changes_.allocate(node_size(), class_));
+    if (fresh == nullptr) return false;
+    fresh->key = key;
+    fill_with(fresh + 1, value_size_, seed);
+    ++count_;
+    return link(fresh);
+  }
+  bool overwrite(Node* found, std::uint64_t seed) {
+    static thread_local std::vector<std::uint64_t> value;
+    value.resize(value_size_ / 8);
+    fill_with(value.data(), value_size_, seed);
+    return changes_.assign(found + 1, value.data(), value_size_);
+  }
+
+  std::uint64_t class_ = 0;
+  std::atomic<std::uint64_t> count_{0};
+};
+
+struct chained_node {
+  std::uint64_t key, next;
+};
+
+// One bucket a key of the key space, so chains are half a node long on average.
+template <class Changes>
+class chained_map final : public map_of_nodes<Changes, chained_node> {
+  using base = map_of_nodes<Changes, chained_node>;
+  using base::changes_, base::keys_, base::pool_;
+
+ public:
+  using base::base;
+  [[nodiscard]] result<> fill(const workloads::parameters& p) override {
+    const auto memory = pool_.array((mask_ + 1) * sizeof(std::uint64_t));
+    if (!memory) return std::unexpected(memory.error());
+    buckets_ = static_cast<std::uint64_t*>(*memory);
+    return base::fill(p);
+  }
+  std::uint64_t space_bytes() const override { return this->nodes_bytes() + (mask_ + 1) * sizeof(std::uint64_t); }
+
+ private:
+  chained_node* find(std::uint64_t key) override {
+    link_ = &buckets_[detail::hash_word(key) & mask_];
+    chained_node* n = target();
+    while (n != nullptr && n->key != key) {
+      link_ = &n->next;
+      n = target();
+    }
+    return n;
+  }
+  chained_node* target() const { return pool_.template at<chained_node>(changes_.get(*link_)); }
+  bool link(chained_node* fresh) override {
+    fresh->next = 0;
+    changes_.finish(fresh, this->node_size());
+    return changes_.set(*link_, pool_.offset_of(fresh));
+  }
+  bool unlink(chained_node* found) override { return changes_.set(*link_, changes_.get(found->next)); }
+
+  const std::uint64_t mask_ = std::bit_ceil(base::keys_) - 1;
+  std::uint64_t* buckets_ = nullptr;
+  static inline thread_local std::uint64_t* link_ = nullptr;  // the word that leads to what find() looked for
+};
+
+struct tree_node {
+  std::uint64_t key;
+  std::uint64_t up;  // the parent's offset, lowest bit set when this node is red
+  std::array<std::uint64_t, 2> child;
+};
+
+// A red-black tree after Cormen et al. with null leaves. A node's links are snapshot together, once a transaction.
+template <class Changes>
+class red_black_map final : public map_of_nodes<Changes, tree_node> {
+  using base = map_of_nodes<Changes, tree_node>;
+  using base::changes_, base::pool_;
+
+ public:
+  using base::base;
+  [[nodiscard]] result<> fill(const workloads::parameters& p) override {
+    const auto memory = pool_.array(sizeof(std::uint64_t));
+    if (!memory) return std::unexpected(memory.error());
+    root_ = static_cast<std::uint64_t*>(*memory);
+    return base::fill(p);
+  }
+  std::uint64_t space_bytes() const override { return this->nodes_bytes(); }
+
+ private:
+  using node = tree_node;
+
+  std::uint64_t get(const std::uint64_t& word) const noexcept { return changes_.get(word); }
+  node* at(std::uint64_t offset) const noexcept { return pool_.template at<node>(offset); }
+  node* child(const node* n, bool side) const noexcept { return at(get(n->child[side])); }
+  node* parent(const node* n) const noexcept { return at(get(n->up) & ~std::uint64_t{1}); }
+  bool red(const node* n) const noexcept { return n != nullptr && (get(n->up) & 1) != 0; }
+  node* top() const noexcept { return at(get(*root_)); }
+
+  // Every change of links passes here: the first of a transaction to a node takes the snapshot.
+  void store(node* n, std::uint64_t& word, std::uint64_t value) {
+    if (std::ranges::find(touched_, n) == touched_.end()) {
+      ok_ = ok_ && changes_.snapshot(&n->up, sizeof(node) - offsetof(node, up));
+      touched_.push_back(n);
+    }
+    changes_.set_in_snapshot(word, value);
+  }
+  void set_child(node* n, bool side, const node* c) { store(n, n->child[side], pool_.offset_of(c)); }
+  void set_parent(node* n, const node* p) {
+    if (n != nullptr && parent(n) != p) store(n, n->up, pool_.offset_of(p) | (get(n->up) & 1));
+  }
+  void set_red(node* n, bool is_red) {
+    if (red(n) != is_red) store(n, n->up, get(n->up) ^ 1);
+  }
+  void set_root(const node* n) { ok_ = ok_ && changes_.set(*root_, pool_.offset_of(n)); }
+
+  void begin_change() override { touched_.clear(); }
+
+  node* find(std::uint64_t key) override {
+    node* n = top();
+    place_ = nullptr;
+    while (n != nullptr && n->key != key) {
+      place_ = n;
+      n = child(n, n->key < key);
+    }
+    return n;
+  }
+
+  bool links_hold() override { return black_height(top()) >= 0; }
+  // Of the nodes below n, n included; -1 when a rule is broken there.
+  int black_height(const node* n) const {
+    if (n == nullptr) return 0;
+    const node *left = child(n, false), *right = child(n, true);
+    for (const node* c : {left, right})
+      if (c != nullptr && (parent(c) != n || (red(n) && red(c)) || (c->key < n->key) != (c == left))) return -1;
+    const int height = black_height(left);
+    return height < 0 || height != black_height(right) ? -1 : height + !red(n);
+  }
+
+  void put_in_place_of(node* p, node* old, node* n) {
+    if (p == nullptr)
+      set_root(n);
+    else
+      set_child(p, child(p, true) == old, n);
+    set_parent(n, p);
+  }
+
+  void rotate(node* n, bool side) {  // n goes down to `side`
+    node* up = child(n, !side);
+    node* inner = child(up, side);
+    set_child(n, !side, inner);
+    set_parent(inner, n);
+    put_in_place_of(parent(n), n, up);
+    set_child(up, side, n);
+    set_parent(n, up);
+  }
+
+  bool link(node* fresh) override {
+    node* p = place_;
+    touched_.push_back(fresh);  // new in this transaction, needs no snapshot
+    fresh->up = pool_.offset_of(p) | 1;
+    fresh->child = {0, 0};
+    changes_.finish(fresh, this->node_size());
+    ok_ = true;
+    if (p == nullptr)
+      set_root(fresh);
+    else
+      set_child(p, p->key < fresh->key, fresh);
+    balance_inserted(fresh);
+    return ok_;
+  }
+
+  void balance_inserted(node* n) {
+    for (node* p = parent(n); red(p); p = parent(n)) {
+      node* above = parent(p);
+      const bool side = child(above, true) == p;
+      node* uncle = child(above, !side);
+      if (red(uncle)) {
+        set_red(p, false);
+        set_red(uncle, false);
+        set_red(above, true);
+        n = above;
+        continue;
+      }
+      if (child(p, !side) == n) {
+        rotate(p, side);
+        p = n;
+      }
+      set_red(p, false);
+      set_red(above, true);
+      rotate(above, !side);
+      break;
+    }
+    set_red(top(), false);
+  }
+
+  bool unlink(node* found) override {
+    ok_ = true;
+    const bool inner = child(found, false) != nullptr && child(found, true) != nullptr;
+    node* gone = inner ? leftmost(child(found, true)) : found;  // the node whose place closes
+    node* filler = child(gone, child(gone, false) == nullptr);
+    node* above = parent(gone);
+    const bool lost_black = !red(gone);
+    put_in_place_of(above, gone, filler);
+    if (inner) {
+      if (above == found) above = gone;
+      take_over(gone, found);
+    }
+    if (lost_black) balance_erased(filler, above);
+    return ok_;
+  }
+
+  node* leftmost(node* n) const noexcept {
+    while (node* c = child(n, false)) n = c;
+    return n;
+  }
+
+  void take_over(node* n, node* found) {
+    put_in_place_of(parent(found), found, n);
+    for (const bool side : {false, true}) {
+      set_child(n, side, child(found, side));
+      set_parent(child(found, side), n);
+    }
+    set_red(n, red(found));
+  }
+
+  void balance_erased(node* n, node* p) {  // n, or its empty place under p, is a black short
+    while (p != nullptr && !red(n)) {
+      const bool side = child(p, false) != n;
+      node* sibling = child(p, !side);
+      if (red(sibling)) {
+        set_red(sibling, false);
+        set_red(p, true);
+        rotate(p, side);
+        sibling = child(p, !side);
+      }
+      if (!red(child(sibling, false)) && !red(child(sibling, true))) {
+        set_red(sibling, true);
+        n = p;
+        p = parent(n);
+        continue;
+      }
+      if (!red(child(sibling, !side))) {
+        set_red(child(sibling, side), false);
+        set_red(sibling, true);
+        rotate(sibling, !side);
+        sibling = child(p, !side);
+      }
+      set_red(sibling, red(p));
+      set_red(p, false);
+      set_red(child(sibling, !side), false);
+      rotate(p, side);
+      return;
+    }
+    if (n != nullptr) set_red(n, false);
+  }
+
+  std::uint64_t* root_ = nullptr;
+  node* place_ = nullptr;  // the last node on the way to a key that find() did not find
+  std::vector<node*> touched_;
+  bool ok_ = true;
+};
+
+}  // namespace stele::bench::pmdk

@@ -1,0 +1,33 @@
+// The workloads' initial content and values, for contenders that do not run on Stele's containers.
+#pragma once
+
+#include <stele/error.h>
+#include <workloads/key_space.h>
+#include <workloads/value.h>
+
+#include <cstdint>
+
+namespace stele::bench {
+
+using workloads::fill_with;
+
+// Reads a value in full, as a reader would copy it.
+inline void read_value(const void* from, std::size_t size) noexcept {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < size / 8; ++i) sum += static_cast<const std::uint64_t*>(from)[i];
+  asm volatile("" : : "r"(sum));
+}
+
+// put(key, word) for the keys that a map holds at the start, in the workloads' order.
+template <class Put>
+[[nodiscard]] result<> fill_half(const workloads::parameters& p, Put put) {
+  const workloads::key_space keys(p);
+  for (std::uint64_t i = 0; i < keys.size(); ++i) {
+    const std::uint64_t key = keys.scattered(i);
+    if (!keys.holds_at_start(key)) continue;
+    if (const result<> done = put(key, keys.word_at_start(key)); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace stele::bench

@@ -1,0 +1,69 @@
+// Crashes in run after run, each of the next seed, until they are enough or show too much: `Crashes` is one run and what may
+// happen to it, made for a subject; its line() replays the crash that it is at.
+#pragma once
+
+#include <base/check.h>
+#include <explore/explorer.h>
+#include <explore/planted.h>
+#include <explore/replay.h>
+#include <explore/subject.h>
+#include <explore/trap.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+
+namespace stele::explore {
+
+// Runs the body on a subject made for the plan, its bug planted. A signal is told by its meaning; whatever it left
+// behind stays.
+template <class Crashes, class Body, class Died>
+[[nodiscard]] result<> with_crashes(const plan& p, Body&& body, Died&& died) {
+  auto made = subject::make(p);
+  if (!made) return std::unexpected(made.error());
+  auto running = std::make_unique<Crashes>(**made);
+  result<> outcome;
+  const planted_bugs planted(p);
+  const int signal = trapped([&] { outcome = body(*running); }, patience_for(p.pool_size));
+  if (signal == 0) return outcome;
+  died(fmt::format("{} (signal {})", meaning_of(signal), signal), *running);
+  (*made)->abandon();
+  (void)running.release();
+  (void)made->release();
+  return {};
+}
+
+// body(crashes, findings) adds the crashes of a run.
+template <class Crashes, class Settings, class Body>
+[[nodiscard]] result<findings> crash_in_runs(plan of, const Settings& s, Body&& body) {
+  const auto begun = std::chrono::steady_clock::now();
+  findings found;
+  found.points_total = s.crashes;
+  for (bool died = false; found.states < s.crashes && found.violations.size() < s.most_violations && !died; ++of.seed) {
+    found.cancelled = s.cancelled && s.cancelled();
+    if (found.cancelled) break;
+    auto ran = with_crashes<Crashes>(
+        of, [&](Crashes& c) { return body(c, found); },
+        [&](std::string what, const Crashes& c) {
+          found.violations.push_back({std::move(what), c.line()});
+          died = true;
+        });
+    if (!ran) return std::unexpected(ran.error());
+    found.points = found.states;
+    found.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    if (s.progress) s.progress(found);
+  }
+  return found;
+}
+
+// The crash that a line names, once more.
+template <class Crashes, class Line>
+[[nodiscard]] result<replayed> replay_crash(const Line& line) {
+  replayed r;
+  auto ran = with_crashes<Crashes>(
+      line.what, [&](Crashes& c) { return c.run_one(line, r); }, [&](std::string what, const Crashes&) { r.problem = std::move(what); });
+  if (!ran) return std::unexpected(ran.error());
+  return r;
+}
+
+}  // namespace stele::explore

@@ -1,0 +1,94 @@
+// The names of the laboratory's media, and its mechanisms on them: registered before main().
+#include <fmt/format.h>
+#include <media/lab_medium.h>
+#include <media/makers/makers.h>
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+namespace stele::media {
+
+namespace {
+
+using detail::media_choice;
+
+media_choice choose(const lab_medium& medium, const detail::engine_tuning& tuning = {}) {
+  return {.what = media_choice::kind::lab, .lab = std::make_shared<const lab_medium>(medium), .tuning = tuning};
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& value) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc{} && end == text.data() + text.size();
+}
+
+// What follows "delayed:", NS[:GBPS].
+bool parse_delay(std::string_view text, delay& d) {
+  const auto colon = text.find(':');
+  if (!parse_number(text.substr(0, colon), d.latency_ns) || d.latency_ns > 1'000'000) return false;
+  return colon == std::string_view::npos || (parse_number(text.substr(colon + 1), d.bytes_per_ns) && d.bytes_per_ns > 0);
+}
+
+// What follows "pcm:", ORDER[:LOG_SPEEDUP][:waits].
+bool parse_pcm(std::string_view text, pcm_model& model) {
+  if (text.ends_with(':')) return false;
+  const auto next = [&text] {
+    const std::string_view word = text.substr(0, text.find(':'));
+    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    return word;
+  };
+  const std::string_view order = next();
+  model.rules = order == "rules";
+  if (!model.rules && order != "strict") return false;
+  if (!text.empty() && text != "waits" && (!parse_number(next(), model.log_speedup) || !(model.log_speedup >= 1 && model.log_speedup <= 100))) return false;
+  model.waits = text == "waits";
+  return text.empty() || model.waits;
+}
+
+std::optional<media_choice> parse(std::string_view specification) {
+  constexpr std::string_view delayed = "delayed:", pcm = "pcm:";
+  lab_medium m;
+  if (specification.starts_with(delayed) && parse_delay(specification.substr(delayed.size()), m.slowness)) return choose(m, {.media_latency_ns = m.slowness.latency_ns});
+  m.what = lab_medium::kind::pcm;
+  if (specification.starts_with(pcm) && parse_pcm(specification.substr(pcm.size()), m.pcm)) return choose(m);
+  return std::nullopt;
+}
+
+std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_state& state, const media_choice& choice) {
+  static constexpr std::pair<std::string_view, detail::maker*> all[] = {
+      {"default", detail::lab_fused}, {"none", detail::lab_none}, {"base", detail::lab_base_log}, {"redo", detail::lab_redo}, {"redo-async", detail::lab_redo_async},
+      {"undo", detail::lab_undo}, {"xil", detail::lab_xil}, {"vcbp", detail::lab_vcbp}, {"blurred", detail::lab_blurred}, {"adaptive", detail::lab_adaptive},
+      {"archapt-undo", detail::lab_archapt_undo}, {"archapt-redo", detail::lab_archapt_redo}, {"log_structured", detail::lab_log_structured},
+  };
+  for (const auto& [name, maker] : all)
+    if (name == mechanism) return maker(state, choice);
+  return nullptr;
+}
+
+media_choice on_tape_of_pool(tape_writer& tape) { return on_tape(tape, {}); }
+
+const detail::lab_media here = {
+    .names = "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), or pcm:strict or pcm:rules, followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
+    .parse = parse,
+    .on_tape = on_tape_of_pool,
+    .make = make,
+};
+[[maybe_unused]] const bool registered = (detail::register_lab_media(here), true);
+
+}  // namespace
+
+media_choice on_tape(tape_writer& tape, const detail::engine_tuning& tuning) {
+  return choose({.what = lab_medium::kind::recording, .tape = &tape}, tuning);
+}
+media_choice on_image(image_view& image, const detail::engine_tuning& tuning) {
+  return choose({.what = lab_medium::kind::image, .image = &image}, tuning);
+}
+media_choice on_recorded_image(tape_writer& tape, image_view& image, const detail::engine_tuning& tuning) {
+  return choose({.what = lab_medium::kind::recording_image, .tape = &tape, .image = &image}, tuning);
+}
+media_choice on_witnessed_file(witness& observer, const detail::engine_tuning& tuning) {
+  return choose({.what = lab_medium::kind::witnessed_file, .observer = &observer}, tuning);
+}
+
+}  // namespace stele::media

@@ -1,0 +1,35 @@
+// The laboratory's media by name. What is no medium: tests/conformance/bad_input_test.cc.
+#include <gtest/gtest.h>
+#include <media/lab_medium.h>
+
+namespace stele::detail {
+namespace {
+
+TEST(lab_media_names, carry_the_delay_of_slower_memory) {
+  const auto latency = parse_media("delayed:300"), both = parse_media("delayed:300:2.5");
+  ASSERT_TRUE(latency && both);
+  EXPECT_EQ(latency->lab->what, media::lab_medium::kind::delayed);
+  EXPECT_EQ(latency->lab->slowness.latency_ns, 300u);
+  EXPECT_EQ(both->lab->slowness.bytes_per_ns, 2.5);
+}
+
+TEST(lab_media_names, carry_what_banks_of_phase_change_memory_may_do) {
+  struct row {
+    const char* name;
+    bool rules;
+    double log_speedup;
+    bool waits;
+  };
+  for (const row& r : {row{"pcm:strict", false, 1, false}, {"pcm:rules", true, 1, false}, {"pcm:strict:waits", false, 1, true}, {"pcm:rules:1.7", true, 1.7, false},
+                       {"pcm:strict:100:waits", false, 100, true}}) {
+    const auto c = parse_media(r.name);
+    ASSERT_TRUE(c) << c.error().message;
+    EXPECT_EQ(c->lab->what, media::lab_medium::kind::pcm) << r.name;
+    EXPECT_EQ(c->lab->pcm.rules, r.rules) << r.name;
+    EXPECT_EQ(c->lab->pcm.log_speedup, r.log_speedup) << r.name;
+    EXPECT_EQ(c->lab->pcm.waits, r.waits) << r.name;
+  }
+}
+
+}  // namespace
+}  // namespace stele::detail

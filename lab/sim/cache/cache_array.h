@@ -1,0 +1,121 @@
+// The lines that a set-associative cache holds: tags, and what its owner keeps with each.
+//
+// Used alone it is the functional mode: who is there and who leaves, no time. A place is an index of the array, good until
+// the line leaves it. Lines are numbers (address / 64). Least recently used is inline; other policies are plug-ins
+// (replacement.h). Sets are chosen by the low bits of the line number when their count is a power of two, else by remainder.
+#pragma once
+
+#include <base/check.h>
+#include <sim/cache/replacement.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace stele::sim {
+
+class cache_array {
+ public:
+  using place = std::uint32_t;
+  static constexpr place none = ~place{0};
+  static constexpr unsigned most_ways = 32;
+
+  // Errors: invalid_argument (sizes, policy).
+  [[nodiscard]] static result<cache_array> make(std::uint64_t size_bytes, unsigned ways, std::string_view policy, std::uint64_t seed);
+
+  std::size_t sets() const noexcept { return sets_; }
+  unsigned ways() const noexcept { return ways_; }
+  std::size_t places() const noexcept { return tags_.size(); }
+  std::size_t bytes() const noexcept { return tags_.size() * sizeof tags_[0] + last_used_.size() * sizeof last_used_[0]; }
+
+  [[gnu::always_inline]] place find(std::uint64_t line) const noexcept {
+    const std::size_t first = set_of(line) * ways_;
+    for (unsigned w = 0; w < ways_; ++w)
+      if (tags_[first + w] == line + 1) return static_cast<place>(first + w);
+    return none;
+  }
+  // The line was asked for and is there.
+  [[gnu::always_inline]] void use(place p) noexcept {
+    if (policy_ == nullptr) [[likely]] {
+      last_used_[p] = ++clock_;
+    } else {
+      policy_->used(p / ways_, p % ways_);
+    }
+  }
+
+  bool holds(place p) const noexcept { return tags_[p] != 0; }
+  bool is(place p, std::uint64_t line) const noexcept { return tags_[p] == line + 1; }
+  std::uint64_t line_at(place p) const noexcept { return tags_[p] - 1; }
+  place first_of_set(std::uint64_t line) const noexcept { return static_cast<place>(set_of(line) * ways_); }
+
+  // Where a line that is not there would come: an empty place, else the one that has to leave among those whose bit is set
+  // in `allowed`; none when there are none.
+  place room_for(std::uint64_t line, std::uint32_t allowed = ~0u) {
+    const place first = first_of_set(line);
+    allowed &= all_;
+    if (allowed == 0) return none;
+    if (policy_ == nullptr) return first + least_recent(first, allowed);
+    for (unsigned w = 0; w < ways_; ++w)
+      if (tags_[first + w] == 0 && (allowed >> w & 1) != 0) return first + w;
+    return first + policy_->victim(first / ways_, allowed);
+  }
+  // The line comes to a place; what was there has left.
+  void fill(place p, std::uint64_t line) {
+    tags_[p] = line + 1;
+    if (policy_ == nullptr) {
+      last_used_[p] = ++clock_;
+    } else {
+      policy_->filled(p / ways_, p % ways_);
+    }
+  }
+  void drop(place p) noexcept {
+    tags_[p] = 0;
+    if (policy_ == nullptr) last_used_[p] = 0;
+  }
+
+ private:
+  cache_array(std::size_t sets, unsigned ways, std::unique_ptr<replacement> policy)
+      : sets_(sets), mask_(std::has_single_bit(sets) ? sets - 1 : 0), ways_(ways), all_(ways == 32 ? ~0u : (1u << ways) - 1),
+        tags_(sets * ways), last_used_(policy == nullptr ? sets * ways : 0), policy_(std::move(policy)) {}
+
+  [[gnu::always_inline]] std::size_t set_of(std::uint64_t line) const noexcept {
+    return mask_ != 0 ? line & mask_ : sets_ == 1 ? 0 : line % sets_;
+  }
+  unsigned least_recent(place first, std::uint32_t allowed) const noexcept {
+    if (allowed == all_) [[likely]] {
+      unsigned best = 0;
+      std::uint64_t when = last_used_[first];
+      for (unsigned w = 1; w < ways_; ++w) {
+        best = last_used_[first + w] < when ? w : best;
+        when = std::min(when, last_used_[first + w]);
+      }
+      return best;
+    }
+    auto best = static_cast<unsigned>(std::countr_zero(allowed));
+    for (unsigned w = best + 1; w < ways_; ++w)
+      if ((allowed >> w & 1) != 0 && last_used_[first + w] < last_used_[first + best]) best = w;
+    return best;
+  }
+
+  std::size_t sets_, mask_;
+  unsigned ways_;
+  std::uint32_t all_;
+  std::vector<std::uint64_t> tags_;       // line + 1; 0: empty
+  std::vector<std::uint64_t> last_used_;  // least recently used only; 0: empty
+  std::uint64_t clock_ = 0;
+  std::unique_ptr<replacement> policy_;
+};
+
+inline result<cache_array> cache_array::make(std::uint64_t size_bytes, unsigned ways, std::string_view policy, std::uint64_t seed) {
+  const auto named = replacement_named(policy);
+  if (!named) return std::unexpected(named.error());
+  const std::uint64_t lines = size_bytes / 64;
+  if (ways == 0 || ways > most_ways || size_bytes % 64 != 0 || lines == 0 || lines % ways != 0 || lines >= none)
+    return base::fail(errc::invalid_argument, "there is no cache of " + std::to_string(size_bytes) + " bytes in " + std::to_string(ways) +
+                                                  " ways: give 1 to 32 ways, and a size that is a multiple of 64 bytes times the ways");
+  return cache_array(lines / ways, ways, (*named)->make(lines / ways, ways, seed));
+}
+
+}  // namespace stele::sim

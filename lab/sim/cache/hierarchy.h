@@ -1,0 +1,230 @@
+// Private first and second levels, a shared third one, directory MESI between them, memory below.
+//
+// Inclusive: a line of a level is in all levels below it. Who has a line changes at the moment of the request, as requests
+// come in the order of time; latencies follow from it. A line whose content is still on its way from memory is marked, and
+// whoever asks for it meanwhile is told with the first. `now` may be later than the event queue's now, not earlier.
+//
+// With values on, each copy of a line carries a number that moves as data does: what tests of coherence and crashes look at.
+#pragma once
+
+#include <sim/cache/cache_array.h>
+#include <sim/cache/crossbar.h>
+#include <sim/cache/directory.h>
+#include <sim/config.h>
+#include <sim/controller/memory.h>
+
+#include <array>
+#include <unordered_map>
+
+namespace stele::sim {
+
+// What a request leads to.
+struct answer {
+  enum class kind : std::uint8_t { at, later, refused };
+  kind what = kind::at;
+  picoseconds when = 0;  // at: when it is done
+};
+
+// Who asked: told of what comes later.
+class asker {
+ public:
+  // The request with this token is done.
+  virtual void done(picoseconds now, std::uint64_t token) = 0;
+  // What was refused may be tried again.
+  virtual void try_again(picoseconds now) = 0;
+
+ protected:
+  ~asker() = default;
+};
+
+// Who wants to know what happens to lines of private caches: isolation.
+class private_watch {
+ public:
+  virtual void taken(unsigned core, std::uint64_t line, bool by_store, picoseconds now) = 0;  // by another core
+  virtual void displaced(unsigned core, std::uint64_t line, picoseconds now) = 0;             // for want of room
+
+ protected:
+  ~private_watch() = default;
+};
+
+class hierarchy;
+
+// What a nonvolatile shared cache adds; the base class is a cache that knows no transactions.
+class shared_cache_design {
+ public:
+  virtual ~shared_cache_design() = default;
+  // May the line at `p` leave for another?
+  virtual bool may_leave(cache_array::place, std::uint64_t /*line*/) { return true; }
+  // A request was refused, for no line of its set may leave. Who makes room later says so (room_again).
+  virtual void no_room(std::uint64_t /*line*/, unsigned /*thread*/, picoseconds /*now*/) {}
+  // A dirty copy of a private cache is on its way; it arrives at `when`. The base writes it at once.
+  virtual void arriving(hierarchy& h, cache_array::place p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when);
+  // A line has left the shared cache; written_back: its content is on its way to memory.
+  virtual void left(cache_array::place, std::uint64_t /*line*/, bool /*written_back*/) {}
+  // Content of a line that is not in the shared cache; memory's unless the design keeps it elsewhere.
+  virtual std::uint64_t value_of_memory(hierarchy& h, std::uint64_t line);
+};
+
+struct hierarchy_counts {
+  std::uint64_t l1_hits = 0, l1_misses = 0, l2_hits = 0, l2_misses = 0, l3_hits = 0, l3_misses = 0;
+  std::uint64_t l3_reads = 0, l3_writes = 0, l3_fills = 0;  // accesses of its data
+  std::uint64_t invalidations = 0, transfers = 0;           // copies taken; lines that came from another core's caches
+  std::uint64_t memory_reads = 0, memory_writes = 0, flushed_lines = 0, refusals = 0;
+  std::uint64_t l1_accesses() const noexcept { return l1_hits + l1_misses; }
+};
+
+class hierarchy final : actor {
+ public:
+  using place = cache_array::place;
+  enum class level : std::uint8_t { shared_cache, memory };
+
+  // Errors: invalid_argument.
+  [[nodiscard]] static result<std::unique_ptr<hierarchy>> make(event_queue& events, memory& below, const machine_config& c, std::uint64_t seed);
+
+  void watched_by(private_watch* w) noexcept { watch_ = w; }
+  void designed_by(shared_cache_design* d) noexcept { design_ = d; }
+  void keep_values();
+
+  struct from {
+    unsigned core, thread;
+    asker* told;
+    std::uint64_t token;
+  };
+  // A load, or a store that makes the line the core's own and dirty.
+  answer get(const from& who, std::uint64_t line, bool store, picoseconds now);
+  // A store of all of the line: as get(), but a line that no cache has is not read from memory.
+  answer store_whole(const from& who, std::uint64_t line, picoseconds now);
+
+  // The quick way of get(): the line is in the first level, in a state that allows it. False: nothing happened.
+  [[gnu::always_inline]] bool hit(unsigned core, std::uint64_t line, bool store) noexcept {
+    caches& c = private_[core];
+    const place p = found_in_l1(c, line, store);
+    if (p == cache_array::none) return false;
+    c.l1.use(p);
+    if (store) c.l1_state[p] |= dirty;
+    ++counts.l1_hits;
+    return true;
+  }
+  // Would it be one?
+  bool would_hit(unsigned core, std::uint64_t line, bool store) const noexcept { return found_in_l1(private_[core], line, store) != cache_array::none; }
+  picoseconds hit_latency() const noexcept { return l1_latency_; }
+
+  // Writes what is newer than `to` down to it; the copies above stay, clean, unless they are to be dropped.
+  answer clean(const from& who, std::uint64_t line, level to, bool drop, picoseconds now);
+  // A line written past the caches; done when memory has it.
+  answer stream(const from& who, std::uint64_t line, std::uint64_t value, picoseconds now);
+
+  // For designs.
+  shared_line& at(place p) noexcept { return lines_[p]; }
+  cache_array& shared() noexcept { return l3_; }
+  std::uint64_t value_at(place p) const noexcept { return values_ ? l3_values_[p] : 0; }
+  void set_value(place p, std::uint64_t v) noexcept {
+    if (values_) l3_values_[p] = v;
+  }
+  bool dirty_above(place p, std::uint64_t line) const noexcept;
+  picoseconds bank_access(std::uint64_t line, bool write, picoseconds since) noexcept;
+  // A write that memory gets at `when`; told by done(token), or nobody. In place: until then what is written is nowhere else
+  // than where it was; otherwise it is in a buffer of the shared cache, as lasting as that.
+  void write_memory(std::uint64_t line, std::uint64_t value, picoseconds when, asker* told, std::uint64_t token, bool in_place = false);
+  void read_memory(std::uint64_t line, picoseconds when, asker* told, std::uint64_t token);
+  // Whoever was refused may try again.
+  void room_again(picoseconds now);
+  std::size_t refused() const noexcept { return refused_.size(); }
+  // Room for a line, made by letting another go; none when no line may.
+  place make_room(std::uint64_t line, picoseconds now);
+  // The line leaves all caches.
+  void evict_shared(place p, picoseconds now);
+  void drop_shared(place p, picoseconds now);
+  const crossbar& wires() const noexcept { return wires_; }
+  // Memory of the host that tags, their ages and states take.
+  std::size_t tag_bytes() const noexcept;
+
+  // With values on: of the copy that a load of this core sees (it has one); of memory; and what a store of this core made.
+  std::uint64_t value_seen(unsigned core, std::uint64_t line) const noexcept;
+  void value_stored(unsigned core, std::uint64_t line, std::uint64_t value) noexcept;
+  bool dirty_in_core(unsigned core, std::uint64_t line) const noexcept;
+  // A store that missed does not happen after all: the core's copy is what it got.
+  void take_back_store(unsigned core, std::uint64_t line) noexcept { clear_dirty(core, line); }
+  // Takes a store back: the core's copy is as it was.
+  void undo_store(unsigned core, std::uint64_t line, std::uint64_t value, bool was_dirty) noexcept;
+  std::uint64_t memory_value(std::uint64_t line) const noexcept;  // with the writes on their way
+  const std::unordered_map<std::uint64_t, std::uint64_t>& memory_values() const noexcept { return memory_values_; }
+  void set_memory_value(std::uint64_t line, std::uint64_t value) { memory_values_[line] = value; }
+  struct write_in_flight {
+    std::uint64_t line = 0, value = 0, token = 0;
+    asker* told = nullptr;
+    std::uint64_t number = 0;  // later ones have larger ones
+    bool used = false, read = false, in_place = false;
+    std::vector<std::pair<asker*, std::uint64_t>> others;
+  };
+  const std::vector<write_in_flight>& in_flight() const noexcept { return in_flight_; }
+
+  // Empty when directory and caches agree: at most one owner, copies below, no other dirty copy. For tests.
+  std::string inconsistency() const;
+
+  hierarchy_counts counts;
+
+ private:
+  static constexpr std::uint8_t exclusive = 1, dirty = 2;
+  struct caches {
+    cache_array l1, l2;
+    std::vector<std::uint8_t> l1_state, l2_state;
+    std::vector<place> below;  // of a line of the second level: its place in the shared cache
+    std::vector<std::uint64_t> l1_values, l2_values;
+  };
+  struct fill {
+    std::uint64_t line = 0;
+    picoseconds asked = 0;
+    struct waiter {
+      from who;
+      picoseconds extra;
+    };
+    std::vector<waiter> waiting;
+    bool used = false;
+  };
+
+  hierarchy(event_queue& events, memory& below, const machine_config& c, std::vector<caches> p, cache_array l3);
+  void act(picoseconds now, std::uint64_t what) override;
+
+  [[gnu::always_inline]] static place found_in_l1(const caches& c, std::uint64_t line, bool store) noexcept {
+    const place p = c.l1.find(line);
+    return p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0) ? cache_array::none : p;
+  }
+  answer from_shared(const from& who, std::uint64_t line, bool store, place in_l2, picoseconds now);
+  answer miss(const from& who, std::uint64_t line, bool store, picoseconds now);
+  // A place for a line that no cache has; none: refused, who is told when to try again.
+  place place_for(const from& who, std::uint64_t line, picoseconds now);
+  picoseconds settle(const from& who, place p, std::uint64_t line, bool store, place in_l2, picoseconds now);
+  void bring_up(unsigned core, place p, std::uint64_t line, bool store, place in_l2, picoseconds now);
+  void into_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value);
+  void out_of_private(unsigned core, place in_l2, picoseconds now);
+  // Takes the newest content of a core's copy into the shared cache; returns when it is there, or now.
+  picoseconds down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now);
+  void clear_dirty(unsigned core, std::uint64_t line) noexcept;
+  fill* filling(std::uint64_t line) noexcept;
+  bool may_leave(place p);
+  std::size_t new_flight();
+
+  event_queue& events_;
+  memory& below_;
+  private_watch* watch_ = nullptr;
+  shared_cache_design plain_;
+  shared_cache_design* design_ = &plain_;
+  std::vector<caches> private_;
+  cache_array l3_;
+  std::vector<shared_line> lines_;
+  std::vector<std::uint64_t> l3_values_;
+  crossbar wires_;
+  std::vector<server> banks_;
+  picoseconds l1_latency_, l2_latency_, l3_read_, l3_write_;
+  std::vector<fill> fills_;
+  std::vector<std::uint32_t> free_fills_;
+  std::vector<write_in_flight> in_flight_;
+  std::vector<std::uint32_t> free_flights_;
+  std::uint64_t flights_ = 0;
+  std::vector<asker*> refused_;
+  bool values_ = false;
+  std::unordered_map<std::uint64_t, std::uint64_t> memory_values_;
+};
+
+}  // namespace stele::sim

@@ -1,0 +1,104 @@
+// When a command may be given: the rules of a configuration, compiled to tables.
+//
+// The channel is a tree of nodes (channel, ranks, bank groups, banks). Each node keeps, for each command, the earliest time
+// at which the rules allow it; giving a command moves these times at the four nodes above its bank, and a command is
+// allowed when all four agree. (The idea of per-node tables is Ramulator's: Kim, Yang, Mutlu, "Ramulator: a fast and
+// extensible DRAM simulator", 2015, section 2; the code is not.) Refresh is a command to a rank, so its rules name the
+// channel or a rank.
+#pragma once
+
+#include <sim/config.h>
+#include <sim/time.h>
+#include <stele/error.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace stele::sim {
+
+enum class command : std::uint8_t { activate, precharge, read, write, refresh };
+inline constexpr unsigned commands = 5;
+enum class level : std::uint8_t { channel, rank, bank_group, bank };
+inline constexpr unsigned levels = 4;
+
+class timing_table {
+ public:
+  [[nodiscard]] static result<timing_table> compile(const memory_config& c);
+
+  unsigned banks() const noexcept { return static_cast<unsigned>(paths_.size()); }
+  unsigned ranks() const noexcept { return ranks_; }
+  unsigned rank_of(unsigned bank) const noexcept { return bank / (banks() / ranks_); }
+
+  // Earliest time of a command other than refresh: by all rules; by those of the bank's own node; by those above it.
+  picoseconds earliest(command c, unsigned bank) const noexcept { return std::max(earliest_in_bank(c, bank), earliest_above(c, bank)); }
+  picoseconds earliest_in_bank(command c, unsigned bank) const noexcept { return nodes_[paths_[bank][3]][static_cast<unsigned>(c)]; }
+  picoseconds earliest_above(command c, unsigned bank) const noexcept {
+    const path& p = paths_[bank];
+    const auto i = static_cast<unsigned>(c);
+    return std::max(std::max(nodes_[0][i], nodes_[p[1]][i]), nodes_[p[2]][i]);
+  }
+  picoseconds earliest_refresh(unsigned rank) const noexcept {
+    constexpr auto i = static_cast<unsigned>(command::refresh);
+    return std::max(nodes_[0][i], nodes_[1 + rank][i]);
+  }
+
+  void give(command c, unsigned bank, picoseconds at) noexcept {
+    const path& p = paths_[bank];
+    for (unsigned l = 0; l < levels; ++l) move(l, p[l], c, at);
+  }
+  void give_refresh(unsigned rank, picoseconds at) noexcept {
+    move(0, 0, command::refresh, at);
+    move(1, 1 + rank, command::refresh, at);
+  }
+  // A precharge that the device does by itself at `at`, maybe yet to come: its bank and its rank's refresh wait for it.
+  void give_auto_precharge(unsigned bank, picoseconds at) noexcept;
+  // The bank takes no command before `until`, nor its rank a refresh: its cells are being written.
+  void occupy(unsigned bank, picoseconds until) noexcept;
+
+ private:
+  using row = std::array<picoseconds, 8>;  // by command; padded to a cache line
+  using path = std::array<std::uint16_t, levels>;
+  struct window_rule {
+    level where;
+    command preceding, following;
+    picoseconds latency;
+    unsigned window;
+    std::size_t history;  // of the level's first node: `window` times, a ring
+  };
+
+  void build(const memory_config& c);
+  [[nodiscard]] result<void> add(const timing_rule& r);
+  void add_pair(level l, command preceding, command following, const timing_rule& r);
+  unsigned nodes_of(level l) const noexcept { return first_[static_cast<unsigned>(l) + 1] - first_[static_cast<unsigned>(l)]; }
+  void move_windows(unsigned l, unsigned node, command c, picoseconds at) noexcept;
+
+  void hold_refresh(unsigned bank, picoseconds until) noexcept {
+    picoseconds& ready = nodes_[paths_[bank][1]][static_cast<unsigned>(command::refresh)];
+    ready = std::max(ready, until);
+  }
+  void move(unsigned l, unsigned node, command c, picoseconds at) noexcept {
+    const auto i = static_cast<unsigned>(c);
+    if (ruled_[l] >> i & 1) {
+      const row& wait = wait_[l][i];
+      row& ready = nodes_[node];
+      for (unsigned f = 0; f < commands; ++f) {
+        const picoseconds then = at + wait[f], before = ready[f];
+        ready[f] = before < then ? then : before;
+      }
+    }
+    if (windowed_[l] >> i & 1) move_windows(l, node, c, at);
+  }
+
+  std::vector<row> nodes_;
+  std::vector<path> paths_;  // of each bank: its node at each level
+  std::array<std::array<row, commands>, levels> wait_{};
+  std::array<std::uint8_t, levels> ruled_{}, windowed_{};  // commands that precede in a rule, as bits; in one of a window
+  std::vector<window_rule> windows_;
+  std::vector<picoseconds> times_;     // the windows' histories
+  std::vector<std::uint32_t> oldest_;  // parallel to times_, at each ring's first place: the ring's oldest
+  std::array<unsigned, levels + 1> first_{};  // node of each level
+  unsigned ranks_ = 1;
+};
+
+}  // namespace stele::sim

@@ -1,0 +1,78 @@
+// The events of a tape, each hardware thread's own in their order, in bounded memory.
+//
+// The tape is read in chunks, each sorted by thread once. Threads move at their own pace: a chunk is kept until all have
+// passed it, but no more than `most_chunks` of them; one that was dropped is read again for whoever lags behind. What
+// belongs to no thread, the image of memory at the beginning, is given to on_image.
+#pragma once
+
+#include <media/tape.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace stele::sim {
+
+struct tape_item {
+  media::tape_record record;
+  const std::byte* bytes = nullptr;  // of a store, when the tape carries them
+};
+
+class feed {
+ public:
+  static constexpr std::size_t chunk_events = 1 << 14, most_chunks = 96;
+
+  // Tapes with more threads than `most_threads` have them folded (by remainder). Errors: those of tape_reader; corrupt, when the
+  // tape does not say how many threads it has.
+  [[nodiscard]] static result<feed> open(const std::string& path, unsigned most_threads);
+  // `tape` outlives the feed.
+  [[nodiscard]] static result<feed> over(std::span<const std::byte> tape, unsigned most_threads);
+
+  const media::tape_header& header() const { return reader_.header(); }
+  unsigned threads() const noexcept { return static_cast<unsigned>(cursors_.size()); }
+
+  // The next of a thread's events, some at once: good until the next call for this thread. Empty at the end, or after an
+  // error, which status() then has.
+  std::span<const tape_item> next(unsigned thread);
+  const result<>& status() const noexcept { return status_; }
+  // Images seen so far, in order: (offset, bytes).
+  std::function<void(std::uint64_t offset, std::span<const std::byte> bytes)> on_image;
+  // Of the tape, read so far.
+  std::uint64_t events() const noexcept { return events_; }
+  std::uint64_t bytes() const noexcept { return end_.byte; }
+
+ private:
+  struct chunk {
+    std::vector<std::vector<tape_item>> of;  // by thread
+    std::vector<std::unique_ptr<std::byte[]>> payloads;
+    unsigned waited_for = 0;  // threads that have not passed it
+  };
+  struct cursor {
+    std::size_t number = 0;  // of the chunk to look at next
+    std::shared_ptr<const chunk> held;
+  };
+
+  feed(media::tape_reader reader, unsigned threads) : reader_(std::move(reader)), cursors_(threads) {}
+  [[nodiscard]] static result<feed> make(media::tape_reader reader, unsigned most_threads);
+  std::shared_ptr<const chunk> get(std::size_t number);
+  std::shared_ptr<chunk> read_chunk(bool first_time);
+  std::shared_ptr<chunk> new_chunk();
+  std::size_t take_plain(chunk& c, std::size_t most);
+  void take(chunk& c, const media::tape_event& e, bool first_time);
+  void passed(std::size_t number);
+
+  media::tape_reader reader_;
+  std::vector<cursor> cursors_;
+  std::deque<std::shared_ptr<chunk>> chunks_;  // number first_ and on; null: dropped
+  std::shared_ptr<chunk> spare_;               // the last that was dropped: its vectors have grown already
+  std::vector<media::tape_reader::position> begins_;
+  media::tape_reader::position end_;  // of what has been read
+  std::size_t first_ = 0;
+  std::uint64_t events_ = 0;
+  bool ended_ = false;
+  result<> status_;
+};
+
+}  // namespace stele::sim

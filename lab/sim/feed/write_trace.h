@@ -1,0 +1,79 @@
+// The writes of a tape as a memory controller gets them: lines, and persist barriers between them.
+//
+// A line flushed or streamed is a write; a fence with writes of its thread before it is a barrier. Operations that the tape
+// marks (invoked, returned) may overlap: those of different threads take turns barrier by barrier, as writes of threads that
+// run side by side would arrive, unless they store to a common line of home; then, and within a thread, the order of the
+// tape holds. They begin in the order of the tape. What lies outside of operations overlaps with nothing. Reads are not on
+// the tape: an operation that read what an overlapping one wrote elsewhere is not held back.
+//
+// Needs memory for the operations that overlap, one a thread, whatever the tape's length.
+#pragma once
+
+#include <media/tape.h>
+#include <sim/controller/ranges.h>
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace stele::sim {
+
+struct trace_step {
+  enum class kind : std::uint8_t { write, barrier, began, ended };
+  kind what = kind::write;
+  std::uint16_t source = 0;     // the thread, by its log
+  std::uint64_t address = 0;    // write: of the line
+  std::uint64_t number = 0;     // write: its place among the tape's writes; began, ended: the operation's number
+  std::uint64_t operation = 0;  // that it is of; outside
+  static constexpr std::uint64_t outside = ~std::uint64_t{0};
+};
+
+// Where the logs of the tape's pool have their records and commit lines. A log with several commit lines has as many slots of
+// equal size after them, which are used in turn: each slot is a log to the controller, since a slot's records may be
+// overwritten as soon as that slot has been cut. Empty when the logs have no commit lines of their own.
+std::vector<log_range> log_ranges_of(const media::tape_header& h);
+
+// The lines that an event writes to memory: [first, first + count).
+struct written_lines {
+  std::uint64_t first = 0, count = 0;
+};
+written_lines lines_written_by(const media::tape_event& e) noexcept;
+
+class write_trace {
+ public:
+  explicit write_trace(media::tape_reader tape, bool overlap = true) : tape_(std::move(tape)), overlap_(overlap) {}
+
+  const media::tape_header& header() const noexcept { return tape_.header(); }
+  // The next step; nothing at the end. Errors: those of reading the tape.
+  [[nodiscard]] result<std::optional<trace_step>> next();
+
+ private:
+  // An operation; or, outside of operations, what lies up to a barrier.
+  struct piece {
+    std::uint64_t operation = trace_step::outside;
+    std::uint16_t source = 0;
+    std::vector<trace_step> steps;
+    std::size_t at = 0;
+    std::vector<std::uint64_t> home;  // lines, sorted
+    bool alone() const noexcept { return operation == trace_step::outside; }
+  };
+
+  [[nodiscard]] result<bool> read_piece(piece& p);
+  // True when the event ends the piece.
+  bool take(const media::tape_event& e, piece& p);
+  void write(std::uint64_t line, unsigned source, piece& p);
+  bool fence(unsigned source, piece& p);
+  bool may_begin(const piece& p) const;
+  [[nodiscard]] result<> admit();
+
+  media::tape_reader tape_;
+  bool overlap_;
+  std::uint64_t writes_ = 0;
+  std::vector<bool> unfenced_;     // by thread: it has written since its last fence
+  std::optional<piece> waiting_;   // the next on the tape
+  bool ended_ = false;
+  std::deque<piece> active_;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace stele::sim

@@ -1,0 +1,25 @@
+// A run of a tape on a machine.
+#pragma once
+
+#include <sim/config.h>
+#include <sim/result.h>
+#include <sim/time.h>
+#include <stele/error.h>
+
+#include <functional>
+
+namespace stele::sim {
+
+struct run_options {
+  std::string tape;
+  std::uint64_t seed = 1;
+  std::uint64_t warm_up_transactions = 0;      // before anything is counted
+  picoseconds timeline_interval = 0;           // 0: no time line
+  std::function<void(double share)> progress;  // of the tape's bytes that have been consumed
+  std::function<bool()> cancelled;             // ends the run with errc::cancelled
+};
+
+// Errors: those of the tape; invalid_argument when the machine cannot run it; cancelled.
+[[nodiscard]] result<run_result> run_machine(const machine_config& machine, const run_options& options);
+
+}  // namespace stele::sim

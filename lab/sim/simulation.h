@@ -1,0 +1,64 @@
+// A machine put together and a tape in it: the parts, and time.
+//
+// machine.h runs one to its end and reports; crash.h stops one in the middle.
+#pragma once
+
+#include <sim/controller/controller.h>
+#include <sim/core/thread.h>
+#include <sim/design/kiln.h>
+
+#include <memory>
+#include <vector>
+
+namespace stele::sim {
+
+// Nonvolatile and volatile memory behind one face, told apart by address.
+class two_memories final : public memory {
+ public:
+  two_memories(std::unique_ptr<memory_system> lasting, std::unique_ptr<memory_system> rest) : nonvolatile(std::move(lasting)), other(std::move(rest)) {}
+
+  void submit(picoseconds now, const request& r) override { (r.address >= volatile_memory_at ? *other : *nonvolatile).submit(now, r); }
+  void barrier(picoseconds now, std::uint16_t source) override { nonvolatile->barrier(now, source); }
+  std::size_t unfinished() const noexcept override { return nonvolatile->unfinished() + other->unfinished(); }
+
+  const std::unique_ptr<memory_system> nonvolatile, other;
+};
+
+class simulation {
+ public:
+  struct options {
+    std::uint64_t seed = 1;
+    kiln_fault fault = kiln_fault::none;
+    store_observer* observer = nullptr;
+    bool keep_values = false;
+    std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
+  };
+
+  // Errors: invalid_argument, when there is no such machine or the design does not fit it.
+  [[nodiscard]] static result<std::unique_ptr<simulation>> make(const machine_config& machine, feed tape, options o);
+
+  // Up to so many events, none after `until`. False: nothing is left to happen (until then).
+  bool advance(std::size_t events_at_most, picoseconds until = never);
+  // Nothing is left to happen: what the design has put off is done, then the tape must be at its end. Errors: the tape's;
+  // invalid_argument, when threads wait for each other and the tape is not at its end.
+  [[nodiscard]] result<> finish();
+  bool all_finished() const noexcept;
+
+  event_queue events;
+  machine_config machine;
+  feed tape;
+  std::unique_ptr<two_memories> memories;
+  std::unique_ptr<hierarchy> caches;
+  std::unique_ptr<isolation> apart;
+  std::unique_ptr<design> persistence;
+  kiln* with_kiln = nullptr;  // the design, when it is Kiln
+  std::vector<std::unique_ptr<hardware_thread>> threads;
+
+ private:
+  simulation(machine_config m, feed t) : machine(std::move(m)), tape(std::move(t)) {}
+  [[nodiscard]] result<> put_together(options o);
+
+  std::unique_ptr<hardware_thread::surroundings> around_;
+};
+
+}  // namespace stele::sim

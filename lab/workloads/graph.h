@@ -1,0 +1,138 @@
+// A directed graph as vertices with lists of their outgoing edges: what sdg and ssca2 work on.
+//
+// After the adjacency list of Siek, Lee and Lumsdaine (The Boost Graph Library, 2002) with vertices in an array and edges in
+// singly linked lists. An edge holds its target, a label and an element of the workload's value size; a vertex its degree, and
+// the degree up to which its user lets it grow. A change writes one vertex and at most one edge beside the one that comes
+// or goes. Parallel edges are allowed. Zeroed memory is a graph without vertices; transactions as in hash_map.h.
+#pragma once
+
+#include <stele/element.h>
+
+#include <algorithm>
+
+namespace stele::workloads {
+
+template <class V, class Memory>
+class basic_graph {
+  using values = element<V, Memory>;
+
+ public:
+  using pool_resident = void;
+  using mapped_type = V;
+  using mapped_view = typename values::view;
+  using mapped_stored = typename values::stored;
+
+  struct edge {
+    using pool_resident = void;
+    typename Memory::template field<edge*> next;
+    typename Memory::template field<std::uint32_t> to;
+    typename Memory::template field<std::uint32_t> label;
+    mapped_stored value;
+
+    edge(edge* n, std::uint32_t target, std::uint32_t l, mapped_view v) : next(n), to(target), label(l) { values::create(&value, v); }
+  };
+  struct vertex {
+    typename Memory::template field<edge*> first;
+    typename Memory::template field<std::uint32_t> degree;
+    typename Memory::template field<std::uint32_t> room;
+  };
+  // Where an edge hangs.
+  struct place {
+    vertex* from = nullptr;
+    edge* before = nullptr;  // in the list; null: the edge is first
+    edge* found = nullptr;
+  };
+
+  basic_graph() noexcept = default;  // for zeroed memory: leaves it as it is
+  ~basic_graph() noexcept(false) {
+    detail::end_of_life([&] { release(); });
+  }
+  basic_graph(const basic_graph&) = delete;
+  basic_graph& operator=(const basic_graph&) = delete;
+
+  // The graph has none yet.
+  void make_vertices(std::uint64_t count) {
+    vertices_ = Memory::template make_array<vertex>(count);
+    count_ = count;
+  }
+  std::uint64_t vertices() const { return count_; }
+  vertex& at(std::uint64_t i) const { return vertices_.load()[i]; }  // i < vertices()
+
+  // The newest edge of the vertex to `to`.
+  place find(std::uint64_t from, std::uint32_t to) const {
+    return walk(from, [&](edge* e, std::uint64_t) { return e->to == to; });
+  }
+  // The edge at a position of the vertex's list, which is newest first; the last one if the list is shorter.
+  place find_position(std::uint64_t from, std::uint64_t position) const {
+    return walk(from, [&](edge* e, std::uint64_t i) { return i == position || e->next.load() == nullptr; });
+  }
+
+  edge& insert(vertex& from, std::uint32_t to, std::uint32_t label, mapped_view value) {
+    edge* const fresh = Memory::template make<edge>(from.first.load(), to, label, value);
+    from.first = fresh;
+    from.degree += 1;
+    return *fresh;
+  }
+  // The place is of an edge.
+  void erase(const place& p) {
+    if (p.before == nullptr) {
+      p.from->first = p.found->next.load();
+    } else {
+      p.before->next = p.found->next.load();
+    }
+    p.from->degree -= 1;
+    Memory::destroy(p.found);
+  }
+
+  // Calls f(number of the vertex, const edge&) on each edge.
+  template <class F>
+  void for_each_edge(F&& f) const {
+    for (std::uint64_t i = 0; i < vertices(); ++i) {
+      for (const edge* e = at(i).first; e != nullptr; e = e->next) f(i, *e);
+    }
+  }
+  template <class Visit>
+  void visit_blocks(Visit&& visit) const {
+    if (const vertex* all = vertices_.load()) visit(static_cast<const void*>(all));
+    for_each_edge([&](std::uint64_t, const edge& e) {
+      visit(detail::block_of<Memory>(&e));
+      values::visit_blocks(e.value, visit);
+    });
+  }
+  // Errors: corrupt, when a list is not as long as its vertex says or an edge leads out of the graph.
+  [[nodiscard]] result<> check() const {
+    for (std::uint64_t i = 0; i < vertices(); ++i) {
+      std::uint64_t length = 0, degree = at(i).degree;
+      for (const edge* e = at(i).first; e != nullptr; e = e->next) {
+        if (++length > degree) return detail::broken("graph: a vertex has more edges than it counts");
+        if (e->to >= vertices()) return detail::broken("graph: an edge leads out of the graph");
+      }
+      if (length != degree) return detail::broken("graph: a vertex has fewer edges than it counts");
+    }
+    return {};
+  }
+
+ private:
+  template <class Wanted>
+  place walk(std::uint64_t from, Wanted&& wanted) const {
+    place p{&at(from)};
+    std::uint64_t i = 0;
+    for (edge* e = p.from->first; e != nullptr; p.before = e, e = e->next, ++i) {
+      if (!wanted(e, i)) continue;
+      p.found = e;
+      return p;
+    }
+    return p;
+  }
+  void release() {
+    for (std::uint64_t i = 0; i < vertices(); ++i) {
+      for (edge* e = at(i).first; e != nullptr;) Memory::destroy(std::exchange(e, e->next.load()));
+    }
+    Memory::destroy_array(vertices_.load(), vertices());
+  }
+
+  typename Memory::template field<std::uint64_t> count_;
+  typename Memory::template field<vertex*> vertices_;
+};
+
+}  // namespace stele::workloads

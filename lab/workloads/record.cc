@@ -1,0 +1,114 @@
+// Filling a pool, and running its operations under the recorder.
+#include <fmt/format.h>
+#include <media/lab_medium.h>
+#include <tx/open.h>
+#include <unistd.h>
+#include <workloads/record.h>
+#include <workloads/tpcc.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+namespace stele::workloads {
+namespace {
+
+// A thread that ends gives its log back, so all stay until the last operation is done.
+result<> take_turns(workload& w, const recorded_run& r) {
+  base::rng random(r.seed);
+  result<> outcome;
+  std::atomic<std::uint64_t> turn{0};
+  auto work = [&](unsigned me) {
+    for (std::uint64_t now = turn.load(); now < r.operations; now = turn.load()) {
+      if (now % r.threads != me) {
+        turn.wait(now);
+        continue;
+      }
+      const operation op = w.draw(random);
+      if (outcome && !r.cancelled()) {
+        w.core().mechanism().note(0, media::mark::invoked, now);
+        outcome = w.apply({&op, 1});
+        w.core().mechanism().note(0, media::mark::returned, now);
+      }
+      turn.store(now + 1);
+      turn.notify_all();
+    }
+  };
+  std::vector<std::jthread> workers;
+  for (unsigned t = 0; t < r.threads; ++t) workers.emplace_back(work, t);
+  workers.clear();
+  return outcome;
+}
+
+pool_options options_of(const recorded_run& r, const std::string& mechanism) {
+  pool_options p;
+  // The transaction that makes a warehouse logs its tables.
+  const std::size_t tables_bytes = r.workload == "tpcc" ? 2 * tpcc::live_bytes(tpcc::shape(r.content)) : 0;
+  p.create_size = tables_bytes + r.content.keys * (r.content.value_size + 128) * 2 + (std::size_t{4} << 20) + r.threads * (std::size_t{1} << 19);
+  p.log_count = r.threads + 1;  // the thread that fills has one too
+  p.log_size = std::size_t{1} << 16;
+  p.mechanism = mechanism;
+  p.media = "adr";
+  p.background = false;
+  return p;
+}
+
+result<> fill(workload& w, const std::string& path, const pool_options& options) {
+  auto handle = detail::pool_handle::open(path, options, w.root_size());
+  if (!handle) return std::unexpected(handle.error());
+  w.attach(std::move(*handle));
+  auto filled = w.set_up();
+  w.detach();
+  return filled;
+}
+
+result<detail::pool_handle> open_recorded(workload& w, const std::string& path, const detail::mechanism_entry& m, const pool_options& options,
+                                          const recorded_run& r, const make_tape& make, std::unique_ptr<media::tape_writer>& tape) {
+  auto file = storage::pool_file::open(path, m.map, 0);
+  if (!file) return std::unexpected(file.error());
+  media::tape_shape shape = detail::tape_shape_of(file->header(), m.logs);
+  shape.keep_bytes = r.keep_bytes;
+  auto made = make(shape);
+  if (!made) return std::unexpected(made.error());
+  tape = std::move(*made);
+  if (r.keep_bytes) tape->image(file->base(), file->header().size);
+  const detail::media_choice media = media::on_tape(*tape, {.background = false});
+  auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, m, options);
+  if (!opened) return std::unexpected(opened.error());
+  return detail::pool_handle::over(std::move(*opened), w.root_size());
+}
+
+result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, workload& w, const recorded_run& r, const make_tape& make) {
+  const auto mechanism = detail::find_mechanism(r.mechanism);
+  if (!mechanism) return std::unexpected(mechanism.error());
+  const pool_options options = options_of(r, (*mechanism)->name);
+  if (auto created = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, "recorded", (*mechanism)->home}); !created)
+    return std::unexpected(created.error());
+  if (!r.filling_too)
+    if (auto filled = fill(w, path, options); !filled) return std::unexpected(filled.error());
+  std::unique_ptr<media::tape_writer> tape;
+  auto handle = open_recorded(w, path, **mechanism, options, r, make, tape);
+  if (!handle) return std::unexpected(handle.error());
+  w.attach(std::move(*handle));
+  auto done = r.filling_too ? w.set_up() : result<>();
+  if (done) done = take_turns(w, r);
+  w.detach();
+  if (!done) return std::unexpected(done.error());
+  if (auto finished = tape->finish(); !finished) return std::unexpected(finished.error());
+  return tape;
+}
+
+}  // namespace
+
+result<std::unique_ptr<media::tape_writer>> record(const recorded_run& r, const make_tape& make) {
+  auto w = make_workload(r.workload, r.content);
+  if (!w) return std::unexpected(w.error());
+  static std::atomic<unsigned> made{0};
+  const std::string path = fmt::format("{}/tape-{}-{}.stele", r.dir, ::getpid(), made++);
+  auto tape = record_at(path, **w, r, make);
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  return tape;
+}
+
+}  // namespace stele::workloads

@@ -1,0 +1,121 @@
+// What all workloads share: a kind of structure run on a pool, and its twin run on ordinary memory.
+//
+// A Kind is a set of functions over its root: prepare (the empty structure), fill (the part of the initial content that is
+// made at a step), apply and read (one operation), digest; and name, draw and make_model, which need no structure. All are
+// static, unless the kind has something to know beside the parameters: then its runs are given an object of it, of which
+// name, fill, draw and make_model may be members. Its root is a container with check() and visit_blocks(). It runs the
+// same code on both memories.
+#pragma once
+
+#include <workloads/key_space.h>
+#include <workloads/value.h>
+
+#include <stele/coalescing.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace stele::workloads {
+
+inline bool only_reads(std::span<const operation> operations) {
+  return std::ranges::all_of(operations, [](const operation& op) { return only_reads(op); });
+}
+
+template <class Kind, class Root>
+void run_operation(Root& root, const key_space& keys, const operation& op) {
+  if (only_reads(op)) {
+    Kind::read(root, op);
+  } else {
+    Kind::apply(root, keys, op);
+  }
+}
+
+template <class Kind, class Memory>
+class run_in final : public workload_on<typename Kind::template root<Memory>> {
+  using root = typename Kind::template root<Memory>;
+  using workload_on<root>::pool_, workload::commits_as;
+
+ public:
+  explicit run_in(const parameters& p, Kind kind = {}) : keys_(p), kind_(std::move(kind)) {}
+
+  std::string_view name() const override { return kind_.name; }
+
+  [[nodiscard]] result<> set_up() override {
+    if (auto done = pool_->update([&](root& r) { Kind::prepare(r, keys_); }, durability::ordered); !done) return done;
+    const std::size_t batch = std::clamp<std::size_t>(batch_bytes / keys_.given().value_size, 1, 256);
+    for (std::uint64_t from = 0; from < keys_.size(); from += batch) {
+      const std::uint64_t to = std::min<std::uint64_t>(from + batch, keys_.size());
+      if (auto done = pool_->update([&](root& r) { fill(r, from, to); }, durability::ordered); !done) return done;
+    }
+    return pool_->sync();
+  }
+
+  operation draw(base::rng& random) const override { return kind_.draw(keys_, random); }
+
+  [[nodiscard]] result<> apply(std::span<const operation> operations) override {
+    if (only_reads(operations)) {
+      return pool_->read([&](const root& r) {
+        for (const operation& op : operations) Kind::read(r, op);
+      });
+    }
+    return pool_->update(
+        [&](root& r) {
+          for (const operation& op : operations) run_operation<Kind>(r, keys_, op);
+        },
+        commits_as());
+  }
+
+  [[nodiscard]] result<std::uint64_t> digest() override {
+    return pool_->read([](const root& r) -> result<std::uint64_t> {
+      if (auto sound = r.check(); !sound) return std::unexpected(std::move(sound.error()));
+      return Kind::digest(r);
+    });
+  }
+
+  void reach(const visitor& visit) override {
+    const auto done = pool_->read([&](const root& r) { r.visit_blocks(visit); });
+    if (!done) throw failure(done.error());
+  }
+
+  std::unique_ptr<model> make_model() const override { return kind_.make_model(keys_); }
+
+ private:
+  static constexpr std::size_t batch_bytes = 16384;  // of values written by one transaction of set_up
+
+  void fill(root& r, std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t i = from; i < to; ++i) kind_.fill(r, keys_, i);
+  }
+
+  key_space keys_;
+  [[no_unique_address]] Kind kind_;
+};
+
+template <class Kind>
+using pool_run = run_in<Kind, pool_memory>;
+template <class Kind>
+using coalescing_run = run_in<Kind, coalescing_memory>;
+
+template <class Kind>
+class plain_run final : public volatile_run {
+  using root = typename Kind::template root<plain_memory>;
+
+ public:
+  explicit plain_run(const parameters& p, Kind kind = {}) : keys_(p), kind_(std::move(kind)) {}
+
+  void set_up() override {
+    Kind::prepare(*root_, keys_);
+    for (std::uint64_t i = 0; i < keys_.size(); ++i) kind_.fill(*root_, keys_, i);
+  }
+  operation draw(base::rng& random) const override { return kind_.draw(keys_, random); }
+  void apply(std::span<const operation> operations) override {
+    for (const operation& op : operations) run_operation<Kind>(*root_, keys_, op);
+  }
+  std::uint64_t digest() override { return Kind::digest(*root_); }
+
+ private:
+  key_space keys_;
+  [[no_unique_address]] Kind kind_;
+  std::unique_ptr<root> root_ = std::make_unique<root>();
+};
+
+}  // namespace stele::workloads
