@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -21,7 +20,7 @@ struct options {
 
 // Folders of the command's own in both places; said is where they are.
 void use_scratch(options& o) {
-  o.said_dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+  o.said_dir = !o.dir.empty() ? o.dir : folder_in_memory();
   o.said_file_dir = o.file_dir;
   o.dir = enter_scratch(o.said_dir);
   o.file_dir = enter_scratch(o.file_dir);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -28,7 +27,7 @@ const std::map<std::string, concurrency> policies = {
 
 // Memory media on tmpfs, which is memory; files where the system keeps files.
 std::string default_dir(const std::string& media) {
-  return media != "file" && std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+  return media == "file" ? "." : folder_in_memory();
 }
 
 std::string counted(std::size_t n, const char* thing) {

@@ -12,7 +12,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -103,8 +102,7 @@ void compare(const options& o, nlohmann::json& out) {
 }
 
 void run(options& o) {
-  if (o.dir.empty()) o.dir = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
-  o.dir = enter_scratch(o.dir);
+  o.dir = enter_scratch(!o.dir.empty() ? o.dir : folder_in_memory());
   if (o.seed == 0) o.seed = static_cast<std::uint64_t>(clock::now().time_since_epoch().count());
   const std::string pool = o.dir + "/demo.stele";
   if (o.json == "-") listener = stderr;

@@ -115,11 +115,10 @@ bool redraw(const options& o, const std::string& figure, nlohmann::json& all) {
 void check(options& o) {
   if (o.quick) bench::make_quick(o.sweep);
   if (o.keys != 0) o.sweep.keys = o.sweep.large_keys = o.sweep.kiln_keys = o.sweep.archapt_keys = o.keys;
-  o.sweep.dir = !o.dir.empty() ? o.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
   std::error_code problem;
   if (!o.out.empty()) std::filesystem::create_directories(o.out, problem);
   if (problem) fail(fmt::format("--out {}: {}", o.out, problem.message()));
-  o.sweep.dir = enter_scratch(o.sweep.dir);
+  o.sweep.dir = enter_scratch(!o.dir.empty() ? o.dir : folder_in_memory());
 }
 
 void run(options& o) {

@@ -1,6 +1,7 @@
 // `stele`: the command for those who have pools. One subcommand a file in this folder.
 #include <cli/command.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,6 +44,6 @@ int main(int argc, char** argv) {
   stele::cli::add_compare(app);
   stele::cli::add_pool(app);
   stele::cli::add_manual(app, STELE_VERSION);
-  app.footer("Of the laboratory, where stele-lab is beside this program: crash, tape, sim, bench, figure.");
+  app.footer(fmt::format("Of the laboratory, where stele-lab is beside this program: {}.", fmt::join(of_the_lab, ", ")));
   return stele::cli::run(app, argc, argv, STELE_VERSION);
 }

@@ -40,6 +40,8 @@ void pass_on(int number) { ::kill(worker, number); }
 
 }  // namespace
 
+std::string folder_in_memory() { return std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "."; }
+
 std::string enter_scratch(const std::string& dir) {
   if (!std::filesystem::is_directory(dir)) fail(fmt::format("--dir {} is not a directory", dir));
   std::string folder = dir + "/stele-XXXXXX";

@@ -148,7 +148,7 @@ void convert(const options& o) {
 // Runs a workload's transactions on a fresh pool.
 void record(options& o) {
   auto& r = o.run;
-  r.dir = enter_scratch(!r.dir.empty() ? r.dir : std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".");
+  r.dir = enter_scratch(!r.dir.empty() ? r.dir : folder_in_memory());
   r.keep_bytes = !o.no_bytes;
   r.filling_too = !o.filled;
   r.cancelled = interrupted;

@@ -66,12 +66,10 @@ std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_st
   return nullptr;
 }
 
-media_choice on_tape_of_pool(tape_writer& tape) { return on_tape(tape, {}); }
-
 const detail::lab_media here = {
     .names = "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), or pcm:strict or pcm:rules, followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
     .parse = parse,
-    .on_tape = on_tape_of_pool,
+    .on_tape = on_tape,
     .make = make,
 };
 [[maybe_unused]] const bool registered = (detail::register_lab_media(here), true);

@@ -179,9 +179,7 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
     if (!writer) return std::unexpected(writer.error());
     tape = std::move(*writer);
     tape->image(state->file.base(), state->file.header().size);
-    const engine_tuning tuning = media->tuning;
-    *media = lab_media_here()->on_tape(*tape);
-    media->tuning = tuning;
+    *media = lab_media_here()->on_tape(*tape, media->tuning);
   }
   auto opened = open_on(std::move(state), *media, **mechanism, options);
   if (opened) (*opened)->keep(std::move(tape));

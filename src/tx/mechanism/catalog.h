@@ -33,7 +33,7 @@ struct media_choice {
 struct lab_media {
   const char* names;  // for a sentence
   std::optional<media_choice> (*parse)(std::string_view specification);
-  media_choice (*on_tape)(media::tape_writer& tape);
+  media_choice (*on_tape)(media::tape_writer& tape, const engine_tuning& tuning);
   std::unique_ptr<engine> (*make)(std::string_view mechanism, pool_state& state, const media_choice& choice);
 };
 void register_lab_media(const lab_media& media);  // outlives everything; before main()
