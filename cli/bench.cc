@@ -1,6 +1,6 @@
 // stele bench media|all|store|lsnvmm|sim: the machine's own limits, and the project's marks beside what was measured.
 #include <bench/machine.h>
-#include <bench/marks.h>
+#include <bench/targets.h>
 #include <cli/command.h>
 #include <cli/scratch.h>
 #include <fmt/format.h>
@@ -13,16 +13,16 @@ namespace stele::cli {
 namespace {
 
 struct options {
-  std::string dir, file_dir = ".", json, said_dir, said_file_dir;
+  std::string dir, file_dir = ".", json, reported_dir, reported_file_dir;
   unsigned runs = 5;
   double seconds = 0.5;
 };
 
 // Folders of the command's own in both places; said is where they are.
 void use_scratch(options& o) {
-  o.said_dir = !o.dir.empty() ? o.dir : folder_in_memory();
-  o.said_file_dir = o.file_dir;
-  o.dir = enter_scratch(o.said_dir);
+  o.reported_dir = !o.dir.empty() ? o.dir : folder_in_memory();
+  o.reported_file_dir = o.file_dir;
+  o.dir = enter_scratch(o.reported_dir);
   o.file_dir = enter_scratch(o.file_dir);
 }
 
@@ -30,13 +30,13 @@ void media(const options& o) {
   const auto m = bench::measure_machine(o.dir, o.file_dir, o.runs);
   if (!m) fail(m.error());
   if (o.json != "-") {
-    fmt::print("memory in {}, {}; medians of {} runs, one thread\n", o.said_dir, m->write_back, o.runs);
+    fmt::print("memory in {}, {}; medians of {} runs, one thread\n", o.reported_dir, m->write_back, o.runs);
     fmt::print("  {:<44} {:>9.1f} ns\n", "one streamed line, fence", m->streamed_line_fence_ns);
     for (const auto& [k, ns] : m->lines_fence_ns) fmt::print("  {:<44} {:>9.1f} ns\n", fmt::format("{} random line{} stored and flushed, fence", k, k == 1 ? "" : "s"), ns);
     fmt::print("  {:<44} {:>9.1f} ns\n", "fence with nothing to order", m->empty_fence_ns);
     fmt::print("  {:<44} {:>9.2f} GB/s\n", "streaming 64 MiB", m->stream_gb_per_s);
     fmt::print("  {:<44} {:>9.2f} GB/s\n", "storing and flushing 64 MiB", m->flush_gb_per_s);
-    fmt::print("device below {}\n", o.said_file_dir);
+    fmt::print("device below {}\n", o.reported_file_dir);
     fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, fdatasync", m->synced_block_ns / 1e3, 1e9 / m->synced_block_ns);
     if (m->direct_block_ns != 0) fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, O_DIRECT and O_DSYNC", m->direct_block_ns / 1e3, 1e9 / m->direct_block_ns);
   }
@@ -53,10 +53,10 @@ void media(const options& o) {
   write_json(o.json, j);
 }
 
-using measured_marks = result<std::vector<bench::figure>> (*)(const bench::marks_options& o);
+using measure_function = result<std::vector<bench::performance_target>> (*)(const bench::target_options& o);
 
-void bench_marks(const options& o, measured_marks measure) {
-  bench::marks_options m;
+void run_targets(const options& o, measure_function measure) {
+  bench::target_options m;
   m.dir = o.dir;
   m.file_dir = o.file_dir;
   m.runs = o.runs;
@@ -67,18 +67,18 @@ void bench_marks(const options& o, measured_marks measure) {
   std::FILE* const out = o.json == "-" ? stderr : stdout;
   fmt::print(out, "\n{:<46} {:>14} {:>14}\n", "figure", "mark", "measured");
   nlohmann::json j = nlohmann::json::array();
-  m.measured = [&, out](const bench::figure& f) {
+  m.measured = [&, out](const bench::performance_target& f) {
     if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
     const bool count = f.unit == "states/s";
-    const std::string mark = count ? fmt::format("{} {:.0f}", f.at_most ? "<=" : ">=", f.mark) : fmt::format("{} {:g} {}", f.at_most ? "<=" : ">=", f.mark, f.unit);
+    const std::string mark = count ? fmt::format("{} {:.0f}", f.at_most ? "<=" : ">=", f.bound) : fmt::format("{} {:g} {}", f.at_most ? "<=" : ">=", f.bound, f.unit);
     const std::string measured = count ? fmt::format("{:.0f}", f.measured) : fmt::format("{:.2f} {}", f.measured, f.unit);
     fmt::print(out, "{:<46} {:>14} {:>14}  {:<6} {}\n", f.what, mark, measured, f.met() ? "met" : "SHORT", f.detail);
     std::fflush(stdout);
-    j.push_back({{"figure", f.what}, {"unit", f.unit}, {"mark", f.mark}, {"at_most", f.at_most}, {"measured", f.measured}, {"met", f.met()}, {"detail", f.detail}});
+    j.push_back({{"figure", f.what}, {"unit", f.unit}, {"mark", f.bound}, {"at_most", f.at_most}, {"measured", f.measured}, {"met", f.met()}, {"detail", f.detail}});
   };
-  const auto figures = measure(m);
+  const auto targets = measure(m);
   if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-  if (!figures) fail(figures.error());
+  if (!targets) fail(targets.error());
   if (!o.json.empty()) write_json(o.json, j);
 }
 
@@ -86,7 +86,7 @@ void all(const options& o) {
   options first = o;
   first.json.clear();
   if (o.json != "-") media(first);
-  bench_marks(o, bench::measure_marks);
+  run_targets(o, bench::measure_targets);
 }
 
 CLI::App* add(CLI::App& group, const char* name, const char* what, const std::shared_ptr<options>& o) {
@@ -110,11 +110,11 @@ void add_bench(CLI::App& app) {
   marks->callback([o] { use_scratch(*o), all(*o); });
   CLI::App* lsnvmm = add(*group, "lsnvmm", "the figures of the mechanism log_structured, some ten minutes", o);
   lsnvmm->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
-  lsnvmm->callback([o] { use_scratch(*o), bench_marks(*o, bench::measure_lsnvmm_marks); });
+  lsnvmm->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_lsnvmm_targets); });
   CLI::App* store = add(*group, "store", "the key-value store beside other embedded stores, commits on a file, care of a pool", o);
   store->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
-  store->callback([o] { use_scratch(*o), bench_marks(*o, bench::measure_store_marks); });
-  add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] { use_scratch(*o), bench_marks(*o, bench::measure_sim_marks); });
+  store->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_store_targets); });
+  add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_sim_targets); });
 }
 
 }  // namespace stele::cli

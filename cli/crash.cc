@@ -28,12 +28,12 @@ struct options {
   cache_settings cache;
   controller_settings controller;
   std::string policy = "all";
-  mutant_choice mutants;
-  fence_choice fences;
+  mutant_selection mutants;
+  fence_selection fences;
   std::string mutant = "none", line, json;
 };
 
-std::FILE* people(const options& o) {
+std::FILE* text_output(const options& o) {
   return o.json == "-" ? stderr : stdout;
 }
 
@@ -48,65 +48,65 @@ void show_crashes(const findings& f) {
 }
 
 // Plants the bug, runs, and tells the findings in a sentence and as JSON.
-void run_and_tell(options& o, const std::function<result<findings>(bool)>& run, std::string (*sentence)(const findings&),
+void run_and_report(options& o, const std::function<result<findings>(bool)>& run, std::string (*sentence)(const findings&),
                   nlohmann::json (*json)(const findings&)) {
   const auto mutant = base::mutant_named(o.mutant);
   if (!mutant) fail(fmt::format("there is no mutant '{}'; see `stele crash mutants`", o.mutant));
   o.what.mutant = *mutant;
-  const bool watched = isatty(STDERR_FILENO) != 0;
-  const auto found = run(watched);
-  if (watched) fmt::print(stderr, "\r\033[K");
+  const bool interactive = isatty(STDERR_FILENO) != 0;
+  const auto found = run(interactive);
+  if (interactive) fmt::print(stderr, "\r\033[K");
   if (!found) fail(found.error());
-  fmt::print(people(o), "{}/{}: {}{}\n", o.what.mechanism, o.what.workload, sentence(*found),
+  fmt::print(text_output(o), "{}/{}: {}{}\n", o.what.mechanism, o.what.workload, sentence(*found),
              found->cancelled ? " (interrupted)" : "");
   for (const violation& v : found->violations)
-    fmt::print(people(o), "  {}\n    stele crash replay \"{}\"\n", v.what, v.line);
+    fmt::print(text_output(o), "  {}\n    stele crash replay \"{}\"\n", v.what, v.line);
   if (!o.json.empty()) write_json(o.json, json(*found));
   if (!found->violations.empty()) throw CLI::RuntimeError(1);
   if (found->cancelled) throw CLI::RuntimeError(130);
 }
 
 void run(options& o) {
-  auto explored = [&](bool watched) {
-    if (watched) o.how.progress = show_progress;
+  auto explored = [&](bool interactive) {
+    if (interactive) o.how.progress = show_progress;
     o.how.cancelled = interrupted;
     return explore::explore(o.what, o.how);
   };
-  run_and_tell(o, explored, sentence_of, [](const findings& f) { return json_of(f); });
+  run_and_report(o, explored, summary_of, [](const findings& f) { return json_of(f); });
 }
 
 void run_cache(options& o) {
-  auto crashed = [&](bool watched) {
-    if (watched) o.cache.progress = show_crashes;
+  auto crashed = [&](bool interactive) {
+    if (interactive) o.cache.progress = show_crashes;
     o.cache.cancelled = interrupted;
-    o.cache.most_violations = o.how.most_violations;
+    o.cache.max_violations = o.how.max_violations;
     if (const auto policy = sim::replacement_named(o.policy)) o.cache.policies = {(*policy)->name};
     return crash_behind_cache(o.what, o.cache);
   };
-  run_and_tell(o, crashed, sentence_of_crashes, json_of_crashes);
+  run_and_report(o, crashed, crash_summary_of, json_of_crashes);
 }
 
 void run_controller(options& o) {
-  auto crashed = [&](bool watched) {
-    if (watched) o.controller.progress = show_crashes;
+  auto crashed = [&](bool interactive) {
+    if (interactive) o.controller.progress = show_crashes;
     o.controller.cancelled = interrupted;
-    o.controller.most_violations = o.how.most_violations;
+    o.controller.max_violations = o.how.max_violations;
     return crash_behind_controller(o.what, o.controller);
   };
-  run_and_tell(o, crashed, sentence_of_crashes, json_of_crashes);
+  run_and_report(o, crashed, crash_summary_of, json_of_crashes);
 }
 
 void run_mutants(options& o) {
   o.mutants.cancelled = interrupted;
-  o.mutants.told = [&](const mutant_outcome& m) {
-    fmt::print(people(o), "{:24} {:10} {}\n", m.mutant.name, m.mechanism,
+  o.mutants.on_outcome = [&](const mutant_outcome& m) {
+    fmt::print(text_output(o), "{:24} {:10} {}\n", m.mutant.name, m.mechanism,
                m.killed() ? "killed: " + m.what : fmt::format("SURVIVED {} states", m.states));
-    std::fflush(people(o));
+    std::fflush(text_output(o));
   };
   const auto outcomes = explore_mutants(o.mutants);
   if (outcomes.empty() && !interrupted()) fail("there is no such mutant, or none that this mechanism runs");
   const double score = score_of(outcomes);
-  fmt::print(people(o), "{} mutants, {:.1f} % killed\n", outcomes.size(), 100 * score);
+  fmt::print(text_output(o), "{} mutants, {:.1f} % killed\n", outcomes.size(), 100 * score);
   if (!o.json.empty()) write_json(o.json, json_of(outcomes));
   if (interrupted()) throw CLI::RuntimeError(130);
   if (score < 1) throw CLI::RuntimeError(1);
@@ -114,22 +114,22 @@ void run_mutants(options& o) {
 
 void run_fences(options& o) {
   o.fences.cancelled = interrupted;
-  o.fences.told = [&](const fence_outcome& f) {
-    fmt::print(people(o), "{:22} {}; passed by {}\n", f.site, f.killed() ? "killed: " + f.what : fmt::format("SURVIVED {} states{}{}", f.states, f.kept_for.empty() ? "" : "; it is for this: ", f.kept_for), fmt::join(f.mechanisms, ", "));
-    std::fflush(people(o));
+  o.fences.on_outcome = [&](const fence_outcome& f) {
+    fmt::print(text_output(o), "{:22} {}; passed by {}\n", f.site, f.killed() ? "killed: " + f.what : fmt::format("SURVIVED {} states{}{}", f.states, f.reason.empty() ? "" : "; it is for this: ", f.reason), fmt::join(f.mechanisms, ", "));
+    std::fflush(text_output(o));
   };
   const auto outcomes = explore_fences(o.fences);
   if (outcomes.empty() && !interrupted()) fail("there is no such fence, or none that this mechanism passes");
   const auto killed = std::ranges::count_if(outcomes, &fence_outcome::killed);
   const auto unexplained = std::ranges::count_if(outcomes, &fence_outcome::unexplained);
-  fmt::print(people(o), "{} fences, {} killed, {} kept for a reason that no run shows, {} survived\n", outcomes.size(), killed, outcomes.size() - static_cast<std::size_t>(killed + unexplained), unexplained);
+  fmt::print(text_output(o), "{} fences, {} killed, {} kept for a reason that no run shows, {} survived\n", outcomes.size(), killed, outcomes.size() - static_cast<std::size_t>(killed + unexplained), unexplained);
   if (!o.json.empty()) write_json(o.json, json_of(outcomes));
   if (interrupted()) throw CLI::RuntimeError(130);
   if (unexplained != 0) throw CLI::RuntimeError(1);
 }
 
 template <class Line>
-result<replayed> replay_parsed(const result<Line>& line) {
+result<replay_result> replay_parsed(const result<Line>& line) {
   if (!line) fail(line.error());
   return replay(*line);
 }
@@ -139,9 +139,9 @@ void run_replay(options& o) {
                     : names_controller_crash(o.line) ? replay_parsed(parse_controller_line(o.line))
                                                      : replay_parsed(parse_line(o.line));
   if (!seen) fail(seen.error());
-  fmt::print(people(o), "{}{}\n", seen->story,
+  fmt::print(text_output(o), "{}{}\n", seen->explanation,
              !seen->refused.empty() ? "refused, as it may be: " + seen->refused : seen->problem.empty() ? "recovered as it should be" : "VIOLATION: " + seen->problem);
-  if (!o.json.empty()) write_json(o.json, {{"story", seen->story}, {"problem", seen->problem}});
+  if (!o.json.empty()) write_json(o.json, {{"story", seen->explanation}, {"problem", seen->problem}});
   if (!seen->problem.empty()) throw CLI::RuntimeError(1);
 }
 
@@ -152,7 +152,7 @@ void add_json(CLI::App& command, options& o) {
 void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--mechanism", o.what.mechanism, "none, base, redo, redo-async, undo, ...")->capture_default_str();
   command.add_option("--reopen", o.what.reopen, "the mechanism that opens the pool after a crash; default: the same");
-  command.add_option("--made-for", o.what.made_for, "the mechanism that the pool is created for; default: the same");
+  command.add_option("--made-for", o.what.created_for, "the mechanism that the pool is created for; default: the same");
   command.add_option("--workload", o.what.workload, fmt::format("{}, churn, edges", fmt::join(workloads::workload_names(), ", ")))->capture_default_str();
   command.add_option("--pool-size", o.what.pool_size, "bytes")->capture_default_str();
   command.add_option("--log-size", o.what.log_size, "bytes of each log; small ones wrap often")->capture_default_str();
@@ -167,13 +167,13 @@ void add_plan_options(CLI::App& command, options& o) {
   command.add_option("--cache-bytes", o.what.cache_bytes, "archapt: what the queue of lines used last takes the cache for; short, so that lines are skipped")->capture_default_str();
   command.add_flag("--halves", o.what.halves, "archapt: sums of the odd half of each row and column too");
   command.add_flag("--shared-log", o.what.shared_log, "default: all threads commit in one log, as on a file");
-  command.add_flag("--sums", o.what.sums, "the pool has sums of home's blocks, which are judged at each opening");
+  command.add_flag("--sums", o.what.block_checksums, "the pool has sums of home's blocks, which are judged at each opening");
   command.add_option("--grow-every", o.what.grow_every, "operations after which the pool grows; 0: it does not");
   command.add_option("--checkpoint-commits", o.what.checkpoint_commits, "archapt: commits from one checkpoint to the next; 0: none");
   command.add_flag("--whole-cache", o.what.whole_cache, "bulk persistence of the whole cache, not of the lines that logs name");
   command.add_option("--seed", o.what.seed, "of content, operations and samples")->capture_default_str();
   command.add_option("--mutant", o.mutant, "plant this bug")->capture_default_str();
-  command.add_option("--violations", o.how.most_violations, "end after so many")
+  command.add_option("--violations", o.how.max_violations, "end after so many")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   add_json(command, o);
@@ -191,7 +191,7 @@ void add_run_options(CLI::App& command, options& o) {
           "--fault", [&o](const std::string& name) { o.what.fault = *file_fault_named(name); },
           "what strikes it: refused, write_back (failed, told once, the pages lost), short_write, interrupted")
       ->check(CLI::IsMember({"refused", "write_back", "short_write", "interrupted"}));
-  command.add_option("--dir", o.what.folder, "where that file is; default: in memory");
+  command.add_option("--dir", o.what.directory, "where that file is; default: in memory");
   command.add_option("--bound", o.how.bound, "states a crash point; where there are more they are sampled")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -228,7 +228,7 @@ void add_controller_options(CLI::App& command, options& o) {
 
 #ifdef STELE_SCHEDULES
 // A program of its own: it is compiled otherwise.
-[[noreturn]] void become_schedules(std::vector<std::string> words) {
+[[noreturn]] void exec_schedules(std::vector<std::string> words) {
   words.insert(words.begin(), STELE_SCHEDULES);
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
@@ -265,7 +265,7 @@ void add_crash(CLI::App& app) {
 #ifdef STELE_SCHEDULES
   CLI::App* overlapping = crash->add_subcommand("schedules", "overlapping commits under every schedule, and every crash that may befall them; see its own --help");
   overlapping->prefix_command()->set_help_flag();
-  overlapping->callback([overlapping] { become_schedules(overlapping->remaining()); });
+  overlapping->callback([overlapping] { exec_schedules(overlapping->remaining()); });
 #endif
   CLI::App* without = crash->add_subcommand("fences", "leave each fence out, one at a time, and see whether anything notices");
   without->add_option("--mechanism", o->fences.mechanism, "only those that this mechanism passes");

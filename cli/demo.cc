@@ -21,7 +21,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 // Where people read what happens: standard output, unless JSON goes there.
-std::FILE* listener = stdout;
+std::FILE* text_output = stdout;
 
 struct options {
   std::string input, dir, json, mechanism = "default", media = "adr";
@@ -32,9 +32,9 @@ struct options {
 double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
 
 // Bold where somebody looks.
-std::string strong(const std::string& text) { return isatty(STDOUT_FILENO) != 0 ? fmt::format(fmt::emphasis::bold, "{}", text) : text; }
+std::string bold(const std::string& text) { return isatty(STDOUT_FILENO) != 0 ? fmt::format(fmt::emphasis::bold, "{}", text) : text; }
 
-void step(int number, const std::string& what) { fmt::print(listener, "\n{}  {}\n", strong(fmt::format("{}", number)), what); }
+void step(int number, const std::string& what) { fmt::print(text_output, "\n{}  {}\n", bold(fmt::format("{}", number)), what); }
 
 // Blue for done, grey for not: one character a 1/40.
 std::string bar(double share) {
@@ -44,18 +44,18 @@ std::string bar(double share) {
   return out;
 }
 
-// Acknowledgements of the doomed process, by thread: lines finished, read from its pipe until it is gone.
-struct doomed {
+// Acknowledgements of the indexer_process process, by thread: lines finished, read from its pipe until it is gone.
+struct indexer_process {
   pid_t pid = -1;
   int pipe = -1;
   acknowledged lines{};
 };
 
-doomed start_indexer(const options& o, const text& t, const std::string& pool) {
+indexer_process start_indexer(const options& o, const text& t, const std::string& pool) {
   int ends[2];
   if (::pipe(ends) != 0) fail("cannot make a pipe");
   std::fflush(nullptr);
-  doomed d{::fork(), ends[0], {}};
+  indexer_process d{::fork(), ends[0], {}};
   if (d.pid < 0) fail("cannot start a process");
   if (d.pid != 0) {
     ::close(ends[1]);
@@ -71,7 +71,7 @@ doomed start_indexer(const options& o, const text& t, const std::string& pool) {
 }
 
 // Reads acknowledgements until so many lines are in, then kills; then reads what was still in the pipe.
-void kill_at(doomed& d, std::uint64_t lines) {
+void kill_at(indexer_process& d, std::uint64_t lines) {
   acknowledgement a{};
   std::uint64_t seen = 0;
   while (seen < lines && ::read(d.pipe, &a, sizeof a) == sizeof a) d.lines[a.thread] = a.line + 1, ++seen;
@@ -97,7 +97,7 @@ void compare(const options& o, nlohmann::json& out) {
   c.cancelled = interrupted;
   const auto report = bench::compare(c);
   if (!report) fail(report.error());
-  fmt::print(listener, "{}", bench::table_of(*report, "none"));
+  fmt::print(text_output, "{}", bench::table_of(*report, "none"));
   out["comparison"] = bench::json_of(*report);
 }
 
@@ -105,42 +105,42 @@ void run(options& o) {
   o.dir = enter_scratch(!o.dir.empty() ? o.dir : folder_in_memory());
   if (o.seed == 0) o.seed = static_cast<std::uint64_t>(clock::now().time_since_epoch().count());
   const std::string pool = o.dir + "/demo.stele";
-  if (o.json == "-") listener = stderr;
+  if (o.json == "-") text_output = stderr;
   nlohmann::json out;
-  fmt::print(listener, "{}\n", strong("Stele: an index that survives kill -9"));
+  fmt::print(text_output, "{}\n", bold("Stele: an index that survives kill -9"));
 
   const auto t = read_text(o.input);
   if (!t) fail(t.error());
   step(1, fmt::format("Read {}: {:.1f} MB, {} lines, {} words, {} of them different.", t->path, static_cast<double>(t->bytes) / 1e6, t->lines.size(), t->words, t->distinct));
   step(2, fmt::format("Index it into {} from two threads: one durable transaction a line ({}, media {}).", pool, o.mechanism, o.media));
   base::rng random(o.seed);
-  const std::uint64_t doom = t->lines.size() / 5 + random.below(t->lines.size() / 2);
-  doomed d = start_indexer(o, *t, pool);
+  const std::uint64_t kill_after_lines = t->lines.size() / 5 + random.below(t->lines.size() / 2);
+  indexer_process d = start_indexer(o, *t, pool);
   auto begin = clock::now();
-  kill_at(d, doom);
-  const std::uint64_t told = d.lines[0] + d.lines[1];
-  fmt::print(listener, "     {}  killed with SIGKILL after {} lines were acknowledged ({:.0f} lines/s, seed {})\n", bar(static_cast<double>(told) / static_cast<double>(t->lines.size())),
-             told, static_cast<double>(told) / seconds_since(begin), o.seed);
+  kill_at(d, kill_after_lines);
+  const std::uint64_t acknowledged_lines = d.lines[0] + d.lines[1];
+  fmt::print(text_output, "     {}  killed with SIGKILL after {} lines were acknowledged ({:.0f} lines/s, seed {})\n", bar(static_cast<double>(acknowledged_lines) / static_cast<double>(t->lines.size())),
+             acknowledged_lines, static_cast<double>(acknowledged_lines) / seconds_since(begin), o.seed);
 
   step(3, "Open it in a new process.");
-  if (const auto info = detail::info_of(pool); info && info->left_open) fmt::print(listener, "     the pool says that nobody closed it; recovery reads its logs\n");
-  const auto proof = prove_in_new_process(*t, pool, o.mechanism, o.media, d.lines);
-  if (!proof) fail(proof.error());
-  fmt::print(listener, "     recovered and opened in {:.1f} ms; {} lines are in the index, {} were acknowledged\n", proof->open_seconds * 1e3, proof->lines, told);
-  fmt::print(listener, "     every one of {} words has exactly the count and last line that those lines give: nothing lost, nothing torn\n", proof->words);
+  if (const auto info = detail::info_of(pool); info && info->left_open) fmt::print(text_output, "     the pool says that nobody closed it; recovery reads its logs\n");
+  const auto verification = verify_in_new_process(*t, pool, o.mechanism, o.media, d.lines);
+  if (!verification) fail(verification.error());
+  fmt::print(text_output, "     recovered and opened in {:.1f} ms; {} lines are in the index, {} were acknowledged\n", verification->open_seconds * 1e3, verification->lines, acknowledged_lines);
+  fmt::print(text_output, "     every one of {} words has exactly the count and last line that those lines give: nothing lost, nothing torn\n", verification->words);
 
   step(4, "Finish the job.");
   begin = clock::now();
   if (const auto done = index_text(*t, pool, o.mechanism, o.media, [](unsigned, std::uint64_t) {}); !done) fail(done.error());
-  const acknowledged all = everything(*t);
-  const auto whole = prove_in_new_process(*t, pool, o.mechanism, o.media, all);
-  if (!whole) fail(whole.error());
-  fmt::print(listener, "     {}  {} lines, {} words, in {:.1f} s more; checked again, all there\n", bar(1), whole->lines, whole->words, seconds_since(begin));
+  const acknowledged all = all_lines(*t);
+  const auto final_check = verify_in_new_process(*t, pool, o.mechanism, o.media, all);
+  if (!final_check) fail(final_check.error());
+  fmt::print(text_output, "     {}  {} lines, {} words, in {:.1f} s more; checked again, all there\n", bar(1), final_check->lines, final_check->words, seconds_since(begin));
   const auto sound = detail::check_pool(pool);
   if (!sound) fail(sound.error());
-  fmt::print(listener, "     {} blocks of the heap in use, and used and free tile it\n", sound->heap.used_blocks);
+  fmt::print(text_output, "     {} blocks of the heap in use, and used and free tile it\n", sound->heap.used_blocks);
   out["text"] = {{"path", t->path}, {"bytes", t->bytes}, {"lines", t->lines.size()}, {"distinct_words", t->distinct}};
-  out["crash"] = {{"acknowledged_lines", told}, {"recovered_lines", proof->lines}, {"open_ms", proof->open_seconds * 1e3}, {"seed", o.seed}};
+  out["crash"] = {{"acknowledged_lines", acknowledged_lines}, {"recovered_lines", verification->lines}, {"open_ms", verification->open_seconds * 1e3}, {"seed", o.seed}};
   if (!o.no_compare) {
     step(5, "What durability costs here: hash map, one insert or delete a transaction, one thread, runs in turn.\n");
     compare(o, out);

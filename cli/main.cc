@@ -13,11 +13,11 @@
 
 namespace {
 
-constexpr std::array<std::string_view, 5> of_the_lab = {"crash", "tape", "sim", "bench", "figure"};
+constexpr std::array<std::string_view, 5> lab_commands = {"crash", "tape", "sim", "bench", "figure"};
 
 // Asked for a subcommand of the laboratory, or for one of its media.
-bool wants_the_lab(int argc, char** argv) {
-  if (argc > 1 && std::ranges::find(of_the_lab, std::string_view(argv[1])) != of_the_lab.end()) return true;
+bool is_lab_command(int argc, char** argv) {
+  if (argc > 1 && std::ranges::find(lab_commands, std::string_view(argv[1])) != lab_commands.end()) return true;
   return std::any_of(argv + 1, argv + argc, [](std::string_view word) {
     word.remove_prefix(word.starts_with("--media=") ? 8 : 0);
     return word.starts_with("delayed:") || word.starts_with("pcm:");
@@ -25,7 +25,7 @@ bool wants_the_lab(int argc, char** argv) {
 }
 
 // Goes on as the program beside this one.
-int become_the_lab(char** argv) {
+int exec_lab(char** argv) {
   std::error_code none;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "stele-lab";
   argv[0] = const_cast<char*>(program.c_str());
@@ -38,12 +38,12 @@ int become_the_lab(char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (wants_the_lab(argc, argv)) return become_the_lab(argv);
+  if (is_lab_command(argc, argv)) return exec_lab(argv);
   CLI::App app{"Stele: durable transactional memory. Start with `stele demo`."};
   stele::cli::add_demo(app);
   stele::cli::add_compare(app);
   stele::cli::add_pool(app);
   stele::cli::add_manual(app, STELE_VERSION);
-  app.footer(fmt::format("Of the laboratory, where stele-lab is beside this program: {}.", fmt::join(of_the_lab, ", ")));
+  app.footer(fmt::format("Of the laboratory, where stele-lab is beside this program: {}.", fmt::join(lab_commands, ", ")));
   return stele::cli::run(app, argc, argv, STELE_VERSION);
 }

@@ -19,7 +19,7 @@ struct options {
 };
 
 // A line on the terminal while work is long; an interrupt stops it.
-progress shown(const char* what) {
+progress progress_on_stderr(const char* what) {
   return [what, watched = isatty(STDERR_FILENO) != 0, last = std::uint64_t{101}](std::uint64_t done, std::uint64_t all) mutable {
     const std::uint64_t percent = all == 0 ? 100 : done * 100 / all;
     if (watched && percent != last) fmt::print(stderr, "\r\033[K{}: {} %{}", what, last = percent, percent == 100 ? "\n" : "");
@@ -56,7 +56,7 @@ nlohmann::json json_of(const detail::pool_info& i) {
                    {"home_offset", h.home_offset}, {"chunk_bytes", std::size_t{1} << h.chunk_shift},
                    {"chunks", h.chunk_count},    {"logs", i.logs_of},
                    {"left_open", i.left_open}};
-  j["sums"] = h.sums_offset != 0;
+  j["sums"] = h.block_checksums_offset != 0;
   j["durability"] = i.durability;
   j["in_use_by"] = i.in_use_by ? nlohmann::json(*i.in_use_by) : nlohmann::json(nullptr);
   if (h.checkpoint_commits != 0) j["checkpoint_commits"] = h.checkpoint_commits;
@@ -77,7 +77,7 @@ void print_info(const detail::pool_info& i, const std::string& path) {
   fmt::print("  logs       {} of {} bytes, {}\n", h.log_count, h.log_size, i.logs_of);
   fmt::print("  heap       {} chunks of {} bytes\n", h.chunk_count, std::size_t{1} << h.chunk_shift);
   if (h.checkpoint_commits != 0) fmt::print("  checkpoint each {} commits, while lines are skipped\n", h.checkpoint_commits);
-  fmt::print("  sums       {}\n", h.sums_offset != 0 ? "of home's blocks: damage is found at opening and by check" : "none");
+  fmt::print("  sums       {}\n", h.block_checksums_offset != 0 ? "of home's blocks: damage is found at opening and by check" : "none");
   fmt::print("  durability '{}' where it lies now, by the medium that `auto` chooses\n", i.durability);
   fmt::print("  state      {}\n", state_of(i));
   if (i.fallback.state != format::fallback_state::none)
@@ -92,7 +92,7 @@ void info(const options& o) {
 }
 
 void create(const options& o) {
-  storage::shape shape{parse_size(o.size), parse_size(o.log_size), o.log_count, o.layout};
+  storage::pool_geometry shape{parse_size(o.size), parse_size(o.log_size), o.log_count, o.layout};
   shape.sums = !o.no_sums;
   const auto made = storage::pool_file::create(o.path, shape);
   if (!made) fail(made.error());
@@ -104,13 +104,13 @@ void print_check(const detail::check_report& r, const std::string& path) {
   for (const auto& l : r.logs) records += l.records, bytes += l.bytes;
   print_info(r.info, path);
   fmt::print("  log        {} records, {} bytes{}\n", records, bytes, r.recovered ? "; recovered on a copy, the file was not changed" : "");
-  if (!r.lost.empty()) fmt::print("  LOST       opening it goes back to a checkpoint: {}\n", r.lost);
+  if (!r.fallback_reason.empty()) fmt::print("  LOST       opening it goes back to a checkpoint: {}\n", r.fallback_reason);
   fmt::print("  root       offset {}, {} bytes\n", r.root_offset, r.root_size);
   fmt::print("  used       {} blocks, {} bytes\n", r.heap.used_blocks, r.heap.used_bytes);
   fmt::print("  free       {} chunks, and {} bytes in blocks; longest run {} chunks\n", r.heap.free_chunks, r.heap.free_blocks_bytes, r.heap.longest_free_run);
-  if (knows_layout(r.info.header.layout.data())) fmt::print("  content    of layout '{}': its structure is sound\n", r.info.header.layout.data());
+  if (is_known_layout(r.info.header.layout.data())) fmt::print("  content    of layout '{}': its structure is sound\n", r.info.header.layout.data());
   if (r.sums)
-    fmt::print("header, logs and heap are sound: used and free tile the heap, and {} bytes of home are what their sums say\n", r.judged_bytes);
+    fmt::print("header, logs and heap are sound: used and free tile the heap, and {} bytes of home are what their sums say\n", r.verified_bytes);
   else
     fmt::print("header, logs and heap are sound: used and free tile the heap; no sums were there to judge content by\n");
 }
@@ -126,9 +126,9 @@ std::vector<std::string> repair(const options& o) {
 
 // Storage first, then what the layout says.
 result<detail::check_report> check_all(const options& o) {
-  auto r = detail::check_pool(o.path, shown("checking"));
+  auto r = detail::check_pool(o.path, progress_on_stderr("checking"));
   const std::string layout = r ? r->info.header.layout.data() : "";
-  if (!knows_layout(layout)) return r;
+  if (!is_known_layout(layout)) return r;
   auto copy = detail::open_copy_of(o.path, verification::never);  // its sums have just been judged
   if (!copy) return std::unexpected(copy.error());
   if (auto sound = check_content(std::move(*copy), layout); !sound) return std::unexpected(sound.error());
@@ -145,9 +145,9 @@ void check(const options& o) {
   }
   if (o.json != "-") print_check(*r, o.path);
   if (o.json.empty()) return;
-  nlohmann::json j{{"sound", true}, {"info", json_of(r->info)}, {"recovered", r->recovered}, {"lost", r->lost}, {"newest_commit", r->newest_commit}};
+  nlohmann::json j{{"sound", true}, {"info", json_of(r->info)}, {"recovered", r->recovered}, {"lost", r->fallback_reason}, {"newest_commit", r->newest_commit}};
   j["repaired"] = repaired;
-  j["judged_bytes"] = r->judged_bytes;
+  j["judged_bytes"] = r->verified_bytes;
   j["root"] = {{"offset", r->root_offset}, {"size_bytes", r->root_size}};
   j["heap"] = {{"used_blocks", r->heap.used_blocks}, {"used_bytes", r->heap.used_bytes}, {"free_chunks", r->heap.free_chunks},
                {"free_block_bytes", r->heap.free_blocks_bytes}, {"longest_free_run_chunks", r->heap.longest_free_run}};
@@ -177,7 +177,7 @@ void resize(const options& o) {
 
 void backup(options& o) {
   const auto pool = opened(o);
-  if (const auto made = detail::back_up(*pool, o.to, shown("copying")); !made) fail(made.error());
+  if (const auto made = detail::back_up(*pool, o.to, progress_on_stderr("copying")); !made) fail(made.error());
   close(*pool);
   o.path = o.to;
   info(o);
@@ -194,7 +194,7 @@ void dump(const options& o) {
   const auto i = detail::info_of(o.path);
   if (!i) fail(i.error());
   const std::string layout = i->header.layout.data();
-  const bool known = knows_layout(layout);
+  const bool known = is_known_layout(layout);
   auto copy = detail::open_copy_of(o.path, known ? verification::automatic : verification::never);
   if (!copy) fail(copy.error());
   const auto content = known ? content_of(std::move(*copy), layout) : blocks_of(**copy);

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <stele/document.h>
 #include <stele/kv.h>
-#include <containers/bounded.h>
+#include <containers/claim_observer.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr unsigned deepest = 1000;  // nesting of lists and dicts that is shown: who reads or frees JSON goes down by recursion
+constexpr unsigned max_json_depth = 1000;  // nesting of lists and dicts that is shown: who reads or frees JSON goes down by recursion
 
 // Bytes that are no text as {"hex": ...}.
 json text_or_hex(std::string_view bytes) {
@@ -41,7 +41,7 @@ json json_of(const document_dict& d, unsigned depth) {
 }
 
 json json_of(const document_value& v, unsigned depth) {
-  if (depth > deepest) throw failure({errc::unsupported, fmt::format("the document is nested more than {} levels deep, which is more than can be shown", deepest)});
+  if (depth > max_json_depth) throw failure({errc::unsupported, fmt::format("the document is nested more than {} levels deep, which is more than can be shown", max_json_depth)});
   switch (v.kind()) {
     case value_kind::none: return nullptr;
     case value_kind::boolean: return v.boolean();
@@ -78,7 +78,7 @@ result<> check_with_heap(const detail::runtime& r, std::uint64_t root_size, Chec
   const auto& file = r.state().file;
   std::vector<block> reached, used;
   {
-    const detail::claims_told listening([&](std::uint64_t offset, std::size_t size) { reached.push_back({offset, size}); });
+    const detail::claim_observer listening([&](std::uint64_t offset, std::size_t size) { reached.push_back({offset, size}); });
     if (auto sound = check(); !sound) return sound;
   }
   reached.push_back({r.root_offset(), root_size});
@@ -100,19 +100,19 @@ result<> check_document(const pool<document_dict>& p) {
 }
 
 result<pool<document_dict>> as_document(std::unique_ptr<detail::runtime> r) {
-  auto handle = detail::pool_handle::over(std::move(r), sizeof(document_dict));
+  auto handle = detail::pool_handle::from_runtime(std::move(r), sizeof(document_dict));
   if (!handle) return std::unexpected(handle.error());
   return pool<document_dict>(std::move(*handle));
 }
 result<kv> as_store(std::unique_ptr<detail::runtime> r) {
-  auto handle = detail::pool_handle::over(std::move(r), kv::root_size());
+  auto handle = detail::pool_handle::from_runtime(std::move(r), kv::root_size());
   if (!handle) return std::unexpected(handle.error());
-  return kv::over(std::move(*handle));
+  return kv::from_handle(std::move(*handle));
 }
 
 }  // namespace
 
-bool knows_layout(const std::string& layout) { return layout == kv::layout || layout == document_layout; }
+bool is_known_layout(const std::string& layout) { return layout == kv::layout || layout == document_layout; }
 
 result<> check_content(std::unique_ptr<detail::runtime> r, const std::string& layout) {
   if (layout == kv::layout) {

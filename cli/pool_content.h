@@ -11,7 +11,7 @@
 namespace stele::cli {
 
 // Whether there is anything to know.
-bool knows_layout(const std::string& layout);
+bool is_known_layout(const std::string& layout);
 
 // Takes a pool in use, its root not looked at. Errors: corrupt, by the structure's own invariants; those of reading.
 [[nodiscard]] result<> check_content(std::unique_ptr<detail::runtime> pool, const std::string& layout);

@@ -18,12 +18,12 @@ namespace {
 
 volatile pid_t worker = 0;
 
-void pass_on(int number) { ::kill(worker, number); }
+void forward_signal(int number) { ::kill(worker, number); }
 
 // Ends this process as the worker ended.
 [[noreturn]] void outlive_worker(const std::string& folder) {
   struct sigaction action {};
-  action.sa_handler = pass_on;
+  action.sa_handler = forward_signal;
   sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = SIG_IGN;  // a terminal sends it to both
   sigaction(SIGINT, &action, nullptr);

@@ -221,18 +221,18 @@ void add_settings(CLI::App& command, options& o) {
       ->allow_extra_args(false);
 }
 
-sim::kiln_fault fault_named(const std::string& name) {
-  std::vector<std::string_view> known = {name_of(sim::kiln_fault::none)};
-  for (const sim::kiln_fault f : sim::kiln_faults) known.push_back(name_of(f));
+sim::kiln_mutant kiln_mutant_named(const std::string& name) {
+  std::vector<std::string_view> known = {name_of(sim::kiln_mutant::none)};
+  for (const sim::kiln_mutant f : sim::kiln_mutants) known.push_back(name_of(f));
   const auto found = std::ranges::find(known, name);
   if (found == known.end()) fail(fmt::format("there is no planted bug '{}'; choose one of {}", name, fmt::join(known, ", ")));
-  return static_cast<sim::kiln_fault>(found - known.begin());
+  return static_cast<sim::kiln_mutant>(found - known.begin());
 }
 
 void crash(const options& o) {
   const sim::machine_config m = machine_of(o);
   or_fail(sim::check_machine(m));
-  sim::crash_options c{.crashes = o.crashes, .fault = fault_named(o.fault), .seed = o.run.seed, .most_violations = 10, .cancelled = interrupted};
+  sim::crash_options c{.crashes = o.crashes, .mutant = kiln_mutant_named(o.fault), .seed = o.run.seed, .most_violations = 10, .cancelled = interrupted};
   if (o.at_ns >= 0) c.at = sim::from_ns(o.at_ns);
   const auto r = value_or_fail(sim::crash_machine(m, o.run.tape, c));
   std::string table = fmt::format("{} crashes of {} with {}: {} met pending lines, {} superseded ones, {} copies; {} violations\n", r.crashes, m.name, m.design.name,
@@ -249,15 +249,15 @@ void crash(const options& o) {
 }
 
 void mutants(const options& o) {
-  const auto verdicts = sim::kill_faults(o.run.seed, interrupted);
+  const auto verdicts = sim::kill_mutants(o.run.seed, interrupted);
   if (interrupted()) say_interrupted("nothing is judged");
   std::string table;
   nlohmann::ordered_json j{{"mutants", nlohmann::ordered_json::array()}};
   std::size_t killed = 0;
-  for (const sim::fault_verdict& v : verdicts) {
+  for (const sim::mutant_verdict& v : verdicts) {
     killed += v.killed;
-    table += fmt::format("{:<24} {:<8} after {} crashes  {}\n", name_of(v.fault), v.killed ? "killed" : "SURVIVED", v.crashes, v.by);
-    j["mutants"].push_back({{"name", name_of(v.fault)}, {"mechanism", "kiln"}, {"killed", v.killed}, {"by", v.by}});
+    table += fmt::format("{:<24} {:<8} after {} crashes  {}\n", name_of(v.mutant), v.killed ? "killed" : "SURVIVED", v.crashes, v.by);
+    j["mutants"].push_back({{"name", name_of(v.mutant)}, {"mechanism", "kiln"}, {"killed", v.killed}, {"by", v.by}});
   }
   j["score"] = static_cast<double>(killed) / static_cast<double>(verdicts.size());
   report(o, table, j);

@@ -24,7 +24,7 @@ struct options {
   std::string path, json, kind = "mechanism", from, input;
   std::uint64_t limit = 0;
   bool bytes = false, no_bytes = false, filled = false;
-  workloads::recorded_run run;
+  workloads::recording_options run;
   std::vector<std::uint32_t> costs;
   std::uint64_t in_order_every = 0;
 };
@@ -58,12 +58,12 @@ void dump(const options& o) {
   });
 }
 
-struct sums {
+struct tape_statistics {
   std::array<std::uint64_t, 16> events{}, bytes{};
   std::map<unsigned, std::uint64_t> by_thread;
 };
 
-void print(const sums& s) {
+void print(const tape_statistics& s) {
   fmt::print("{:<8}  {:>12}  {:>14}\n", "op", "events", "bytes");
   for (std::size_t i = 1; i < s.events.size(); ++i)
     if (s.events[i] != 0) fmt::print("{:<8}  {:>12}  {:>14}\n", name_of(static_cast<tape_op>(i)), s.events[i], s.bytes[i]);
@@ -71,7 +71,7 @@ void print(const sums& s) {
 }
 
 void stat(const options& o) {
-  sums s;
+  tape_statistics s;
   for_each_event(o.path, [&](const tape_event& e) {
     ++s.events[static_cast<std::size_t>(e.op)];
     s.bytes[static_cast<std::size_t>(e.op)] += e.length;
@@ -115,7 +115,7 @@ void show_dirtiness(const options& o) {
 
 // A new tape at the path, made by `write` and ended; none when that fails.
 template <class Write>
-void write_tape(const std::string& path, const media::tape_shape& shape, Write&& write) {
+void write_tape(const std::string& path, const media::tape_options& shape, Write&& write) {
   auto tape = media::tape_writer::to_file(path, shape);
   if (!tape) fail(tape.error());
   const auto written = write(**tape);
@@ -128,7 +128,7 @@ void write_tape(const std::string& path, const media::tape_shape& shape, Write&&
 // Runs a workload's operations without persistence, by threads that take turns; filling the structure is not on the tape.
 void record_native(const options& o) {
   const auto& r = o.run;
-  workloads::native_plan plan{.what = r.content, .threads = r.threads, .operations = r.operations, .seed = r.seed, .bytes = o.bytes, .in_order_every = o.in_order_every};
+  workloads::native_plan plan{.params = r.content, .threads = r.threads, .operations = r.operations, .seed = r.seed, .bytes = o.bytes, .in_order_every = o.in_order_every};
   if (!o.costs.empty()) plan.costs = workloads::native_costs{o.costs[0], o.costs[1], o.costs[2], o.costs[3]};
   auto run = workloads::make_native(r.workload, plan);
   if (!run) fail(run.error());
@@ -149,10 +149,10 @@ void convert(const options& o) {
 void record(options& o) {
   auto& r = o.run;
   r.dir = enter_scratch(!r.dir.empty() ? r.dir : folder_in_memory());
-  r.keep_bytes = !o.no_bytes;
-  r.filling_too = !o.filled;
+  r.record_bytes = !o.no_bytes;
+  r.record_set_up = !o.filled;
   r.cancelled = interrupted;
-  const auto tape = workloads::record(r, [&](const media::tape_shape& shape) { return media::tape_writer::to_file(o.path, shape); });
+  const auto tape = workloads::record(r, [&](const media::tape_options& shape) { return media::tape_writer::to_file(o.path, shape); });
   if (!tape) fail(tape.error());
   if (interrupted()) throw CLI::RuntimeError(130);
 }

@@ -92,7 +92,7 @@ result<pool<index_root>> open_index(const text& t, const std::string& path, cons
   return pool<index_root>::open(path, {.create_size = (std::size_t{64} << 20) + t.distinct * 512, .layout = "word index", .mechanism = mechanism, .media = media});
 }
 
-result<> index_lines(const text& t, pool<index_root>& p, unsigned thread, const std::function<void(unsigned, std::uint64_t)>& told) {
+result<> index_lines(const text& t, pool<index_root>& p, unsigned thread, const std::function<void(unsigned, std::uint64_t)>& acknowledge) {
   auto done = p.read([&](const index_root& r) { return r.finished[thread].load(); });
   if (!done) return std::unexpected(done.error());
   for (std::uint64_t i = *done; i * indexers + thread < t.lines.size(); ++i) {
@@ -106,7 +106,7 @@ result<> index_lines(const text& t, pool<index_root>& p, unsigned thread, const 
       r.finished[thread] = i + 1;
     });
     if (!kept) return kept;
-    told(thread, i);
+    acknowledge(thread, i);
   }
   return {};
 }
@@ -138,8 +138,8 @@ result<> compare_with(const index_root& r, const expected_index& expected) {
   return verdict;
 }
 
-result<proof> prove(const text& t, const std::string& path, const std::string& mechanism, const std::string& media, const acknowledged& told) {
-  proof found;
+result<index_verification> verify(const text& t, const std::string& path, const std::string& mechanism, const std::string& media, const acknowledged& lines) {
+  index_verification found;
   const auto begin = std::chrono::steady_clock::now();
   auto p = open_index(t, path, mechanism, media);
   if (!p) return std::unexpected(p.error());
@@ -148,8 +148,8 @@ result<proof> prove(const text& t, const std::string& path, const std::string& m
     acknowledged there{};
     for (unsigned i = 0; i < indexers; ++i) {
       there[i] = r.finished[i];
-      if (there[i] < told[i]) return fail(errc::corrupt, fmt::format("thread {} was told of {} lines, the index has {}: lost", i, told[i], there[i]));
-      if (there[i] > told[i] + 1) return fail(errc::corrupt, fmt::format("thread {} was told of {} lines, the index has {}: never written", i, told[i], there[i]));
+      if (there[i] < lines[i]) return fail(errc::corrupt, fmt::format("thread {} was told of {} lines, the index has {}: lost", i, lines[i], there[i]));
+      if (there[i] > lines[i] + 1) return fail(errc::corrupt, fmt::format("thread {} was told of {} lines, the index has {}: never written", i, lines[i], there[i]));
       found.lines += there[i];
     }
     const expected_index expected = index_of(t, there);
@@ -179,25 +179,25 @@ result<text> read_text(const std::string& path) {
   return t;
 }
 
-acknowledged everything(const text& t) {
+acknowledged all_lines(const text& t) {
   acknowledged all{};
   for (unsigned i = 0; i < indexers; ++i) all[i] = (t.lines.size() + indexers - 1 - i) / indexers;
   return all;
 }
 
-result<> index_text(const text& t, const std::string& path, const std::string& mechanism, const std::string& media, const std::function<void(unsigned, std::uint64_t)>& told) {
+result<> index_text(const text& t, const std::string& path, const std::string& mechanism, const std::string& media, const std::function<void(unsigned, std::uint64_t)>& acknowledge) {
   auto p = open_index(t, path, mechanism, media);
   if (!p) return std::unexpected(p.error());
   std::array<result<>, indexers> outcome;
   std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < indexers; ++i) threads.emplace_back([&, i] { outcome[i] = index_lines(t, *p, i, told); });
+  for (unsigned i = 0; i < indexers; ++i) threads.emplace_back([&, i] { outcome[i] = index_lines(t, *p, i, acknowledge); });
   threads.clear();
   for (const auto& o : outcome)
     if (!o) return o;
   return p->close();
 }
 
-result<proof> prove_in_new_process(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const acknowledged& told) {
+result<index_verification> verify_in_new_process(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const acknowledged& lines) {
   int ends[2];
   if (::pipe(ends) != 0) return base::fail_errno(errc::io, "cannot make a pipe");
   std::fflush(nullptr);
@@ -205,13 +205,13 @@ result<proof> prove_in_new_process(const text& t, const std::string& pool, const
   if (child < 0) return base::fail_errno(errc::io, "cannot start a process");
   if (child == 0) {
     ::close(ends[0]);
-    const auto found = prove(t, pool, mechanism, media, told);
+    const auto found = verify(t, pool, mechanism, media, lines);
     if (!found) fmt::print(stderr, "stele: {}\n", found.error().message);
     const bool said = found && ::write(ends[1], &*found, sizeof *found) == sizeof *found;
     ::_exit(said ? 0 : 1);
   }
   ::close(ends[1]);
-  proof found;
+  index_verification found;
   const bool heard = ::read(ends[0], &found, sizeof found) == sizeof found;
   ::close(ends[0]);
   int status = 0;

@@ -1,4 +1,4 @@
-// The demo's job: an index of a text's words in a pool, resumable at any line, and the proof that it is right.
+// The demo's job: an index of a text's words in a pool, resumable at any line, and the index_verification that it is right.
 #pragma once
 
 #include <stele/error.h>
@@ -30,18 +30,18 @@ struct acknowledgement {
 };
 // Lines finished, by thread.
 using acknowledged = std::array<std::uint64_t, indexers>;
-acknowledged everything(const text& t);
+acknowledged all_lines(const text& t);
 
 // Indexes what the pool does not have yet, one transaction a line, from two threads; `told(thread, line)` is called after
 // each commit has returned. Creates the pool when there is none.
-[[nodiscard]] result<> index_text(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const std::function<void(unsigned, std::uint64_t)>& told);
+[[nodiscard]] result<> index_text(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const std::function<void(unsigned, std::uint64_t)>& acknowledge);
 
-struct proof {
+struct index_verification {
   std::uint64_t lines = 0, words = 0;  // in the index
   double open_seconds = 0;
 };
 // Opens the pool in a new process and checks it against the text: at least the acknowledged lines are there, at most one
 // more a thread, and every word's count and last line are exactly what the lines there give. Errors: corrupt, with what is wrong.
-[[nodiscard]] result<proof> prove_in_new_process(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const acknowledged& told);
+[[nodiscard]] result<index_verification> verify_in_new_process(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const acknowledged& lines);
 
 }  // namespace stele::cli

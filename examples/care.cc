@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   if (auto made = pool->backup(copy); !made) return fail(made.error());
   auto second = stele::pool<ledger>::open(copy, {.layout = "ledger", .layout_version = 2});  // beside the original
   if (!second) return fail(second.error());
-  if (auto sound = second->check(); !sound) return fail(sound.error());
+  if (auto status = second->check(); !status) return fail(status.error());
   auto size = second->read([](const ledger& l) { return l.entries.size(); });
   std::printf("%zu entries in the copy, %zu bytes free, durable against the end of a %s\n", *size, second->space().free_bytes,
               second->durability_in_force() == "process" ? "process" : "power supply");

@@ -18,20 +18,20 @@ class transaction;
 inline constexpr std::size_t line_size = 64;
 
 // What a word held before a store in place; `where` is its address, the stored size in the top byte.
-struct old_word {
+struct undo_entry {
   std::uintptr_t where;
   std::uint64_t value;
 };
 
 struct access {
-  std::uintptr_t home = 0;           // first byte of the running transaction's pool
+  std::uintptr_t pool_base = 0;           // first byte of the running transaction's pool
   std::size_t size = 0;              // its bytes; 0: no transaction runs
-  std::uintptr_t heap = 0;           // first byte of its heap, which ends where the pool does
-  std::size_t load_size = 0;         // loads in [home, home + load_size) are routed; 0: all loads are direct
+  std::uintptr_t heap_base = 0;           // first byte of its heap, which ends where the pool does
+  std::size_t load_size = 0;         // loads in [pool_base, pool_base + load_size) are routed; 0: all loads are direct
   std::uint64_t filter = 0;          // routed loads of lines whose bit is clear are direct
-  std::size_t in_place_size = 0;     // stores in [home, home + in_place_size) go straight home, the old word kept for roll-back
-  old_word* kept = nullptr;          // next free place for an old word
-  old_word* kept_end = nullptr;
+  std::size_t in_place_size = 0;     // stores in [pool_base, pool_base + in_place_size) go straight home, the old word kept for roll-back
+  undo_entry* undo_next = nullptr;          // next free place for an old word
+  undo_entry* undo_end = nullptr;
   transaction* running = nullptr;
 };
 
@@ -49,16 +49,16 @@ void store_whole_word(std::uintptr_t address, std::uint64_t bits);
 void load_routed_range(std::uintptr_t address, void* to, std::size_t size);
 void store_range(void* to, const void* from, std::size_t size);
 void fill_zero(void* to, std::size_t size);
-void more_kept();  // makes room for old words
+void grow_undo_buffer();  // makes room for old words
 
 // A link or a length of the content leads out of the heap of the running transaction's pool. Throws failure(errc::corrupt).
-[[noreturn]] void leads_nowhere();
+[[noreturn]] void throw_bad_pointer();
 // Of what a link in the content leads to, before it is loaded: whoever wrote the content, it is an error, not a signal.
-[[gnu::always_inline]] inline void expect_in_heap_of_running(const void* from, std::size_t size) {
+[[gnu::always_inline]] inline void verify_in_running_heap(const void* from, std::size_t size) {
   const access& a = this_access;
   const auto at = reinterpret_cast<std::uintptr_t>(from);
-  if (at < a.heap || at - a.home > a.size || a.size - (at - a.home) < size) [[unlikely]]
-    leads_nowhere();
+  if (at < a.heap_base || at - a.pool_base > a.size || a.size - (at - a.pool_base) < size) [[unlikely]]
+    throw_bad_pointer();
 }
 
 // True when a T at its natural alignment lies within one 8-byte word.
@@ -69,7 +69,7 @@ template <class T>
 [[gnu::always_inline]] inline T load(const T* from) {
   const auto address = reinterpret_cast<std::uintptr_t>(from);
   const access& a = this_access;
-  if (address - a.home >= a.load_size || (a.filter & filter_bit(address)) == 0) [[likely]] return *from;
+  if (address - a.pool_base >= a.load_size || (a.filter & filter_bit(address)) == 0) [[likely]] return *from;
   T value;
   if constexpr (within_word<T>) {
     const std::uint64_t word = load_word(address & ~std::uintptr_t{7}) >> ((address & 7) * 8);
@@ -82,7 +82,7 @@ template <class T>
 
 [[gnu::always_inline]] inline void load_range(const void* from, void* to, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(from);
-  if (address - this_access.home >= this_access.load_size)
+  if (address - this_access.pool_base >= this_access.load_size)
     std::memcpy(to, from, size);
   else
     load_routed_range(address, to, size);
@@ -93,11 +93,11 @@ inline void store(T* to, T value) {
   if constexpr (within_word<T>) {
     const auto address = reinterpret_cast<std::uintptr_t>(to);
     access& a = this_access;
-    if (address - a.home < a.in_place_size) {
-      if (a.kept == a.kept_end) [[unlikely]]
-        more_kept();
+    if (address - a.pool_base < a.in_place_size) {
+      if (a.undo_next == a.undo_end) [[unlikely]]
+        grow_undo_buffer();
       const std::uintptr_t word_at = address & ~std::uintptr_t{7};
-      *a.kept++ = {word_at | sizeof(T) << 56, *reinterpret_cast<const std::uint64_t*>(word_at)};
+      *a.undo_next++ = {word_at | sizeof(T) << 56, *reinterpret_cast<const std::uint64_t*>(word_at)};
       *to = value;
       return;
     }

@@ -23,7 +23,7 @@ class basic_array {
 
   basic_array() noexcept = default;  // for zeroed memory: leaves it as it is, an empty array
   ~basic_array() noexcept(false) {
-    detail::end_of_life([&] { Memory::destroy_array(data_.load(), size_.load()); });
+    detail::run_destructor([&] { Memory::destroy_array(data_.load(), size_.load()); });
   }
   basic_array(const basic_array&) = delete;
   basic_array& operator=(const basic_array&) = delete;
@@ -79,7 +79,7 @@ class basic_array {
   }
   // Errors: corrupt, when the representation contradicts itself.
   [[nodiscard]] result<> check() const {
-    if ((data_.load() == nullptr) != (size() == 0)) return detail::broken("array: length and block disagree");
+    if ((data_.load() == nullptr) != (size() == 0)) return detail::corrupt_error("array: length and block disagree");
     return {};
   }
 

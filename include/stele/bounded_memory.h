@@ -31,13 +31,13 @@ class bounded_walk {
   std::unique_ptr<state> state_;
 };
 
-void expect_in_heap(const void* from, std::size_t size_bytes, std::size_t alignment);
+void validate_range(const void* from, std::size_t size_bytes, std::size_t alignment);
 void claim_block(const void* block, std::size_t size_bytes);
-std::size_t bytes_of_heap();  // of which a walk may meet no more
+std::size_t heap_bytes();  // of which a walk may meet no more
 
 // The body's result, or the failure that it threw, as an error: a damaged container ends its check so.
 template <class Body>
-[[nodiscard]] result<> walk_bounded(Body&& body) {
+[[nodiscard]] result<> check_bounded(Body&& body) {
   const bounded_walk walk;
   try {
     return body();
@@ -56,10 +56,10 @@ class bounded_field : public field<T> {
   using field<T>::operator=;
 
   [[nodiscard]] T load() const {
-    detail::expect_in_heap(this, sizeof *this, alignof(bounded_field));
+    detail::validate_range(this, sizeof *this, alignof(bounded_field));
     const T value = field<T>::load();
     if constexpr (std::is_pointer_v<T>)
-      if (value != nullptr) detail::expect_in_heap(value, 1, target_alignment());
+      if (value != nullptr) detail::validate_range(value, 1, target_alignment());
     return value;
   }
   operator T() const { return load(); }
@@ -86,10 +86,10 @@ struct bounded_memory : pool_memory {
   using field = bounded_field<T>;
 
   static void load_bytes(void* to, const void* from, std::size_t size_bytes) {
-    expect(from, size_bytes);
+    validate(from, size_bytes);
     pool_memory::load_bytes(to, from, size_bytes);
   }
-  static void expect(const void* from, std::size_t size_bytes) { detail::expect_in_heap(from, size_bytes, 1); }
+  static void validate(const void* from, std::size_t size_bytes) { detail::validate_range(from, size_bytes, 1); }
   static void claim(const void* block, std::size_t size_bytes) { detail::claim_block(block, size_bytes); }
 };
 
@@ -104,8 +104,8 @@ void claim(const void* block, std::size_t size_bytes) {
   if constexpr (is_bounded<Memory>) Memory::claim(block, size_bytes);
 }
 template <class Memory>
-void expect(const void* from, std::size_t size_bytes) {
-  if constexpr (is_bounded<Memory>) Memory::expect(from, size_bytes);
+void validate(const void* from, std::size_t size_bytes) {
+  if constexpr (is_bounded<Memory>) Memory::validate(from, size_bytes);
 }
 
 }  // namespace detail

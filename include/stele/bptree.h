@@ -1,9 +1,9 @@
 // bptree: an ordered map as a B+ tree whose nodes are 4 KiB, with 200 pairs of 8-byte keys and values in each.
 //
-// A leaf does not keep its pairs in order: a byte per slot holds a mark of the slot's key (0: free), as in the FPTree of
-// Oukid et al. (SIGMOD 2016), whose bitmap is folded into the marks here. So an insert into a leaf stores key, value and one
-// word of marks, an erase one word, where a sorted leaf shifts a hundred pairs. A lookup compares marks, then the few
-// keys whose mark fits. Inner nodes are sorted. Comer ("The Ubiquitous B-Tree", 1979) describes the rest, but here a node
+// A leaf does not keep its pairs in order: a byte per slot holds a fingerprint of the slot's key (0: free), as in the FPTree of
+// Oukid et al. (SIGMOD 2016), whose bitmap is folded into the fingerprints here. So an insert into a leaf stores key, value and one
+// word of fingerprints, an erase one word, where a sorted leaf shifts a hundred pairs. A lookup compares fingerprints, then the few
+// keys whose fingerprint fits. Inner nodes are sorted. Comer ("The Ubiquitous B-Tree", 1979) describes the rest, but here a node
 // other than the root is at least a quarter full: it joins a sibling only when the two fill three quarters at most, so
 // that a mix of inserts and erases does not split and join in turn.
 //
@@ -59,7 +59,7 @@ class basic_bptree {
 
   basic_bptree() noexcept = default;  // for zeroed memory: leaves it as it is, an empty tree
   ~basic_bptree() noexcept(false) {
-    detail::end_of_life([&] { release(root_, height_); });
+    detail::run_destructor([&] { free_blocks(root_, height_); });
   }
   basic_bptree(const basic_bptree&) = delete;
   basic_bptree& operator=(const basic_bptree&) = delete;
@@ -97,27 +97,27 @@ class basic_bptree {
   // Calls visit(const void*) for every allocated block that the tree reaches.
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
-    visit_below(root_, height_, visit);
+    visit_subtree(root_, height_, visit);
   }
-  // Errors: corrupt, when order, fill, marks, heights or the chain of leaves are not as above.
+  // Errors: corrupt, when order, fill, fingerprints, heights or the chain of leaves are not as above.
   [[nodiscard]] result<> check() const;
 
   static constexpr std::size_t node_bytes = 4096;
 
  private:
-  static constexpr std::size_t words = Pairs / 8;  // of marks in a leaf
-  static constexpr std::size_t least = Pairs / 4;  // pairs (inner: keys) in a node other than the root
-  static constexpr std::size_t joined = Pairs / 4 * 3;
+  static constexpr std::size_t fingerprint_words = Pairs / 8;  // of fingerprints in a leaf
+  static constexpr std::size_t min_pairs = Pairs / 4;  // pairs (inner: keys) in a node other than the root
+  static constexpr std::size_t merge_limit = Pairs / 4 * 3;
   static constexpr std::size_t max_height = 64;
   static constexpr bool boxed = !std::is_same_v<mapped_stored, typename Memory::template field<V>> || sizeof(V) > 8;
 
-  using marks = std::array<std::uint64_t, words>;
+  using fingerprints = std::array<std::uint64_t, fingerprint_words>;
   using slot_type = std::conditional_t<boxed, typename Memory::template field<box*>, mapped_stored>;
   struct keyed_slot {
     K key;
     std::size_t slot;
   };
-  struct order {  // a leaf's pairs by key
+  struct sorted_pairs {  // a leaf's pairs by key
     std::array<keyed_slot, Pairs> pairs;
     std::size_t count = 0;
   };
@@ -125,66 +125,66 @@ class basic_bptree {
     inner* node;
     std::size_t child;  // the one followed
   };
-  struct place {
+  struct position {
     std::array<step, max_height> steps;
     std::size_t depth = 0;  // inner nodes passed
     leaf* at = nullptr;
-    marks marked;
+    fingerprints leaf_fingerprints;
     std::size_t slot = Pairs;  // of the key; Pairs: not there
   };
-  struct inner_image {  // an inner node, or two siblings and what parts them, in ordinary memory
+  struct inner_copy {  // an inner node, or two siblings and what parts them, in ordinary memory
     std::size_t count = 0;
     std::array<K, 2 * Pairs + 1> key;
     std::array<void*, 2 * Pairs + 2> child;
   };
-  struct survey {
+  struct check_state {
     leaf* next_leaf;
     const K* low = nullptr;  // bounds of the subtree looked at; null: none
     const K* high = nullptr;
   };
 
   // Leaves.
-  static std::uint64_t mark_of(key_view key) { return std::max<std::uint64_t>(keys::hash_of(key) >> 56, 1); }
-  static marks load_marks(const leaf* l);
-  static std::uint64_t slots_marked(std::uint64_t word, std::uint64_t mark);
-  static std::size_t count_of(const marks& m);
-  static std::size_t free_slot(const marks& m);
-  static void set_mark(marks& m, std::size_t slot, std::uint64_t mark);
-  static void store_marks(leaf* l, const marks& before, const marks& now);
-  static void find_in_leaf(key_view key, place& p);
-  static void sort(const leaf* l, const marks& m, order& o);
-  static void move_pairs(leaf* from, marks& from_marks, leaf* to, marks& to_marks, const keyed_slot* first,
+  static std::uint64_t fingerprint_of(key_view key) { return std::max<std::uint64_t>(keys::hash_of(key) >> 56, 1); }
+  static fingerprints load_fingerprints(const leaf* l);
+  static std::uint64_t slots_matching(std::uint64_t word, std::uint64_t fingerprint);
+  static std::size_t count_of(const fingerprints& m);
+  static std::size_t find_free_slot(const fingerprints& m);
+  static void set_fingerprint(fingerprints& m, std::size_t slot, std::uint64_t fingerprint);
+  static void store_fingerprints(leaf* l, const fingerprints& before, const fingerprints& now);
+  static void find_in_leaf(key_view key, position& p);
+  static void sort(const leaf* l, const fingerprints& m, sorted_pairs& o);
+  static void move_pairs(leaf* from, fingerprints& from_fingerprints, leaf* to, fingerprints& to_fingerprints, const keyed_slot* first,
                          std::size_t count);
   static mapped_stored& value_in(leaf* l, std::size_t slot);
-  static void put_value(leaf* l, std::size_t slot, mapped_view value);
+  static void store_value(leaf* l, std::size_t slot, mapped_view value);
 
   // The way down, and changes that climb back.
   static std::size_t child_for(const inner* n, key_view key);
-  void find_place(key_view key, place& p) const;
+  void find_position(key_view key, position& p) const;
   leaf* first_leaf() const;
   template <class Iterator>
   Iterator bound(key_view key) const;
-  mapped_stored& insert_at(place& p, key_view key, mapped_view value);
-  void erase_at(place& p);
-  void split_leaf(place& p, key_view key);
-  void insert_above(place& p, std::size_t depth, const K& key, void* right);
-  void split_inner(place& p, std::size_t depth, const K& key, void* right);
+  mapped_stored& insert_at(position& p, key_view key, mapped_view value);
+  void erase_at(position& p);
+  void split_leaf(position& p, key_view key);
+  void insert_separator(position& p, std::size_t depth, const K& key, void* right);
+  void split_inner(position& p, std::size_t depth, const K& key, void* right);
   void add_root(const K& key, void* right);
-  void mend_leaf(place& p);
-  static K even_leaves(leaf* left, marks left_marks, leaf* right, marks right_marks);
-  void remove_above(place& p, std::size_t depth, std::size_t i);
-  void mend_inner(place& p, std::size_t depth);
-  static void load_image(const inner* n, inner_image& image);
-  static void store_image(inner* n, const inner_image& image, std::size_t from, std::size_t count);
-  static void release(void* node, std::size_t height);
+  void rebalance_leaf(position& p);
+  static K redistribute_leaves(leaf* left, fingerprints left_fingerprints, leaf* right, fingerprints right_fingerprints);
+  void remove_separator(position& p, std::size_t depth, std::size_t i);
+  void rebalance_inner(position& p, std::size_t depth);
+  static void load_inner(const inner* n, inner_copy& copy);
+  static void store_inner(inner* n, const inner_copy& copy, std::size_t from, std::size_t count);
+  static void free_blocks(void* node, std::size_t height);
 
   // Examining.
   template <class Visit>
-  static void visit_below(void* node, std::size_t height, Visit& visit);
-  [[nodiscard]] static result<> check_leaf(const leaf* l, bool is_root, survey& s);
-  [[nodiscard]] static result<> check_inner(const inner* n, std::size_t height, bool is_root, survey& s);
-  static bool within(const K& key, const survey& s);
-  [[nodiscard]] static result<> check_below(void* node, std::size_t height, bool is_root, survey& s);
+  static void visit_subtree(void* node, std::size_t height, Visit& visit);
+  [[nodiscard]] static result<> check_leaf(const leaf* l, bool is_root, check_state& s);
+  [[nodiscard]] static result<> check_inner(const inner* n, std::size_t height, bool is_root, check_state& s);
+  static bool within(const K& key, const check_state& s);
+  [[nodiscard]] static result<> check_subtree(void* node, std::size_t height, bool is_root, check_state& s);
 
   typename Memory::template field<void*> root_;            // a leaf at height 0, an inner node above
   typename Memory::template field<std::uint64_t> height_;  // inner nodes on the way to a leaf
@@ -203,7 +203,7 @@ struct basic_bptree<K, V, Memory, Pairs>::box {
 template <class K, class V, class Memory, std::size_t Pairs>
 struct alignas(64) basic_bptree<K, V, Memory, Pairs>::leaf {
   typename Memory::template field<leaf*> next;
-  typename Memory::template field<std::uint64_t> mark[words];  // a byte a slot
+  typename Memory::template field<std::uint64_t> fingerprint[fingerprint_words];  // a byte a slot
   typename Memory::template field<K> key[Pairs];
   slot_type value[Pairs];
 };

@@ -1,4 +1,4 @@
-// The members of bptree; see bptree.h for what they promise. Its examination and joining of nodes are in bptree_mend.h.
+// The members of bptree; see bptree.h for what they promise. Its examination and joining of nodes are in bptree_erase.h.
 #pragma once
 
 namespace stele {
@@ -7,20 +7,20 @@ namespace stele {
 template <class K, class V, class Memory, std::size_t Pairs>
 class basic_bptree<K, V, Memory, Pairs>::entry {
  public:
-  [[nodiscard]] bool exists() const { return place_.slot != Pairs; }
-  mapped_stored& value() const { return value_in(place_.at, place_.slot); }  // exists()
+  [[nodiscard]] bool exists() const { return position_.slot != Pairs; }
+  mapped_stored& value() const { return value_in(position_.at, position_.slot); }  // exists()
   // Inserts the key with this value; not exists(). Ends the entry's use, as does erase.
-  mapped_stored& insert(mapped_view value) { return tree_.insert_at(place_, key_, value); }
+  mapped_stored& insert(mapped_view value) { return tree_.insert_at(position_, key_, value); }
   // Erases the pair; exists().
-  void erase() { tree_.erase_at(place_); }
+  void erase() { tree_.erase_at(position_); }
 
  private:
   friend basic_bptree;
-  entry(basic_bptree& tree, key_view key) : tree_(tree), key_(key) { tree.find_place(key, place_); }
+  entry(basic_bptree& tree, key_view key) : tree_(tree), key_(key) { tree.find_position(key, position_); }
 
   basic_bptree& tree_;
   K key_;
-  place place_;
+  position position_;
 };
 
 // Goes over the pairs in key order, by a sorted copy of the keys of the leaf it is in.
@@ -32,10 +32,10 @@ class basic_bptree<K, V, Memory, Pairs>::basic_iterator {
   using difference_type = std::ptrdiff_t;
   using iterator_category = std::input_iterator_tag;
 
-  value_type operator*() const { return {order_.pairs[index_].key, value_in(leaf_, order_.pairs[index_].slot)}; }
+  value_type operator*() const { return {sorted_.pairs[index_].key, value_in(leaf_, sorted_.pairs[index_].slot)}; }
   value_type operator->() const { return **this; }
   basic_iterator& operator++() {
-    if (++index_ == order_.count) enter(leaf_->next);
+    if (++index_ == sorted_.count) enter(leaf_->next);
     return *this;
   }
   void operator++(int) { ++*this; }
@@ -47,65 +47,65 @@ class basic_bptree<K, V, Memory, Pairs>::basic_iterator {
   void enter(leaf* l) {
     leaf_ = l;
     index_ = 0;
-    if (l != nullptr) sort(l, load_marks(l), order_);
+    if (l != nullptr) sort(l, load_fingerprints(l), sorted_);
   }
-  void skip_below(key_view key) {
-    while (index_ < order_.count && order_.pairs[index_].key < key) ++index_;
-    if (leaf_ != nullptr && index_ == order_.count) enter(leaf_->next);
+  void skip_less_than(key_view key) {
+    while (index_ < sorted_.count && sorted_.pairs[index_].key < key) ++index_;
+    if (leaf_ != nullptr && index_ == sorted_.count) enter(leaf_->next);
   }
 
   leaf* leaf_ = nullptr;
   std::size_t index_ = 0;
-  order order_;
+  sorted_pairs sorted_;
 };
 
 // Leaves.
 
 template <class K, class V, class Memory, std::size_t Pairs>
-auto basic_bptree<K, V, Memory, Pairs>::load_marks(const leaf* l) -> marks {
-  marks m;
-  Memory::load_bytes(m.data(), l->mark, sizeof m);
+auto basic_bptree<K, V, Memory, Pairs>::load_fingerprints(const leaf* l) -> fingerprints {
+  fingerprints m;
+  Memory::load_bytes(m.data(), l->fingerprint, sizeof m);
   return m;
 }
 
-// The top bits of the bytes of `word` that equal `mark`; exact, unlike the shorter test that carries between bytes.
+// The top bits of the bytes of `word` that equal `fingerprint`; exact, unlike the shorter test that carries between bytes.
 template <class K, class V, class Memory, std::size_t Pairs>
-std::uint64_t basic_bptree<K, V, Memory, Pairs>::slots_marked(std::uint64_t word, std::uint64_t mark) {
+std::uint64_t basic_bptree<K, V, Memory, Pairs>::slots_matching(std::uint64_t word, std::uint64_t fingerprint) {
   constexpr std::uint64_t ones = 0x0101'0101'0101'0101, low = 0x7F7F'7F7F'7F7F'7F7F;
-  const std::uint64_t x = word ^ (mark * ones);
+  const std::uint64_t x = word ^ (fingerprint * ones);
   return ~(((x & low) + low) | x | low);
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-std::size_t basic_bptree<K, V, Memory, Pairs>::count_of(const marks& m) {
+std::size_t basic_bptree<K, V, Memory, Pairs>::count_of(const fingerprints& m) {
   std::size_t count = Pairs;
   for (const std::uint64_t word : m)
-    count -= (slots_marked(word, 0) >> 7) * 0x0101'0101'0101'0101 >> 56;  // adds up the bytes
+    count -= (slots_matching(word, 0) >> 7) * 0x0101'0101'0101'0101 >> 56;  // adds up the bytes
   return count;
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-std::size_t basic_bptree<K, V, Memory, Pairs>::free_slot(const marks& m) {
-  for (std::size_t i = 0; i < words; ++i) {
-    if (const std::uint64_t bits = slots_marked(m[i], 0))
+std::size_t basic_bptree<K, V, Memory, Pairs>::find_free_slot(const fingerprints& m) {
+  for (std::size_t i = 0; i < fingerprint_words; ++i) {
+    if (const std::uint64_t bits = slots_matching(m[i], 0))
       return i * 8 + static_cast<std::size_t>(std::countr_zero(bits)) / 8;
   }
   return Pairs;
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::set_mark(marks& m, std::size_t slot, std::uint64_t mark) {
+void basic_bptree<K, V, Memory, Pairs>::set_fingerprint(fingerprints& m, std::size_t slot, std::uint64_t fingerprint) {
   const std::size_t shift = slot % 8 * 8;
-  m[slot / 8] = (m[slot / 8] & ~(std::uint64_t{255} << shift)) | mark << shift;
+  m[slot / 8] = (m[slot / 8] & ~(std::uint64_t{255} << shift)) | fingerprint << shift;
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::find_in_leaf(key_view key, place& p) {
+void basic_bptree<K, V, Memory, Pairs>::find_in_leaf(key_view key, position& p) {
   p.slot = Pairs;
-  p.marked = load_marks(p.at);
-  const std::uint64_t mark = mark_of(key);
-  for (std::size_t i = 0; i < words; ++i) {
-    for (std::uint64_t bits = slots_marked(p.marked[i], mark); bits != 0; bits &= bits - 1) {
+  p.leaf_fingerprints = load_fingerprints(p.at);
+  const std::uint64_t fingerprint = fingerprint_of(key);
+  for (std::size_t i = 0; i < fingerprint_words; ++i) {
+    for (std::uint64_t bits = slots_matching(p.leaf_fingerprints[i], fingerprint); bits != 0; bits &= bits - 1) {
       const std::size_t slot = i * 8 + static_cast<std::size_t>(std::countr_zero(bits)) / 8;
       if (!keys::equal(p.at->key[slot], key)) continue;
       p.slot = slot;
@@ -115,7 +115,7 @@ void basic_bptree<K, V, Memory, Pairs>::find_in_leaf(key_view key, place& p) {
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::sort(const leaf* l, const marks& m, order& o) {
+void basic_bptree<K, V, Memory, Pairs>::sort(const leaf* l, const fingerprints& m, sorted_pairs& o) {
   o.count = 0;
   for (std::size_t slot = 0; slot < Pairs; ++slot) {
     if ((m[slot / 8] >> slot % 8 * 8 & 255) != 0) o.pairs[o.count++] = {keys::get(l->key[slot]), slot};
@@ -126,24 +126,24 @@ void basic_bptree<K, V, Memory, Pairs>::sort(const leaf* l, const marks& m, orde
 
 // Moves pairs to free slots of another leaf; what they leave behind is only unmarked.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::move_pairs(leaf* from, marks& from_marks, leaf* to, marks& to_marks,
+void basic_bptree<K, V, Memory, Pairs>::move_pairs(leaf* from, fingerprints& from_fingerprints, leaf* to, fingerprints& to_fingerprints,
                                                    const keyed_slot* first, std::size_t count) {
-  const marks from_before = from_marks, to_before = to_marks;
+  const fingerprints from_before = from_fingerprints, to_before = to_fingerprints;
   for (const keyed_slot* pair = first; pair != first + count; ++pair) {
-    const std::size_t slot = free_slot(to_marks);
+    const std::size_t slot = find_free_slot(to_fingerprints);
     keys::assign(to->key[slot], pair->key);
     to->value[slot] = from->value[pair->slot];
-    set_mark(to_marks, slot, from_marks[pair->slot / 8] >> pair->slot % 8 * 8 & 255);
-    set_mark(from_marks, pair->slot, 0);
+    set_fingerprint(to_fingerprints, slot, from_fingerprints[pair->slot / 8] >> pair->slot % 8 * 8 & 255);
+    set_fingerprint(from_fingerprints, pair->slot, 0);
   }
-  store_marks(from, from_before, from_marks);
-  store_marks(to, to_before, to_marks);
+  store_fingerprints(from, from_before, from_fingerprints);
+  store_fingerprints(to, to_before, to_fingerprints);
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::store_marks(leaf* l, const marks& before, const marks& now) {
-  for (std::size_t i = 0; i < words; ++i) {
-    if (before[i] != now[i]) l->mark[i] = now[i];
+void basic_bptree<K, V, Memory, Pairs>::store_fingerprints(leaf* l, const fingerprints& before, const fingerprints& now) {
+  for (std::size_t i = 0; i < fingerprint_words; ++i) {
+    if (before[i] != now[i]) l->fingerprint[i] = now[i];
   }
 }
 
@@ -157,7 +157,7 @@ auto basic_bptree<K, V, Memory, Pairs>::value_in(leaf* l, std::size_t slot) -> m
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::put_value(leaf* l, std::size_t slot, mapped_view value) {
+void basic_bptree<K, V, Memory, Pairs>::store_value(leaf* l, std::size_t slot, mapped_view value) {
   if constexpr (boxed) {
     l->value[slot] = Memory::template make<box>(value);
   } else {
@@ -180,7 +180,7 @@ std::size_t basic_bptree<K, V, Memory, Pairs>::child_for(const inner* n, key_vie
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::find_place(key_view key, place& p) const {
+void basic_bptree<K, V, Memory, Pairs>::find_position(key_view key, position& p) const {
   void* node = root_;
   p.depth = height_;
   for (std::size_t i = 0; i < p.depth; ++i) {
@@ -203,24 +203,24 @@ auto basic_bptree<K, V, Memory, Pairs>::first_leaf() const -> leaf* {
 template <class K, class V, class Memory, std::size_t Pairs>
 template <class Iterator>
 Iterator basic_bptree<K, V, Memory, Pairs>::bound(key_view key) const {
-  place p;
-  find_place(key, p);
+  position p;
+  find_position(key, p);
   Iterator it(p.at);
-  it.skip_below(key);
+  it.skip_less_than(key);
   return it;
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
 auto basic_bptree<K, V, Memory, Pairs>::find(key_view key) -> mapped_stored* {
-  place p;
-  find_place(key, p);
+  position p;
+  find_position(key, p);
   return p.slot == Pairs ? nullptr : &value_in(p.at, p.slot);
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
 std::size_t basic_bptree<K, V, Memory, Pairs>::size() const {
   std::size_t count = 0;
-  for (const leaf* l = first_leaf(); l != nullptr; l = l->next) count += count_of(load_marks(l));
+  for (const leaf* l = first_leaf(); l != nullptr; l = l->next) count += count_of(load_fingerprints(l));
   return count;
 }
 
@@ -228,8 +228,8 @@ std::size_t basic_bptree<K, V, Memory, Pairs>::size() const {
 
 template <class K, class V, class Memory, std::size_t Pairs>
 auto basic_bptree<K, V, Memory, Pairs>::insert(key_view key, mapped_view value) -> std::pair<mapped_stored*, bool> {
-  place p;
-  find_place(key, p);
+  position p;
+  find_position(key, p);
   if (p.slot != Pairs) return {&value_in(p.at, p.slot), false};
   return {&insert_at(p, key, value), true};
 }
@@ -243,47 +243,47 @@ auto basic_bptree<K, V, Memory, Pairs>::insert_or_assign(key_view key, mapped_vi
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-auto basic_bptree<K, V, Memory, Pairs>::insert_at(place& p, key_view key, mapped_view value) -> mapped_stored& {
+auto basic_bptree<K, V, Memory, Pairs>::insert_at(position& p, key_view key, mapped_view value) -> mapped_stored& {
   if (p.at == nullptr) {
     p.at = Memory::template make<leaf>();
-    p.marked = {};
+    p.leaf_fingerprints = {};
     root_ = p.at;
   }
-  p.slot = free_slot(p.marked);
+  p.slot = find_free_slot(p.leaf_fingerprints);
   if (p.slot == Pairs) {
     split_leaf(p, key);
-    p.slot = free_slot(p.marked);
+    p.slot = find_free_slot(p.leaf_fingerprints);
   }
   keys::assign(p.at->key[p.slot], key);
-  put_value(p.at, p.slot, value);
-  set_mark(p.marked, p.slot, mark_of(key));
-  p.at->mark[p.slot / 8] = p.marked[p.slot / 8];
+  store_value(p.at, p.slot, value);
+  set_fingerprint(p.leaf_fingerprints, p.slot, fingerprint_of(key));
+  p.at->fingerprint[p.slot / 8] = p.leaf_fingerprints[p.slot / 8];
   return value_in(p.at, p.slot);
 }
 
 // Splits the full leaf at the path's end, which then ends at the half where `key` belongs. Keys that only ever grow
 // leave three quarters behind.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::split_leaf(place& p, key_view key) {
+void basic_bptree<K, V, Memory, Pairs>::split_leaf(position& p, key_view key) {
   leaf* const left = p.at;
   leaf* const right = Memory::template make<leaf>();
-  marks right_marks{};
-  order o;
-  sort(left, p.marked, o);
+  fingerprints right_fingerprints{};
+  sorted_pairs o;
+  sort(left, p.leaf_fingerprints, o);
   const bool growing = left->next.load() == nullptr && o.pairs[Pairs - 1].key < key;
-  const std::size_t kept = growing ? joined : Pairs / 2;
-  move_pairs(left, p.marked, right, right_marks, &o.pairs[kept], Pairs - kept);
+  const std::size_t kept = growing ? merge_limit : Pairs / 2;
+  move_pairs(left, p.leaf_fingerprints, right, right_fingerprints, &o.pairs[kept], Pairs - kept);
   right->next = left->next.load();
   left->next = right;
-  insert_above(p, p.depth, o.pairs[kept].key, right);
+  insert_separator(p, p.depth, o.pairs[kept].key, right);
   if (key < o.pairs[kept].key) return;
   p.at = right;
-  p.marked = right_marks;
+  p.leaf_fingerprints = right_fingerprints;
 }
 
 // Puts `right`, whose keys begin with `key`, behind the child that the path follows at `depth`.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::insert_above(place& p, std::size_t depth, const K& key, void* right) {
+void basic_bptree<K, V, Memory, Pairs>::insert_separator(position& p, std::size_t depth, const K& key, void* right) {
   if (depth == 0) return add_root(key, right);
   const auto [n, at] = p.steps[depth - 1];
   const std::size_t count = n->count;
@@ -297,21 +297,21 @@ void basic_bptree<K, V, Memory, Pairs>::insert_above(place& p, std::size_t depth
   n->count = count + 1;
 }
 
-// insert_above for a full node: the middle key goes up, what is beyond it to a new node.
+// insert_separator for a full node: the middle key goes up, what is beyond it to a new node.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::split_inner(place& p, std::size_t depth, const K& key, void* right) {
+void basic_bptree<K, V, Memory, Pairs>::split_inner(position& p, std::size_t depth, const K& key, void* right) {
   const auto [n, at] = p.steps[depth - 1];
-  inner_image image;
-  load_image(n, image);
-  std::copy_backward(&image.key[at], &image.key[Pairs], &image.key[Pairs + 1]);
-  std::copy_backward(&image.child[at + 1], &image.child[Pairs + 1], &image.child[Pairs + 2]);
-  image.key[at] = key;
-  image.child[at + 1] = right;
+  inner_copy copy;
+  load_inner(n, copy);
+  std::copy_backward(&copy.key[at], &copy.key[Pairs], &copy.key[Pairs + 1]);
+  std::copy_backward(&copy.child[at + 1], &copy.child[Pairs + 1], &copy.child[Pairs + 2]);
+  copy.key[at] = key;
+  copy.child[at + 1] = right;
   constexpr std::size_t half = Pairs / 2;
   inner* const beyond = Memory::template make<inner>();
-  store_image(beyond, image, half + 1, Pairs - half);
-  store_image(n, image, 0, half);
-  insert_above(p, depth - 1, image.key[half], beyond);
+  store_inner(beyond, copy, half + 1, Pairs - half);
+  store_inner(n, copy, 0, half);
+  insert_separator(p, depth - 1, copy.key[half], beyond);
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
@@ -325,23 +325,23 @@ void basic_bptree<K, V, Memory, Pairs>::add_root(const K& key, void* right) {
   height_ += 1;
 }
 
-// Appends the node's keys and children to the image.
+// Appends the node's keys and children to the copy.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::load_image(const inner* n, inner_image& image) {
+void basic_bptree<K, V, Memory, Pairs>::load_inner(const inner* n, inner_copy& copy) {
   const std::size_t count = n->count;
-  for (std::size_t i = 0; i < count; ++i) image.key[image.count + i] = keys::get(n->key[i]);
-  for (std::size_t i = 0; i <= count; ++i) image.child[image.count + i] = n->child[i];
-  image.count += count;
+  for (std::size_t i = 0; i < count; ++i) copy.key[copy.count + i] = keys::get(n->key[i]);
+  for (std::size_t i = 0; i <= count; ++i) copy.child[copy.count + i] = n->child[i];
+  copy.count += count;
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::store_image(inner* n, const inner_image& image, std::size_t from,
+void basic_bptree<K, V, Memory, Pairs>::store_inner(inner* n, const inner_copy& copy, std::size_t from,
                                                     std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) keys::assign(n->key[i], image.key[from + i]);
-  for (std::size_t i = 0; i <= count; ++i) n->child[i] = image.child[from + i];
+  for (std::size_t i = 0; i < count; ++i) keys::assign(n->key[i], copy.key[from + i]);
+  for (std::size_t i = 0; i <= count; ++i) n->child[i] = copy.child[from + i];
   n->count = count;
 }
 
 }  // namespace stele
 
-#include <stele/bptree_mend.h>
+#include <stele/bptree_erase.h>

@@ -37,14 +37,14 @@ constexpr std::size_t slot_bytes(std::size_t size) noexcept {
 }
 
 // Where `size` bytes go that follow what ends at `end`: at the next word, or the next line if they would be on one more line.
-constexpr std::size_t place_behind(std::size_t end, std::size_t size) noexcept {
+constexpr std::size_t offset_after(std::size_t end, std::size_t size) noexcept {
   const auto lines = [](std::size_t bytes) { return (bytes + line_size - 1) / line_size; };
   const std::size_t at = (end + 7) / 8 * 8;
   return lines(at % line_size + size) > lines(size) ? lines(at) * line_size : at;
 }
 
 // The alignment that keeps elements of an array on as few lines as their size needs.
-constexpr std::size_t spaced_alignment(std::size_t size, std::size_t alignment) noexcept {
+constexpr std::size_t padded_alignment(std::size_t size, std::size_t alignment) noexcept {
   while (alignment < line_size && line_size - alignment + size > (size + line_size - 1) / line_size * line_size) alignment *= 2;
   return alignment;
 }
@@ -71,7 +71,7 @@ struct coalescing_memory : pool_memory {
     (add_text(end, arguments), ...);
     const std::size_t size = detail::slot_bytes(end);
     auto* const block = static_cast<std::byte*>(detail::allocate(size, size < detail::line_size ? 8 : detail::line_size));
-    void* const at = block + lead_bytes<T>;
+    void* const at = block + leading_padding<T>;
     T* object = nullptr;
     if constexpr (sizeof...(Arguments) == 0) {
       fill_zero(at, sizeof(T));
@@ -94,49 +94,49 @@ struct coalescing_memory : pool_memory {
   // The block of an object that make() gave.
   template <class T>
   static const void* block_of(const T* object) noexcept {
-    return reinterpret_cast<const std::byte*>(object) - lead_bytes<T>;
+    return reinterpret_cast<const std::byte*>(object) - leading_padding<T>;
   }
 
   template <class T>
   static T* make_array(std::size_t count) {
     static_assert(pool_object<T>, "an array in a pool holds plain structs of fields, or stele containers");
-    if (count > most_bytes / sizeof(T))
+    if (count > max_bytes / sizeof(T))
       throw failure({errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
     void* const block = allocate(count * sizeof(T), alignof(T));
     fill_zero(block, count * sizeof(T));
     return static_cast<T*>(block);
   }
 
-  // A struct of fields as an element of arrays whose elements are written one at a time, not in runs; spaced_in is it for any
+  // A struct of fields as an element of arrays whose elements are written one at a time, not in runs; line_padded_in is it for any
   // memory.
   template <class T>
-  struct alignas(detail::spaced_alignment(sizeof(T), alignof(T))) spaced : T {};
+  struct alignas(detail::padded_alignment(sizeof(T), alignof(T))) line_padded : T {};
 
   // Whole lines.
   static void* allocate(std::size_t size_bytes, std::size_t alignment) {
-    const bool plausible = size_bytes <= most_bytes;  // else the heap refuses it as it is
+    const bool plausible = size_bytes <= max_bytes;  // else the heap refuses it as it is
     return detail::allocate(plausible ? detail::slot_bytes(std::max(size_bytes, detail::line_size)) : size_bytes,
                             std::max(alignment, detail::line_size));
   }
 
   // Memory for bytes of a member of the object that this thread constructs, in that object's block; null when `member` is no
   // such, or there is no room. It goes with the object and is not deallocated by itself.
-  static void* place_beside(const void* member, std::size_t size_bytes) noexcept {
+  static void* allocate_colocated(const void* member, std::size_t size_bytes) noexcept {
     detail::construction& c = detail::this_construction;
     if (reinterpret_cast<std::uintptr_t>(member) - reinterpret_cast<std::uintptr_t>(c.object) >= c.object_bytes) return nullptr;
-    const std::size_t at = detail::place_behind(c.end, size_bytes);
+    const std::size_t at = detail::offset_after(c.end, size_bytes);
     if (at > c.size || size_bytes > c.size - at) return nullptr;
     c.end = at + size_bytes;
     return c.block + at;
   }
 
  private:
-  static constexpr std::size_t most_bytes = std::size_t{1} << 46;
-  static constexpr std::size_t most_together = 4096;  // a longer text gains nothing from one neighbour more or less
+  static constexpr std::size_t max_bytes = std::size_t{1} << 46;
+  static constexpr std::size_t max_colocated_bytes = 4096;  // a longer text gains nothing from one neighbour more or less
 
   // From the beginning of an object's block to the object.
   template <class T>
-  static constexpr std::size_t lead_bytes = (detail::slot_bytes(sizeof(T)) - sizeof(T)) / 8 * 8;
+  static constexpr std::size_t leading_padding = (detail::slot_bytes(sizeof(T)) - sizeof(T)) / 8 * 8;
 
   template <class Argument>
   static void add_text(std::size_t& end, const Argument& argument) {
@@ -144,8 +144,8 @@ struct coalescing_memory : pool_memory {
       if (argument == nullptr) return;
     if constexpr (std::is_convertible_v<const Argument&, std::string_view>) {
       const std::size_t size = std::string_view(argument).size();
-      if (size <= basic_string<coalescing_memory>::inline_capacity || size > most_together) return;
-      if (const std::size_t with = detail::place_behind(end, size) + size; with <= most_together) end = with;
+      if (size <= basic_string<coalescing_memory>::inline_capacity || size > max_colocated_bytes) return;
+      if (const std::size_t with = detail::offset_after(end, size) + size; with <= max_colocated_bytes) end = with;
     }
   }
 
@@ -165,20 +165,20 @@ struct coalescing_memory : pool_memory {
 namespace detail {
 
 template <class T, class Memory>
-struct spaced_element {
+struct line_padded_element {
   using type = T;
 };
 template <class T, class Memory>
-  requires requires { typename Memory::template spaced<T>; }
-struct spaced_element<T, Memory> {
-  using type = typename Memory::template spaced<T>;
+  requires requires { typename Memory::template line_padded<T>; }
+struct line_padded_element<T, Memory> {
+  using type = typename Memory::template line_padded<T>;
 };
 
 }  // namespace detail
 
 // In coalescing memory T with padding where a T would be on one line more than its size needs; elsewhere T.
 template <class T, class Memory>
-using spaced_in = typename detail::spaced_element<T, Memory>::type;
+using line_padded_in = typename detail::line_padded_element<T, Memory>::type;
 
 // The containers on it.
 using coalescing_string = basic_string<coalescing_memory>;
@@ -193,9 +193,9 @@ using coalescing_hash_map = basic_hash_map<K, V, coalescing_memory>;
 template <class K, class V>
 using coalescing_map = basic_map<K, V, coalescing_memory>;
 template <class K>
-using coalescing_set = basic_set<coalescing_map<K, detail::nothing>>;
+using coalescing_set = basic_set<coalescing_map<K, detail::no_value>>;
 template <class K>
-using coalescing_hash_set = basic_set<coalescing_hash_map<K, detail::nothing>>;
+using coalescing_hash_set = basic_set<coalescing_hash_map<K, detail::no_value>>;
 template <class K, class V>
 using coalescing_bptree = basic_bptree<K, V, coalescing_memory>;
 

@@ -97,7 +97,7 @@ class basic_dict;
 namespace detail {
 
 // Names a list or dict for good: drawn at random, never 0, so a name does not come back when memory is used again.
-inline std::uint64_t fresh_document_id();
+inline std::uint64_t new_document_id();
 
 template <class Memory>
 struct document_walk;
@@ -114,7 +114,7 @@ class basic_value {
   basic_value() noexcept = default;  // for zeroed memory: leaves it as it is, none
   explicit basic_value(const scalar& s) { create(s); }
   ~basic_value() noexcept(false) {
-    detail::end_of_life([&] { release(); });
+    detail::run_destructor([&] { free_blocks(); });
   }
   basic_value(const basic_value&) = delete;
   basic_value& operator=(const basic_value&) = delete;
@@ -169,7 +169,7 @@ class basic_value {
 
   void create(const scalar& s);
   void create_inline(const scalar& s);
-  void release();
+  void free_blocks();
   void relocate(basic_value* to);
   std::string chars(std::uint64_t head) const;
   std::uint64_t expected(value_kind wanted) const;  // the head
@@ -178,7 +178,7 @@ class basic_value {
   void* object_of(value_kind wanted) const { return expected(wanted), static_cast<void*>(link_.load()); }
   template <class Container>
   Container& make_container(value_kind kind);
-  [[nodiscard]] result<> check_itself() const;
+  [[nodiscard]] result<> check_shallow() const;
 
   // Bits 0 to 3 the kind; of characters bits 4 to 7 the length, and they follow byte 0; or 15, the size in bits 8 to 63 and
   // the block in the second word. Of other scalars the second word is the value, of containers the object.
@@ -227,7 +227,7 @@ class basic_list {
  private:
   friend class basic_value<Memory>;
   friend struct detail::document_walk<Memory>;
-  [[nodiscard]] result<> check_itself() const;
+  [[nodiscard]] result<> check_shallow() const;
 
   typename Memory::template field<std::uint64_t> id_;
   basic_vector<value_type, Memory> items_;
@@ -256,7 +256,7 @@ class basic_dict {
   value_type* find(const scalar& key);  // null: there is none
   const value_type* find(const scalar& key) const { return const_cast<basic_dict*>(this)->find(key); }
   // The key's value; inserts none if there is none.
-  value_type& operator[](const scalar& key) { return at_key(key); }
+  value_type& operator[](const scalar& key) { return find_or_insert(key); }
   bool erase(const scalar& key);  // whether it was there
   void clear();                   // O(n)
   // The item inserted last; nothing when empty.
@@ -274,10 +274,10 @@ class basic_dict {
   friend struct detail::document_walk<Memory>;
 
   static const scalar& checked(const scalar& key);
-  value_type& at_key(const scalar& key);
-  void link_last(item& i);
+  value_type& find_or_insert(const scalar& key);
+  void append_item(item& i);
   void unlink(const item& i);
-  [[nodiscard]] result<> check_itself() const;
+  [[nodiscard]] result<> check_shallow() const;
 
   // What lookups read lies apart from what every insertion changes, so that these do not keep those waiting.
   typename Memory::template field<std::uint64_t> id_;

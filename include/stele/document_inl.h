@@ -12,7 +12,7 @@ inline const char* describe(value_kind kind) noexcept {
   return kind <= value_kind::dict ? names[static_cast<unsigned>(kind)] : "of an unknown kind";
 }
 
-inline std::uint64_t detail::fresh_document_id() {
+inline std::uint64_t detail::new_document_id() {
   static std::atomic<std::uint64_t> next = [] {
     std::random_device source;
     return std::uint64_t{source()} << 32 | source();
@@ -39,27 +39,27 @@ struct detail::document_walk {
 
   // enter(walk) for this container and all in it, until it returns false.
   template <class Enter>
-  void all(Enter&& enter) const {
-    std::vector<document_walk> left = {*this};
-    while (!left.empty()) {
-      const document_walk at = left.back();
-      left.pop_back();
+  void for_each_container(Enter&& enter) const {
+    std::vector<document_walk> pending = {*this};
+    while (!pending.empty()) {
+      const document_walk at = pending.back();
+      pending.pop_back();
       if (!enter(at)) return;
       at.for_each_value([&](const value& v) {
-        if (v.is_container()) left.emplace_back(v);
+        if (v.is_container()) pending.emplace_back(v);
       });
     }
   }
 
   // Frees this container, made by a value, and all in it.
-  void end() const {
-    std::vector<document_walk> left = {*this};
-    while (!left.empty()) {
-      const document_walk at = left.back();
-      left.pop_back();
+  void free_tree() const {
+    std::vector<document_walk> pending = {*this};
+    while (!pending.empty()) {
+      const document_walk at = pending.back();
+      pending.pop_back();
       at.for_each_value([&](value& v) {
         if (!v.is_container()) return;
-        left.emplace_back(v);
+        pending.emplace_back(v);
         v.head_ = 0;  // not its any more
       });
       at.free();
@@ -69,17 +69,17 @@ struct detail::document_walk {
   // Of all containers but this one the block that they lie in, too.
   template <class Visit>
   void visit_blocks(Visit& visit) const {
-    all([&](const document_walk& at) {
+    for_each_container([&](const document_walk& at) {
       if (at.block() != block()) visit(at.block());
       at.list != nullptr ? at.list->items_.visit_blocks(visit) : at.dict->map_.visit_blocks(visit);
       return true;
     });
   }
   const void* block() const { return list != nullptr ? static_cast<const void*>(list) : dict; }
-  [[nodiscard]] result<> check_itself() const { return list != nullptr ? list->check_itself() : dict->check_itself(); }
+  [[nodiscard]] result<> check_shallow() const { return list != nullptr ? list->check_shallow() : dict->check_shallow(); }
   [[nodiscard]] result<> check() const {
     result<> outcome;
-    all([&](const document_walk& at) { return (outcome = at.check_itself()).has_value(); });
+    for_each_container([&](const document_walk& at) { return (outcome = at.check_shallow()).has_value(); });
     return outcome;
   }
 
@@ -135,7 +135,7 @@ std::uint64_t basic_value<Memory>::expected(value_kind wanted) const {
 template <class Memory>
 std::string basic_value<Memory>::chars(std::uint64_t head) const {
   const char* const from = has_block(head) ? link_.load() : reinterpret_cast<const char*>(this) + 1;
-  detail::expect<Memory>(from, size_in(head));  // before as much is allocated
+  detail::validate<Memory>(from, size_in(head));  // before as much is allocated
   std::string copy(size_in(head), '\0');
   if (!copy.empty()) Memory::load_bytes(copy.data(), from, copy.size());
   return copy;
@@ -179,7 +179,7 @@ template <class Memory>
 void basic_value<Memory>::assign(const scalar& s) {
   const std::uint64_t head = head_.load();
   if (!has_block(head) || !s.is_chars() || size_in(head) != s.chars().size()) {
-    release();
+    free_blocks();
     return create(s);
   }
   Memory::store_bytes(link_.load(), s.chars().data(), s.chars().size());
@@ -189,19 +189,19 @@ void basic_value<Memory>::assign(const scalar& s) {
 template <class Memory>
 template <class Container>
 Container& basic_value<Memory>::make_container(value_kind kind) {
-  release();
+  free_blocks();
   auto* const made = Memory::template make<Container>();
-  made->id_ = detail::fresh_document_id();
+  made->id_ = detail::new_document_id();
   link_ = reinterpret_cast<char*>(made);
   head_ = static_cast<std::uint64_t>(kind);
   return *made;
 }
 
 template <class Memory>
-void basic_value<Memory>::release() {
+void basic_value<Memory>::free_blocks() {
   const std::uint64_t head = head_.load();
   if (has_block(head)) return Memory::deallocate(link_.load());
-  if (kind_in(head) >= value_kind::list) detail::document_walk<Memory>(*this).end();
+  if (kind_in(head) >= value_kind::list) detail::document_walk<Memory>(*this).free_tree();
 }
 
 template <class Memory>
@@ -234,28 +234,28 @@ void basic_value<Memory>::visit_blocks(Visit&& visit) const {
 }
 
 template <class Memory>
-result<> basic_value<Memory>::check_itself() const {
+result<> basic_value<Memory>::check_shallow() const {
   const std::uint64_t head = head_.load();
-  if (kind_in(head) > value_kind::dict) return detail::broken("document: a value of an unknown kind");
+  if (kind_in(head) > value_kind::dict) return detail::corrupt_error("document: a value of an unknown kind");
   if (has_block(head) && (size_in(head) <= inline_capacity || link_.load() == nullptr))
-    return detail::broken("document: a text's size and block disagree");
+    return detail::corrupt_error("document: a text's size and block disagree");
   if (has_block(head)) detail::claim<Memory>(link_.load(), size_in(head));
-  if (is_chars(head) && !has_block(head) && (head >> 4 & 15) > inline_capacity) return detail::broken("document: a text longer than its value");
-  if (!is_chars(head) && head > 15) return detail::broken("document: a value with bits beyond its kind");
+  if (is_chars(head) && !has_block(head) && (head >> 4 & 15) > inline_capacity) return detail::corrupt_error("document: a text longer than its value");
+  if (!is_chars(head) && head > 15) return detail::corrupt_error("document: a value with bits beyond its kind");
   if (kind_in(head) < value_kind::list) return {};
   const detail::document_walk<Memory> in(*this);
-  if (in.block() == nullptr) return detail::broken("document: a list or dict is missing");
+  if (in.block() == nullptr) return detail::corrupt_error("document: a list or dict is missing");
   detail::claim<Memory>(in.block(), in.list != nullptr ? sizeof(basic_list<Memory>) : sizeof(basic_dict<Memory>));
   if ((in.list != nullptr ? in.list->id() : in.dict->id()) == 0)
-    return detail::broken("document: a list or dict without a name");
+    return detail::corrupt_error("document: a list or dict without a name");
   return {};
 }
 
 template <class Memory>
 result<> basic_value<Memory>::check() const {
   if constexpr (std::is_same_v<Memory, pool_memory>)
-    return detail::walk_bounded([&] { return reinterpret_cast<const basic_value<bounded_memory>*>(this)->check(); });
-  if (const result<> itself = check_itself(); !itself || !is_container()) return itself;
+    return detail::check_bounded([&] { return reinterpret_cast<const basic_value<bounded_memory>*>(this)->check(); });
+  if (const result<> itself = check_shallow(); !itself || !is_container()) return itself;
   return detail::document_walk<Memory>(*this).check();
 }
 
@@ -282,11 +282,11 @@ void basic_list<Memory>::visit_blocks(Visit&& visit) const {
 }
 
 template <class Memory>
-result<> basic_list<Memory>::check_itself() const {
+result<> basic_list<Memory>::check_shallow() const {
   result<> outcome = items_.check();
   if (!outcome) return outcome;
   for_each([&](const value_type& v) {
-    if (outcome) outcome = v.check_itself();
+    if (outcome) outcome = v.check_shallow();
   });
   return outcome;
 }
@@ -294,7 +294,7 @@ result<> basic_list<Memory>::check_itself() const {
 template <class Memory>
 result<> basic_list<Memory>::check() const {
   if constexpr (std::is_same_v<Memory, pool_memory>)
-    return detail::walk_bounded([&] { return reinterpret_cast<const basic_list<bounded_memory>*>(this)->check(); });
+    return detail::check_bounded([&] { return reinterpret_cast<const basic_list<bounded_memory>*>(this)->check(); });
   return detail::document_walk<Memory>(*this).check();
 }
 
@@ -326,14 +326,14 @@ auto basic_dict<Memory>::find(const scalar& key) -> value_type* {
 }
 
 template <class Memory>
-auto basic_dict<Memory>::at_key(const scalar& key) -> value_type& {
+auto basic_dict<Memory>::find_or_insert(const scalar& key) -> value_type& {
   auto e = map_.find_entry(checked(key));
-  if (!e.exists()) link_last(e.insert());
+  if (!e.exists()) append_item(e.insert());
   return e.item().second.value;
 }
 
 template <class Memory>
-void basic_dict<Memory>::link_last(item& i) {
+void basic_dict<Memory>::append_item(item& i) {
   auto* const before = static_cast<item*>(last_.load());
   i.second.before = before;
   before != nullptr ? void(before->second.after = &i) : void(first_ = &i);
@@ -388,30 +388,30 @@ void basic_dict<Memory>::visit_blocks(Visit&& visit) const {
 
 // Every item is where its key is looked for, and between its neighbours.
 template <class Memory>
-result<> basic_dict<Memory>::check_itself() const {
+result<> basic_dict<Memory>::check_shallow() const {
   result<> outcome = map_.check();
   std::size_t count = 0;
   const item* before = nullptr;
   for (const auto* i = static_cast<const item*>(first_.load()); outcome && i != nullptr;
        before = i, i = static_cast<const item*>(i->second.after.load())) {
-    if (++count > size()) return detail::broken("document: a dict has more items in order than it counts");
+    if (++count > size()) return detail::corrupt_error("document: a dict has more items in order than it counts");
     if (i->second.before.load() != before)
-      return detail::broken("document: an item of a dict is not behind the one that it follows");
-    if (i->first.kind() != value_kind::text && i->first.kind() != value_kind::integer) return detail::broken("document: a dict's key is neither a text nor an integer");
-    outcome = i->first.check_itself();
-    if (outcome) outcome = i->second.value.check_itself();
+      return detail::corrupt_error("document: an item of a dict is not behind the one that it follows");
+    if (i->first.kind() != value_kind::text && i->first.kind() != value_kind::integer) return detail::corrupt_error("document: a dict's key is neither a text nor an integer");
+    outcome = i->first.check_shallow();
+    if (outcome) outcome = i->second.value.check_shallow();
     if (outcome && find(i->first.load()) != &i->second.value)
-      outcome = detail::broken("document: an item in a dict's order is not the one of its key");
+      outcome = detail::corrupt_error("document: an item in a dict's order is not the one of its key");
   }
   if (outcome && (last_.load() != before || count != size() || map_.size() != count))
-    outcome = detail::broken("document: a dict's items, their order and their number disagree");
+    outcome = detail::corrupt_error("document: a dict's items, their order and their number disagree");
   return outcome;
 }
 
 template <class Memory>
 result<> basic_dict<Memory>::check() const {
   if constexpr (std::is_same_v<Memory, pool_memory>)
-    return detail::walk_bounded([&] { return reinterpret_cast<const basic_dict<bounded_memory>*>(this)->check(); });
+    return detail::check_bounded([&] { return reinterpret_cast<const basic_dict<bounded_memory>*>(this)->check(); });
   return detail::document_walk<Memory>(*this).check();
 }
 

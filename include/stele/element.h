@@ -50,20 +50,20 @@ inline std::uint64_t hash_bytes(const void* from, std::size_t size) noexcept {
 // Runs what a container's destructor does: inside destroy(), in a transaction, where loads may end the attempt by an
 // exception. When a constructor throws, its finished members end too: the transaction is rolling back then, and a second
 // exception would end the program, so it is dropped.
-template <class Release>
-void end_of_life(Release&& release) {
-  if (std::uncaught_exceptions() == 0) return release();
+template <class Body>
+void run_destructor(Body&& body) {
+  if (std::uncaught_exceptions() == 0) return body();
   try {
-    release();
+    body();
   } catch (...) {
   }
 }
 
-[[noreturn]] inline void no_such_key() {
+[[noreturn]] inline void throw_key_not_found() {
   throw failure({errc::not_found, "map: at() finds no item with this key; insert it first, or look with find()"});
 }
 
-inline std::unexpected<error> broken(std::string what) {
+inline std::unexpected<error> corrupt_error(std::string what) {
   return std::unexpected(error{errc::corrupt, std::move(what)});
 }
 

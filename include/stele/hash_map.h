@@ -14,7 +14,7 @@
 #pragma once
 
 #include <stele/bounded_memory.h>
-#include <stele/doubling.h>
+#include <stele/segment_sizes.h>
 #include <stele/element.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class basic_hash_map {
   using keys = element<K, Memory>;
   using values = element<V, Memory>;
   struct node;
-  class head;
+  class bucket_head;
 
  public:
   using pool_resident = void;
@@ -47,7 +47,7 @@ class basic_hash_map {
 
   basic_hash_map() noexcept = default;  // for zeroed memory: leaves it as it is, an empty map
   ~basic_hash_map() noexcept(false) {
-    detail::end_of_life([&] { release(); });
+    detail::run_destructor([&] { free_blocks(); });
   }
   basic_hash_map(const basic_hash_map&) = delete;
   basic_hash_map& operator=(const basic_hash_map&) = delete;
@@ -55,7 +55,7 @@ class basic_hash_map {
   // O(buckets): sums the bucket words.
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] bool empty() const { return begin() == end(); }  // O(buckets) when empty
-  [[nodiscard]] std::size_t bucket_count() const { return shape{shape_.load()}.slots(); }
+  [[nodiscard]] std::size_t bucket_count() const { return sizes{sizes_.load()}.slots(); }
 
   // O(1).
   iterator find(key_view key) { return search(key); }
@@ -102,45 +102,45 @@ class basic_hash_map {
   [[nodiscard]] result<> check() const;
 
  private:
-  static constexpr std::size_t least_buckets = 8;
-  static constexpr std::size_t segments = 32;
-  static constexpr std::size_t long_chain = 6;  // from here on an insert looks whether the buckets are too few
-  static constexpr std::size_t group = 64;      // buckets that such a look samples
+  static constexpr std::size_t min_buckets = 8;
+  static constexpr std::size_t max_segments = 32;
+  static constexpr std::size_t max_chain_length = 6;  // from here on an insert looks whether the buckets are too few
+  static constexpr std::size_t load_sample_buckets = 64;      // buckets that such a look samples
 
-  using shape = detail::doubling;  // of the buckets
+  using sizes = detail::segment_sizes;  // of the buckets
   struct chain {
     node* first = nullptr;
     std::size_t length = 0;
     bool split = false;
   };
-  struct place {
-    head* bucket = nullptr;
+  struct position {
+    bucket_head* bucket = nullptr;
     chain nodes;
     node* before = nullptr;  // in the chain; null: the found node is first
     node* found = nullptr;
-    std::size_t steps = 0;  // nodes looked at
+    std::size_t nodes_scanned = 0;  // nodes looked at
   };
 
   static std::size_t parent_of(std::size_t bucket) { return bucket ^ std::bit_floor(bucket); }
-  [[gnu::always_inline]] head* head_of(shape s, std::size_t bucket) const {
+  [[gnu::always_inline]] bucket_head* bucket_at(sizes s, std::size_t bucket) const {
     const std::size_t segment = s.segment_of(bucket);
     return segment_[segment].load() + (bucket - s.start_of(segment));
   }
-  static bool is_split(shape s, std::size_t bucket, const chain& c) { return bucket < s.first() || c.split; }
+  static bool is_split(sizes s, std::size_t bucket, const chain& c) { return bucket < s.first_segment_slots() || c.split; }
 
-  chain chain_for_lookup(std::uint64_t hash) const;
+  chain find_chain(std::uint64_t hash) const;
   std::size_t bucket_of(const node* n) const;
   node* find_node(key_view key) const;
   node* node_at(key_view key) const;
   const_iterator search(key_view key) const { return const_iterator(*this, find_node(key)); }
   iterator search(key_view key) { return iterator(*this, find_node(key)); }
-  place find_place(key_view key);
-  node* insert_node(place& p, node* n, key_view key);
-  void erase_at(place& p);
+  position find_position(key_view key);
+  node* insert_node(position& p, node* n, key_view key);
+  void erase_at(position& p);
 
-  head* split_bucket(shape s, std::size_t bucket);
-  void relieve(std::size_t bucket);
-  bool crowded(shape s, std::size_t bucket) const;
+  bucket_head* split_bucket(sizes s, std::size_t bucket);
+  void split_or_grow(std::size_t bucket);
+  bool is_overloaded(sizes s, std::size_t bucket) const;
   void grow();
   void make_first_segment(std::size_t count);
 
@@ -148,12 +148,12 @@ class basic_hash_map {
   Iterator first_item() const;
   template <class F>
   void for_each_chain(F&& f) const;
-  void release();
-  [[nodiscard]] result<> check_segments(shape s) const;
-  [[nodiscard]] result<> check_chain(shape s, std::size_t bucket, const chain& c) const;
+  void free_blocks();
+  [[nodiscard]] result<> check_segments(sizes s) const;
+  [[nodiscard]] result<> check_chain(sizes s, std::size_t bucket, const chain& c) const;
 
-  typename Memory::template field<std::uint64_t> shape_;
-  typename Memory::template field<head*> segment_[segments];
+  typename Memory::template field<std::uint64_t> sizes_;
+  typename Memory::template field<bucket_head*> segment_[max_segments];
 };
 
 template <class K, class V>
@@ -172,9 +172,9 @@ struct basic_hash_map<K, V, Memory>::node {
 // A bucket's word: bits 3 to 47 the distance to the first node in bytes (0: none), bit 0 whether the bucket has been split
 // off its parent, bits 48 to 63 the chain's length, where 65535 stands for that many or more.
 template <class K, class V, class Memory>
-class basic_hash_map<K, V, Memory>::head {
+class basic_hash_map<K, V, Memory>::bucket_head {
   static constexpr std::uint64_t distance_bits = 0x0000'FFFF'FFFF'FFF8;
-  static constexpr std::size_t most = 65535;
+  static constexpr std::size_t max_length = 65535;
 
  public:
   [[gnu::always_inline]] chain load() const {  // a chain in registers, not by way of memory
@@ -183,14 +183,14 @@ class basic_hash_map<K, V, Memory>::head {
     if ((word & distance_bits) == 0) return c;
     const std::int64_t distance = static_cast<std::int64_t>((word & distance_bits) << 16) >> 16;
     c.first = reinterpret_cast<node*>(reinterpret_cast<std::intptr_t>(this) + distance);
-    if (c.length == most) [[unlikely]]
+    if (c.length == max_length) [[unlikely]]
       c.length = count(c.first);
     return c;
   }
   void store(const chain& c) {
     const std::uint64_t distance =
         c.first == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(c.first) - reinterpret_cast<std::uintptr_t>(this);
-    word_ = (distance & distance_bits) | std::uint64_t{std::min(c.length, most)} << 48 | std::uint64_t{c.split};
+    word_ = (distance & distance_bits) | std::uint64_t{std::min(c.length, max_length)} << 48 | std::uint64_t{c.split};
   }
 
  private:
@@ -199,7 +199,7 @@ class basic_hash_map<K, V, Memory>::head {
     for (; n != nullptr; n = n->next) {
       ++length;
       if constexpr (detail::is_bounded<Memory>)
-        if (length > detail::bytes_of_heap() / sizeof(node)) throw failure({errc::corrupt, "hash map: a chain leads in a circle"});
+        if (length > detail::heap_bytes() / sizeof(node)) throw failure({errc::corrupt, "hash map: a chain leads in a circle"});
     }
     return length;
   }

@@ -82,7 +82,7 @@ class kv {
   [[nodiscard]] result<> check() const;
 
   // As pool<Root> has them.
-  [[nodiscard]] result<> backup(const std::string& path, const progress& told = {});
+  [[nodiscard]] result<> backup(const std::string& path, const progress& report = {});
   [[nodiscard]] result<> grow(std::size_t size_bytes);
   [[nodiscard]] result<> sync();
   ticket committed() const noexcept;
@@ -94,7 +94,7 @@ class kv {
 
   // For tools that open pools in ways of their own: a store over a handle whose root has root_size() bytes.
   static std::size_t root_size() noexcept;
-  [[nodiscard]] static result<kv> over(detail::pool_handle handle);
+  [[nodiscard]] static result<kv> from_handle(detail::pool_handle handle);
   detail::runtime& core() const noexcept;
   // Calls f(block) for every allocated block that the store reaches. Inside read() or update().
   void visit_blocks(const std::function<void(const void*)>& f) const;

@@ -45,7 +45,7 @@ class basic_map {
 
   basic_map() noexcept = default;  // for zeroed memory: leaves it as it is, an empty map
   ~basic_map() noexcept(false) {
-    detail::end_of_life([&] { release(root_.load().to); });
+    detail::run_destructor([&] { free_blocks(root_.load().to); });
   }
   basic_map(const basic_map&) = delete;
   basic_map& operator=(const basic_map&) = delete;
@@ -109,7 +109,7 @@ class basic_map {
  private:
   static constexpr std::size_t max_height = 96;  // twice the logarithm of the number of nodes a pool can hold
 
-  struct target {
+  struct link_value {
     node* to = nullptr;
     bool red = false;
   };
@@ -123,7 +123,7 @@ class basic_map {
     std::size_t last;  // the step that leads to the key's node, or to the null link where it belongs
     bool found;
   };
-  struct survey {
+  struct check_state {
     const node* before = nullptr;  // the last node met in order
     std::size_t black_height = 0;
     std::size_t height = 0;
@@ -133,7 +133,7 @@ class basic_map {
   node* neighbour(const node* n, std::size_t side) const;
   template <class Visit>
   static void in_order(node* n, Visit& visit);
-  static void release(node* n);
+  static void free_blocks(node* n);
   node* find_node(key_view key) const;
   node* node_at(key_view key) const;
   node* bound(key_view key, bool above) const;
@@ -141,13 +141,13 @@ class basic_map {
   void find_path(key_view key, path& p);
   static node* insert_node(path& p, node* n);
   static void erase_at(path& p);
-  static std::size_t extend_to_successor(path& p, target greater);
-  static void replace_by_successor(path& p, std::size_t successor, target lesser, target greater);
-  static void raise(link& top, node* n, std::size_t side, bool top_red, bool below_red);
-  static void raise_inner(link& top, node* n, std::size_t side, bool top_red, bool below_red);
-  static void mend_double_red(path& p, std::size_t i);
-  static void mend_missing_black(path& p, std::size_t i);
-  [[nodiscard]] static result<> check_below(target t, survey& s);
+  static std::size_t extend_to_successor(path& p, link_value greater);
+  static void replace_by_successor(path& p, std::size_t successor, link_value lesser, link_value greater);
+  static void rotate(link& top, node* n, std::size_t side, bool top_red, bool below_red);
+  static void rotate_double(link& top, node* n, std::size_t side, bool top_red, bool below_red);
+  static void fix_double_red(path& p, std::size_t i);
+  static void fix_missing_black(path& p, std::size_t i);
+  [[nodiscard]] static result<> check_subtree(link_value t, check_state& s);
 
   link root_;
 };
@@ -159,7 +159,7 @@ using map = basic_map<K, V, pool_memory>;
 template <class K, class V, class Memory>
 class basic_map<K, V, Memory>::link {
  public:
-  target load() const {
+  link_value load() const {
     const std::int64_t word = word_.load();
     if (word == 0) return {};
     return {reinterpret_cast<node*>(reinterpret_cast<std::intptr_t>(this) + (word & ~std::int64_t{1})), (word & 1) != 0};
@@ -168,7 +168,7 @@ class basic_map<K, V, Memory>::link {
     const auto distance = reinterpret_cast<std::intptr_t>(to) - reinterpret_cast<std::intptr_t>(this);
     word_ = to == nullptr ? 0 : distance | std::int64_t{red};
   }
-  void store(target t) { store(t.to, t.red); }
+  void store(link_value t) { store(t.to, t.red); }
   void clear() { word_ = 0; }
 
  private:

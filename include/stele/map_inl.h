@@ -98,7 +98,7 @@ auto basic_map<K, V, Memory>::bound(key_view key, bool above) const -> node* {
 template <class K, class V, class Memory>
 auto basic_map<K, V, Memory>::node_at(key_view key) const -> node* {
   node* const n = find_node(key);
-  return n != nullptr ? n : (detail::no_such_key(), n);
+  return n != nullptr ? n : (detail::throw_key_not_found(), n);
 }
 
 template <class K, class V, class Memory>
@@ -145,7 +145,7 @@ template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::find_path(key_view key, path& p) {
   link* at = &root_;
   for (p.last = 0;; ++p.last) {
-    const target t = at->load();
+    const link_value t = at->load();
     p.steps[p.last] = {at, t.to, t.red};
     p.found = t.to != nullptr;
     if (!p.found) return;
@@ -161,13 +161,13 @@ auto basic_map<K, V, Memory>::insert_node(path& p, node* n) -> node* {
   place.to = n;
   place.red = p.last != 0;
   place.at->store(n, place.red);
-  mend_double_red(p, p.last);
+  fix_double_red(p, p.last);
   return n;
 }
 
 // Puts the child of n on `side` in n's place, which `top` leads to, and n below it: a rotation. Colours as told.
 template <class K, class V, class Memory>
-void basic_map<K, V, Memory>::raise(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
+void basic_map<K, V, Memory>::rotate(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
   node* const child = n->child[side].load().to;
   n->child[side].store(child->child[1 - side].load());
   child->child[1 - side].store(n, below_red);
@@ -176,7 +176,7 @@ void basic_map<K, V, Memory>::raise(link& top, node* n, std::size_t side, bool t
 
 // Puts the inner child of n's child on `side` in n's place, and both, coloured as told, below it: a double rotation.
 template <class K, class V, class Memory>
-void basic_map<K, V, Memory>::raise_inner(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
+void basic_map<K, V, Memory>::rotate_double(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
   node* const child = n->child[side].load().to;
   node* const inner = child->child[1 - side].load().to;
   child->child[1 - side].store(inner->child[side].load());
@@ -188,16 +188,16 @@ void basic_map<K, V, Memory>::raise_inner(link& top, node* n, std::size_t side, 
 
 // Step i is red; where the step before is too, recolours upwards and rotates once.
 template <class K, class V, class Memory>
-void basic_map<K, V, Memory>::mend_double_red(path& p, std::size_t i) {
+void basic_map<K, V, Memory>::fix_double_red(path& p, std::size_t i) {
   for (; i >= 2 && p.steps[i - 1].red; i -= 2) {
     step& top = p.steps[i - 2];
     node* const grandparent = top.to;
     node* const parent = p.steps[i - 1].to;
     const std::size_t side = p.steps[i - 1].at == &grandparent->child[1];
-    const target uncle = grandparent->child[1 - side].load();
+    const link_value uncle = grandparent->child[1 - side].load();
     if (!uncle.red) {
-      if (p.steps[i].at == &parent->child[side]) return raise(*top.at, grandparent, side, false, true);
-      return raise_inner(*top.at, grandparent, side, false, true);
+      if (p.steps[i].at == &parent->child[side]) return rotate(*top.at, grandparent, side, false, true);
+      return rotate_double(*top.at, grandparent, side, false, true);
     }
     grandparent->child[side].store(parent, false);
     grandparent->child[1 - side].store(uncle.to, false);
@@ -211,12 +211,12 @@ void basic_map<K, V, Memory>::mend_double_red(path& p, std::size_t i) {
 
 // Extends the path, which ends at a node with two children, to the node's successor. Returns its step.
 template <class K, class V, class Memory>
-std::size_t basic_map<K, V, Memory>::extend_to_successor(path& p, target greater) {
+std::size_t basic_map<K, V, Memory>::extend_to_successor(path& p, link_value greater) {
   std::size_t i = p.last + 1;
   p.steps[i] = {&p.steps[p.last].to->child[1], greater.to, greater.red};
   for (;;) {
     link& left = p.steps[i].to->child[0];
-    const target t = left.load();
+    const link_value t = left.load();
     if (t.to == nullptr) return i;
     p.steps[++i] = {&left, t.to, t.red};
   }
@@ -224,7 +224,7 @@ std::size_t basic_map<K, V, Memory>::extend_to_successor(path& p, target greater
 
 // Puts the successor, whose own place is taken from it later, in the place of the node at the path's end.
 template <class K, class V, class Memory>
-void basic_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successor, target lesser, target greater) {
+void basic_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successor, link_value lesser, link_value greater) {
   step& place = p.steps[p.last];
   node* const n = p.steps[successor].to;
   if (successor != p.last + 1) n->child[1].store(greater);
@@ -238,40 +238,40 @@ void basic_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successo
 template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::erase_at(path& p) {
   node* const gone = p.steps[p.last].to;
-  const target lesser = gone->child[0].load();
-  const target greater = gone->child[1].load();
+  const link_value lesser = gone->child[0].load();
+  const link_value greater = gone->child[1].load();
   const bool two = lesser.to != nullptr && greater.to != nullptr;
   const std::size_t end = two ? extend_to_successor(p, greater) : p.last;  // the step that leaves the shape of the tree
-  const target rest = two ? p.steps[end].to->child[1].load() : lesser.to != nullptr ? lesser : greater;
+  const link_value rest = two ? p.steps[end].to->child[1].load() : lesser.to != nullptr ? lesser : greater;
   if (two) replace_by_successor(p, end, lesser, greater);
   const bool in_place = end == p.last + 1 && !rest.red;   // the successor has kept its right link
   if (!in_place) p.steps[end].at->store(rest.to, false);  // a red rest makes up for a lost black
-  if (!p.steps[end].red && !rest.red) mend_missing_black(p, end);
+  if (!p.steps[end].red && !rest.red) fix_missing_black(p, end);
   Memory::destroy(gone);
 }
 
 // Every way through step i crosses one black link too few.
 template <class K, class V, class Memory>
-void basic_map<K, V, Memory>::mend_missing_black(path& p, std::size_t i) {
+void basic_map<K, V, Memory>::fix_missing_black(path& p, std::size_t i) {
   while (i > 0) {
     step& top = p.steps[i - 1];
     node* const parent = top.to;
     const std::size_t side = p.steps[i].at == &parent->child[0];  // the sibling's
-    const target sibling = parent->child[side].load();
+    const link_value sibling = parent->child[side].load();
     if (sibling.red) {  // raise it: then the sibling is one of its children, so black
-      raise(*top.at, parent, side, false, true);
+      rotate(*top.at, parent, side, false, true);
       top.to = sibling.to;
       p.steps[i + 1].at = p.steps[i].at;
       p.steps[i] = {&sibling.to->child[1 - side], parent, true};
       ++i;
       continue;
     }
-    const target outer = sibling.to->child[side].load();
+    const link_value outer = sibling.to->child[side].load();
     if (outer.red) {
-      raise(*top.at, parent, side, top.red, false);
+      rotate(*top.at, parent, side, top.red, false);
       return sibling.to->child[side].store(outer.to, false);
     }
-    if (sibling.to->child[1 - side].load().red) return raise_inner(*top.at, parent, side, top.red, false);
+    if (sibling.to->child[1 - side].load().red) return rotate_double(*top.at, parent, side, top.red, false);
     parent->child[side].store(sibling.to, true);
     if (top.red) return top.at->store(parent, false);
     --i;
@@ -279,16 +279,16 @@ void basic_map<K, V, Memory>::mend_missing_black(path& p, std::size_t i) {
 }
 
 template <class K, class V, class Memory>
-void basic_map<K, V, Memory>::release(node* n) {
+void basic_map<K, V, Memory>::free_blocks(node* n) {
   while (n != nullptr) {
-    release(n->child[0].load().to);
+    free_blocks(n->child[0].load().to);
     Memory::destroy(std::exchange(n, n->child[1].load().to));
   }
 }
 
 template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::clear() {
-  release(root_.load().to);
+  free_blocks(root_.load().to);
   root_.clear();
 }
 
@@ -347,27 +347,27 @@ void basic_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
 
 template <class K, class V, class Memory>
 result<> basic_map<K, V, Memory>::check() const {
-  survey s;
-  if (root_.load().red) return detail::broken("red-black map: the root is red");
-  return check_below(root_.load(), s);
+  check_state s;
+  if (root_.load().red) return detail::corrupt_error("red-black map: the root is red");
+  return check_subtree(root_.load(), s);
 }
 
 template <class K, class V, class Memory>
-result<> basic_map<K, V, Memory>::check_below(target t, survey& s) {
+result<> basic_map<K, V, Memory>::check_subtree(link_value t, check_state& s) {
   s.black_height = 0;
   if (t.to == nullptr) return {};
-  if (++s.height > max_height) return detail::broken("red-black map: higher than any balanced tree");
-  const target lesser = t.to->child[0].load();
-  const target greater = t.to->child[1].load();
-  if (t.red && (lesser.red || greater.red)) return detail::broken("red-black map: two red links in a row");
-  if (auto r = check_below(lesser, s); !r) return r;
+  if (++s.height > max_height) return detail::corrupt_error("red-black map: higher than any balanced tree");
+  const link_value lesser = t.to->child[0].load();
+  const link_value greater = t.to->child[1].load();
+  if (t.red && (lesser.red || greater.red)) return detail::corrupt_error("red-black map: two red links in a row");
+  if (auto r = check_subtree(lesser, s); !r) return r;
   const std::size_t black_height = s.black_height;
   if (s.before != nullptr && keys::compare(keys::get(t.to->item.first), s.before->item.first) <= 0) {
-    return detail::broken("red-black map: keys out of order");
+    return detail::corrupt_error("red-black map: keys out of order");
   }
   s.before = t.to;
-  if (auto r = check_below(greater, s); !r) return r;
-  if (black_height != s.black_height) return detail::broken("red-black map: black heights differ");
+  if (auto r = check_subtree(greater, s); !r) return r;
+  if (black_height != s.black_height) return detail::corrupt_error("red-black map: black heights differ");
   s.black_height += !t.red;
   --s.height;
   return {};

@@ -57,7 +57,7 @@ struct pool_memory {
   static void store_bytes(void* to, const void* from, std::size_t size_bytes) { stele::store_bytes(to, from, size_bytes); }
   static void fill_zero(void* to, std::size_t size_bytes) { detail::fill_zero(to, size_bytes); }
   // Throws failure(errc::corrupt) for what does not lie in the heap.
-  [[gnu::always_inline]] static void expect_inside(const void* from, std::size_t size_bytes) { detail::expect_in_heap_of_running(from, size_bytes); }
+  [[gnu::always_inline]] static void verify_in_heap(const void* from, std::size_t size_bytes) { detail::verify_in_running_heap(from, size_bytes); }
 
  private:
   static constexpr std::size_t max_bytes = std::size_t{1} << 46;

@@ -111,7 +111,7 @@ struct pool_options {
   concurrency policy = concurrency::stm;
   std::size_t log_size = 0;       // bytes of each thread's log; 0: by pool size. Only when creating
   std::size_t log_count = 0;      // logs, so threads that commit at once; 0: by pool size. Only when creating
-  checksums sums = checksums::automatic;          // of home's blocks. Only when creating
+  checksums block_checksums = checksums::automatic;          // of home's blocks. Only when creating
   verification verify = verification::automatic;  // of home by them, at opening
   std::uintptr_t map_at = 0;      // address to map the pool at, for objects with plain pointers in it; 0: any
   std::string tape = "";          // record every access to the pool's memory on this tape file; empty: do not
@@ -133,7 +133,7 @@ struct pool_counters {
   // lookups that the threads' caches answered, or not.
   std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;
   // archapt: lines of home that were covered and not flushed, those of checksums that were, lines whose old values went to the log.
-  std::uint64_t skipped_lines = 0, checksum_lines = 0, kept_lines = 0;
+  std::uint64_t skipped_lines = 0, checksum_lines = 0, undo_logged_lines = 0;
   std::uint64_t map_bytes = 0, map_hits = 0, map_misses = 0;
 };
 
@@ -171,7 +171,7 @@ class pool_handle {
 
   [[nodiscard]] static result<pool_handle> open(const std::string& path, const pool_options& options, std::size_t root_size);
   // Over a runtime that is there already; finds or makes the root.
-  [[nodiscard]] static result<pool_handle> over(std::unique_ptr<runtime> r, std::size_t root_size);
+  [[nodiscard]] static result<pool_handle> from_runtime(std::unique_ptr<runtime> r, std::size_t root_size);
 
   runtime& core() const noexcept { return *runtime_; }
   void* root() const noexcept { return root_; }
@@ -183,20 +183,20 @@ class pool_handle {
 };
 
 // One attempt of a transaction, driven by run_transaction below. Answers fit a register: this is the way of every transaction.
-enum class begun : std::uint8_t {
-  fresh,
-  nested,   // in a running one: run the body only
+enum class begin_status : std::uint8_t {
+  started,
+  joined,   // a running one (flat nesting): run the body only
   refused,  // last_error() says why
 };
-enum class attempt : std::uint8_t {
+enum class commit_status : std::uint8_t {
   committed,
   retry,
   failed,  // and rolled back; last_error() says why
 };
-begun begin_transaction(runtime& r, bool writes, durability d);
-attempt commit_transaction();
+begin_status begin_transaction(runtime& r, bool writes, durability d);
+commit_status commit_transaction();
 error last_error();                   // of this thread; told once
-void abandon_transaction() noexcept;  // rolls back, the error or exception goes on
+void roll_back_transaction() noexcept;  // rolls back, the error or exception goes on
 void retry_transaction() noexcept;    // rolls back and waits before the next attempt
 
 struct restart {};  // thrown by loads and stores on a conflict; caught by the two functions below
@@ -211,16 +211,16 @@ template <class T>
 inline constexpr bool is_result<std::expected<T, error>> = true;
 
 template <class R>
-struct lifted {
+struct result_of_body {
   using type = result<R>;
 };
 template <class T>
-struct lifted<std::expected<T, error>> {
+struct result_of_body<std::expected<T, error>> {
   using type = result<T>;
 };
 
 template <class Body>
-auto call_body(Body& body) -> typename lifted<std::invoke_result_t<Body&>>::type {
+auto call_body(Body& body) -> typename result_of_body<std::invoke_result_t<Body&>>::type {
   using R = std::invoke_result_t<Body&>;
   if constexpr (std::is_void_v<R>) {
     body();
@@ -232,31 +232,31 @@ auto call_body(Body& body) -> typename lifted<std::invoke_result_t<Body&>>::type
 
 template <class Body>
 [[gnu::always_inline]] inline auto run_transaction(runtime& r, bool writes, durability d, Body&& body)
-    -> typename lifted<std::invoke_result_t<Body&>>::type {
+    -> typename result_of_body<std::invoke_result_t<Body&>>::type {
   for (;;) {
-    const begun how = begin_transaction(r, writes, d);
-    if (how == begun::refused) [[unlikely]]
+    const begin_status how = begin_transaction(r, writes, d);
+    if (how == begin_status::refused) [[unlikely]]
       return std::unexpected(last_error());
-    const bool nested = how == begun::nested;  // flat: an error is the outer body's to act on; exceptions pass through
+    const bool nested = how == begin_status::joined;  // flat: an error is the outer body's to act on; exceptions pass through
     try {
       auto outcome = call_body(body);
       if (nested) return outcome;
       if (!outcome) {
-        abandon_transaction();
+        roll_back_transaction();
         return outcome;
       }
-      const attempt done = commit_transaction();
-      if (done == attempt::committed) [[likely]]
+      const commit_status done = commit_transaction();
+      if (done == commit_status::committed) [[likely]]
         return outcome;
-      if (done == attempt::failed) return std::unexpected(last_error());
+      if (done == commit_status::failed) return std::unexpected(last_error());
     } catch (const restart&) {
       if (nested) throw;
     } catch (const failure& f) {
       if (nested) throw;
-      abandon_transaction();
+      roll_back_transaction();
       return std::unexpected(f.why());
     } catch (...) {
-      if (!nested) abandon_transaction();
+      if (!nested) roll_back_transaction();
       throw;
     }
     retry_transaction();
@@ -310,10 +310,10 @@ class pool {
   // The newest commit that has returned in any thread; wait(t) makes t and all before it durable.
   ticket committed() const noexcept;
   [[nodiscard]] result<> wait(ticket t);
-  // Calls `told` once: with success when t and all before it are durable, at the latest in close(); with an error when they never
+  // Calls `on_durable` once: with success when t and all before it are durable, at the latest in close(); with an error when they never
   // will be in this session. From this call if that is so already, else from whatever thread makes them durable, which may be in the middle of
-  // a commit: `told` must be brief, must not throw and must not use the pool. Asks nobody to hurry. Thread-safe.
-  void when_durable(ticket t, std::function<void(result<>)> told);
+  // a commit: `on_durable` must be brief, must not throw and must not use the pool. Asks nobody to hurry. Thread-safe.
+  void when_durable(ticket t, std::function<void(result<>)> on_durable);
 
   // Whether the pool went back to a checkpoint, in this open or an earlier one, and nobody has acknowledged that commits are gone; the
   // latest. Acknowledged durably. Errors: io; unsupported, by mechanisms other than archapt-undo and archapt-redo. Thread-safe.
@@ -324,7 +324,7 @@ class pool {
   // began, which waited for transactions that were running. They go on meanwhile; the first store to a page of 4 KiB waits for its copy.
   // Durable on return; after a crash or an error nothing is there. Errors: exists, full, io, permission; cancelled; nested, inside a
   // transaction; unsupported, by log_structured. Thread-safe.
-  [[nodiscard]] result<> backup(const std::string& path, const progress& told = {});
+  [[nodiscard]] result<> backup(const std::string& path, const progress& report = {});
 
   // Makes the pool at least `size_bytes` long; nothing when it is. Transactions wait meanwhile. After a crash it has the old size or
   // the new one. Errors: full, io; nested, inside a transaction; unsupported, by mechanisms without bulk persistence and by pools with a

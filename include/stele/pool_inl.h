@@ -8,10 +8,10 @@ namespace stele::detail {
 [[nodiscard]] result<> sync_pool(runtime& r);
 [[nodiscard]] result<> close_pool(runtime& r);
 std::uint64_t newest_commit(const runtime& r) noexcept;
-void tell_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> told);
+void notify_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> on_durable);
 std::optional<pool_fallback> fallback_of(runtime& r);
 [[nodiscard]] result<> acknowledge_fallback(runtime& r);
-[[nodiscard]] result<> back_up(runtime& r, const std::string& path, const progress& told);
+[[nodiscard]] result<> back_up(runtime& r, const std::string& path, const progress& report);
 [[nodiscard]] result<> grow(runtime& r, std::size_t size_bytes);
 [[nodiscard]] result<> check_storage(runtime& r);
 pool_counters counters_of(const runtime& r) noexcept;
@@ -36,8 +36,8 @@ result<> pool<Root>::wait(ticket) {
   return detail::sync_pool(handle_.core());  // a sync covers every commit, t's too
 }
 template <class Root>
-void pool<Root>::when_durable(ticket t, std::function<void(result<>)> told) {
-  detail::tell_when_durable(handle_.core(), t.commit, std::move(told));
+void pool<Root>::when_durable(ticket t, std::function<void(result<>)> on_durable) {
+  detail::notify_when_durable(handle_.core(), t.commit, std::move(on_durable));
 }
 template <class Root>
 std::optional<pool_fallback> pool<Root>::fallback() const {
@@ -48,8 +48,8 @@ result<> pool<Root>::acknowledge_fallback() {
   return detail::acknowledge_fallback(handle_.core());
 }
 template <class Root>
-result<> pool<Root>::backup(const std::string& path, const progress& told) {
-  return detail::back_up(handle_.core(), path, told);
+result<> pool<Root>::backup(const std::string& path, const progress& report) {
+  return detail::back_up(handle_.core(), path, report);
 }
 template <class Root>
 result<> pool<Root>::grow(std::size_t size_bytes) {
@@ -57,7 +57,7 @@ result<> pool<Root>::grow(std::size_t size_bytes) {
 }
 template <class Root>
 result<> pool<Root>::check() {
-  if (auto sound = detail::check_storage(handle_.core()); !sound) return sound;
+  if (auto status = detail::check_storage(handle_.core()); !status) return status;
   if constexpr (requires(const Root& root) { root.check(); })
     return read([](const Root& root) { return root.check(); });
   else

@@ -32,14 +32,14 @@ class basic_queue {
 
   basic_queue() noexcept = default;  // for zeroed memory: leaves it as it is, an empty queue
   ~basic_queue() noexcept(false) {
-    detail::end_of_life([&] { release(); });
+    detail::run_destructor([&] { free_blocks(); });
   }
   basic_queue(const basic_queue&) = delete;
   basic_queue& operator=(const basic_queue&) = delete;
 
   // O(1), as is all that follows unless it says otherwise.
-  [[nodiscard]] std::size_t size() const { return pushed_.load() - popped_.load(); }
-  [[nodiscard]] bool empty() const { return popped_.load() == seen_.load() && size() == 0; }
+  [[nodiscard]] std::size_t size() const { return push_count_.load() - pop_count_.load(); }
+  [[nodiscard]] bool empty() const { return pop_count_.load() == cached_push_count_.load() && size() == 0; }
 
   // The oldest and the newest element. Throw failure(errc::invalid_argument) when the queue is empty.
   stored& front() { return *oldest(); }
@@ -69,33 +69,33 @@ class basic_queue {
   static_assert(alignof(stored) <= alignof(std::max_align_t) || std::is_base_of_v<pool_memory, Memory>,
                 "plain_memory's blocks are aligned to 16 bytes at most");
   static constexpr std::size_t slots = std::max<std::size_t>((512 - 8) / sizeof(stored), 4);
-  static constexpr std::size_t apart = detail::line_size / 8;  // words from those of one side to those of the other
+  static constexpr std::size_t words_per_line = detail::line_size / 8;  // words from those of one side to those of the other
 
-  static stored* slot(segment* s, std::uint64_t number) { return reinterpret_cast<stored*>(s->room) + number % slots; }
+  static stored* slot(segment* s, std::uint64_t number) { return reinterpret_cast<stored*>(s->storage) + number % slots; }
   stored* oldest() const;
   stored* newest() const;
   template <class Create>
-  stored& push_made(Create&& create);
+  stored& push_with(Create&& create);
   static segment* make_segment();
   void make_first_segment();
   template <class F>
   void for_each_segment(F&& f) const;
-  void release();
-  [[noreturn]] static void refuse_empty();
+  void free_blocks();
+  [[noreturn]] static void throw_empty();
 
   template <class Word>
   using field = typename Memory::template field<Word>;
 
   // The popping side's.
   field<segment*> front_;         // of the oldest element; null exactly if back_ is
-  field<std::uint64_t> popped_;   // elements ever
-  field<std::uint64_t> seen_;     // pushed_, when the popping side last looked
-  field<std::uint64_t> spaced_[apart - 3];
+  field<std::uint64_t> pop_count_;   // elements ever
+  field<std::uint64_t> cached_push_count_;     // push_count_, when the popping side last looked
+  field<std::uint64_t> consumer_padding_[words_per_line - 3];
   // The pushing side's.
   field<segment*> back_;          // has a free slot: that of the next element
-  field<std::uint64_t> pushed_;   // elements ever
-  field<segment*> filled_;        // the one before back_, perhaps gone by now
-  field<std::uint64_t> spaced_too_[apart - 3];
+  field<std::uint64_t> push_count_;   // elements ever
+  field<segment*> before_back_;        // the one before back_, perhaps gone by now
+  field<std::uint64_t> producer_padding_[words_per_line - 3];
 };
 
 template <class T>
@@ -103,7 +103,7 @@ using queue = basic_queue<T, pool_memory>;
 
 template <class T, class Memory>
 struct basic_queue<T, Memory>::segment {
-  alignas(stored) std::byte room[slots * sizeof(stored)];  // unknown content, where no element is
+  alignas(stored) std::byte storage[slots * sizeof(stored)];  // unknown content, where no element is
   field<segment*> next;
 };
 

@@ -4,21 +4,21 @@
 namespace stele {
 
 template <class T, class Memory>
-void basic_queue<T, Memory>::refuse_empty() {
+void basic_queue<T, Memory>::throw_empty() {
   throw failure({errc::invalid_argument, "queue: it is empty; look at empty() first"});
 }
 
 template <class T, class Memory>
 auto basic_queue<T, Memory>::oldest() const -> stored* {
-  if (empty()) refuse_empty();
-  return slot(front_.load(), popped_.load());
+  if (empty()) throw_empty();
+  return slot(front_.load(), pop_count_.load());
 }
 
 template <class T, class Memory>
 auto basic_queue<T, Memory>::newest() const -> stored* {
-  if (size() == 0) refuse_empty();
-  const std::uint64_t last = pushed_.load() - 1;
-  return slot(last % slots == slots - 1 ? filled_.load() : back_.load(), last);
+  if (size() == 0) throw_empty();
+  const std::uint64_t last = push_count_.load() - 1;
+  return slot(last % slots == slots - 1 ? before_back_.load() : back_.load(), last);
 }
 
 // The pushing side.
@@ -39,18 +39,18 @@ void basic_queue<T, Memory>::make_first_segment() {
 
 template <class T, class Memory>
 template <class Create>
-auto basic_queue<T, Memory>::push_made(Create&& create) -> stored& {
+auto basic_queue<T, Memory>::push_with(Create&& create) -> stored& {
   if (back_.load() == nullptr) make_first_segment();
   segment* const s = back_.load();
-  const std::uint64_t number = pushed_.load();
+  const std::uint64_t number = push_count_.load();
   stored* const at = slot(s, number);
   create(at);
   if (number % slots == slots - 1) {
     s->next = make_segment();
-    filled_ = s;
+    before_back_ = s;
     back_ = s->next.load();
   }
-  pushed_ = number + 1;
+  push_count_ = number + 1;
   return *at;
 }
 
@@ -58,26 +58,26 @@ template <class T, class Memory>
 auto basic_queue<T, Memory>::push(view value) -> stored&
   requires requires { &traits::create; }
 {
-  return push_made([&](stored* at) { traits::create(at, value); });
+  return push_with([&](stored* at) { traits::create(at, value); });
 }
 
 template <class T, class Memory>
 auto basic_queue<T, Memory>::emplace() -> stored& {
-  return push_made([](stored* at) { Memory::fill_zero(at, sizeof(stored)); });
+  return push_with([](stored* at) { Memory::fill_zero(at, sizeof(stored)); });
 }
 
 // The popping side.
 
 template <class T, class Memory>
 void basic_queue<T, Memory>::pop() {
-  const std::uint64_t number = popped_.load();
-  if (number == seen_.load()) {
-    if (size() == 0) refuse_empty();
-    seen_ = pushed_.load();
+  const std::uint64_t number = pop_count_.load();
+  if (number == cached_push_count_.load()) {
+    if (size() == 0) throw_empty();
+    cached_push_count_ = push_count_.load();
   }
   segment* const s = front_.load();
   if constexpr (!std::is_trivially_destructible_v<stored>) slot(s, number)->~stored();
-  popped_ = number + 1;
+  pop_count_ = number + 1;
   if (number % slots != slots - 1) return;
   front_ = s->next.load();
   Memory::deallocate(s);
@@ -89,8 +89,8 @@ void basic_queue<T, Memory>::pop() {
 template <class T, class Memory>
 template <class F>
 void basic_queue<T, Memory>::for_each_segment(F&& f) const {
-  const std::uint64_t end = pushed_.load();
-  std::uint64_t from = popped_.load();
+  const std::uint64_t end = push_count_.load();
+  std::uint64_t from = pop_count_.load();
   for (segment *s = front_.load(), *next = nullptr; s != nullptr; s = next) {
     next = s->next.load();
     const std::uint64_t to = std::min(end, from - from % slots + slots);
@@ -108,7 +108,7 @@ void basic_queue<T, Memory>::for_each(F&& f) const {
 }
 
 template <class T, class Memory>
-void basic_queue<T, Memory>::release() {
+void basic_queue<T, Memory>::free_blocks() {
   for_each_segment([](segment* s, [[maybe_unused]] std::uint64_t from, [[maybe_unused]] std::uint64_t to) {
     if constexpr (!std::is_trivially_destructible_v<stored>)
       for (; from != to; ++from) slot(s, from)->~stored();
@@ -118,7 +118,7 @@ void basic_queue<T, Memory>::release() {
 
 template <class T, class Memory>
 void basic_queue<T, Memory>::clear() {
-  release();
+  free_blocks();
   Memory::fill_zero(this, sizeof *this);
 }
 
@@ -135,16 +135,16 @@ void basic_queue<T, Memory>::visit_blocks(Visit&& visit) const {
 
 template <class T, class Memory>
 result<> basic_queue<T, Memory>::check() const {
-  const std::uint64_t popped = popped_.load(), pushed = pushed_.load(), seen = seen_.load();
-  if (popped > seen || seen > pushed) return detail::broken("queue: the counts of pushed and popped elements contradict each other");
-  if ((front_.load() == nullptr) != (back_.load() == nullptr)) return detail::broken("queue: it has one end only");
+  const std::uint64_t popped = pop_count_.load(), pushed = push_count_.load(), seen = cached_push_count_.load();
+  if (popped > seen || seen > pushed) return detail::corrupt_error("queue: the counts of pushed and popped elements contradict each other");
+  if ((front_.load() == nullptr) != (back_.load() == nullptr)) return detail::corrupt_error("queue: it has one end only");
   const std::uint64_t most = pushed / slots - popped / slots + 1;
   std::uint64_t segments = 0;
   for (const segment* s = front_.load(); s != nullptr; s = s->next.load()) {
-    if (++segments > most) return detail::broken("queue: more segments than its elements need");
-    if ((s->next.load() == nullptr) != (s == back_.load())) return detail::broken("queue: the chain does not end with the last segment");
+    if (++segments > most) return detail::corrupt_error("queue: more segments than its elements need");
+    if ((s->next.load() == nullptr) != (s == back_.load())) return detail::corrupt_error("queue: the chain does not end with the last segment");
   }
-  if (segments != most && (segments != 0 || pushed != 0)) return detail::broken("queue: segments are missing");
+  if (segments != most && (segments != 0 || pushed != 0)) return detail::corrupt_error("queue: segments are missing");
   return {};
 }
 

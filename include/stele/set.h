@@ -12,15 +12,15 @@ namespace stele {
 
 namespace detail {
 
-struct nothing {};
+struct no_value {};
 
 }  // namespace detail
 
 template <class Memory>
-struct element<detail::nothing, Memory> {
-  using stored = detail::nothing;
-  using view = detail::nothing;
-  using value = detail::nothing;
+struct element<detail::no_value, Memory> {
+  using stored = detail::no_value;
+  using view = detail::no_value;
+  using value = detail::no_value;
 
   static void create(stored*, view) {}
   template <class Visit>
@@ -56,7 +56,7 @@ class basic_set {
   }
 
   // Inserts unless the key is there: {key, inserted?}.
-  std::pair<iterator, bool> insert(key_view key) { return map_.insert(key, detail::nothing{}); }
+  std::pair<iterator, bool> insert(key_view key) { return map_.insert(key, detail::no_value{}); }
   std::size_t erase(key_view key) { return map_.erase(key); }  // the number of keys erased, 0 or 1
   iterator erase(iterator at);  // returns the key behind
   void clear() { map_.clear(); }  // frees every block
@@ -70,7 +70,7 @@ class basic_set {
   // Calls f(const stored key&) on each key. O(n).
   template <class F>
   void for_each(F&& f) const {
-    map_.for_each([&](stored& key, const detail::nothing&) { f(key); });
+    map_.for_each([&](stored& key, const detail::no_value&) { f(key); });
   }
 
   // Calls visit(const void*) for every allocated block that the set reaches.
@@ -86,9 +86,9 @@ class basic_set {
 };
 
 template <class K>
-using set = basic_set<map<K, detail::nothing>>;
+using set = basic_set<map<K, detail::no_value>>;
 template <class K>
-using hash_set = basic_set<hash_map<K, detail::nothing>>;
+using hash_set = basic_set<hash_map<K, detail::no_value>>;
 
 // The map's iterator, of which it shows the key.
 template <class Map>

@@ -29,7 +29,7 @@ class basic_string {
   basic_string() noexcept = default;  // for zeroed memory: leaves it as it is, an empty string
   explicit basic_string(std::string_view text) { create(text, text.size()); }
   ~basic_string() noexcept(false) {
-    detail::end_of_life([&] { Memory::deallocate(own_block()); });
+    detail::run_destructor([&] { Memory::deallocate(own_block()); });
   }
   basic_string(const basic_string&) = delete;
   basic_string& operator=(const basic_string&) = delete;
@@ -45,7 +45,7 @@ class basic_string {
   [[nodiscard]] std::size_t size() const { return size_in(head_.load()); }
   [[nodiscard]] bool empty() const { return head_.load() == 0; }
   [[nodiscard]] std::string str() const;
-  [[nodiscard]] std::size_t capacity() const { return is_long(head_.load()) ? capacity_.load() & ~beside : inline_capacity; }
+  [[nodiscard]] std::size_t capacity() const { return is_long(head_.load()) ? capacity_.load() & ~colocated_bit : inline_capacity; }
 
   void assign(std::string_view text);
   void append(std::string_view text);
@@ -79,8 +79,8 @@ class basic_string {
  private:
   static constexpr std::uint64_t long_tag = 255;
   static constexpr std::size_t chunk = 256;  // bytes compared at a time
-  static constexpr bool may_be_beside = requires { Memory::place_beside(nullptr, std::size_t{}); };
-  static constexpr std::uint64_t beside = may_be_beside ? std::uint64_t{1} << 63 : 0;  // of capacity_
+  static constexpr bool can_colocate = requires { Memory::allocate_colocated(nullptr, std::size_t{}); };
+  static constexpr std::uint64_t colocated_bit = can_colocate ? std::uint64_t{1} << 63 : 0;  // of capacity_
 
   static bool is_long(std::uint64_t head) { return (head & 255) == long_tag; }
   static std::size_t size_in(std::uint64_t head) { return is_long(head) ? head >> 8 : head & 255; }
@@ -88,8 +88,8 @@ class basic_string {
   // What the string frees; null when there is none.
   char* own_block() const {
     if (!is_long(head_.load())) return nullptr;
-    if constexpr (may_be_beside)
-      if ((capacity_.load() & beside) != 0) return nullptr;
+    if constexpr (can_colocate)
+      if ((capacity_.load() & colocated_bit) != 0) return nullptr;
     return block_.load();
   }
   const char* text(std::uint64_t head) const {
@@ -98,7 +98,7 @@ class basic_string {
   std::size_t checked(std::size_t i) const;
   void create(std::string_view text, std::size_t capacity);
   void create_inline(std::string_view text);
-  static std::pair<char*, std::uint64_t> place(const void* whose, std::size_t capacity);  // a block and what capacity_ says of it
+  static std::pair<char*, std::uint64_t> allocate_text(const void* owner, std::size_t capacity);  // a block and what capacity_ says of it
   void replace(std::string_view text, std::size_t capacity);
 
   typename Memory::template field<std::uint64_t> head_;
@@ -124,9 +124,9 @@ void basic_string<Memory>::create_inline(std::string_view text) {
 }
 
 template <class Memory>
-std::pair<char*, std::uint64_t> basic_string<Memory>::place([[maybe_unused]] const void* whose, std::size_t capacity) {
-  if constexpr (may_be_beside)
-    if (void* const b = Memory::place_beside(whose, capacity)) return {static_cast<char*>(b), capacity | beside};
+std::pair<char*, std::uint64_t> basic_string<Memory>::allocate_text([[maybe_unused]] const void* owner, std::size_t capacity) {
+  if constexpr (can_colocate)
+    if (void* const b = Memory::allocate_colocated(owner, capacity)) return {static_cast<char*>(b), capacity | colocated_bit};
   return {static_cast<char*>(Memory::allocate(capacity, 1)), capacity};
 }
 
@@ -134,7 +134,7 @@ std::pair<char*, std::uint64_t> basic_string<Memory>::place([[maybe_unused]] con
 template <class Memory>
 void basic_string<Memory>::create(std::string_view text, std::size_t capacity) {
   if (text.size() <= inline_capacity) return create_inline(text);
-  const auto [b, room] = place(this, capacity);
+  const auto [b, room] = allocate_text(this, capacity);
   Memory::store_bytes(b, text.data(), text.size());
   block_ = b;
   capacity_ = room;
@@ -228,9 +228,9 @@ template <class Memory>
 result<> basic_string<Memory>::check() const {
   const std::uint64_t head = head_.load();
   if (!is_long(head)) {
-    if ((head & 255) > inline_capacity) return detail::broken("string: inline length above 23");
+    if ((head & 255) > inline_capacity) return detail::corrupt_error("string: inline length above 23");
   } else if (block_.load() == nullptr || size_in(head) > capacity() || size_in(head) <= inline_capacity) {
-    return detail::broken("string: size and block disagree");
+    return detail::corrupt_error("string: size and block disagree");
   }
   return {};
 }

@@ -15,7 +15,7 @@
 #pragma once
 
 #include <stele/bounded_memory.h>
-#include <stele/doubling.h>
+#include <stele/segment_sizes.h>
 #include <stele/element.h>
 
 #include <iterator>
@@ -39,7 +39,7 @@ class basic_vector {
 
   basic_vector() noexcept = default;  // for zeroed memory: leaves it as it is, an empty vector
   ~basic_vector() noexcept(false) {
-    detail::end_of_life([&] { release(); });
+    detail::run_destructor([&] { free_blocks(); });
   }
   basic_vector(const basic_vector&) = delete;
   basic_vector& operator=(const basic_vector&) = delete;
@@ -47,14 +47,14 @@ class basic_vector {
   // O(1), as is all that follows unless it says otherwise.
   [[nodiscard]] std::size_t size() const { return size_.load(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
-  [[nodiscard]] std::size_t capacity() const { return shape{shape_.load()}.slots(); }
+  [[nodiscard]] std::size_t capacity() const { return sizes{sizes_.load()}.slots(); }
 
   // Unchecked: i < size().
-  stored& operator[](std::size_t i) { return *place(i); }
-  const stored& operator[](std::size_t i) const { return *place(i); }
+  stored& operator[](std::size_t i) { return *slot_at(i); }
+  const stored& operator[](std::size_t i) const { return *slot_at(i); }
   // Throw failure(errc::invalid_argument) when there is no such element.
-  stored& at(std::size_t i) { return *place(checked(i)); }
-  const stored& at(std::size_t i) const { return *place(checked(i)); }
+  stored& at(std::size_t i) { return *slot_at(checked(i)); }
+  const stored& at(std::size_t i) const { return *slot_at(checked(i)); }
   stored& front() { return at(0); }
   const stored& front() const { return at(0); }
   stored& back() { return at(size() - 1); }
@@ -116,48 +116,48 @@ class basic_vector {
   [[nodiscard]] result<> check() const;
 
  private:
-  using shape = detail::doubling;
+  using sizes = detail::segment_sizes;
   using link = typename Memory::template field<stored*>;
   static_assert(alignof(stored) <= alignof(std::max_align_t) || std::is_base_of_v<pool_memory, Memory>,
                 "plain_memory's blocks are aligned to 16 bytes at most");
-  static constexpr std::size_t least = std::max<std::size_t>(std::bit_floor(64 / sizeof(stored)), 2);  // slots: a line's
-  static constexpr std::size_t most = std::bit_floor((std::size_t{1} << 46) / sizeof(stored));
+  static constexpr std::size_t min_slots = std::max<std::size_t>(std::bit_floor(64 / sizeof(stored)), 2);  // slots: a line's
+  static constexpr std::size_t max_slots = std::bit_floor((std::size_t{1} << 46) / sizeof(stored));
 
-  union aside {  // ordinary memory for an element on its way
-    aside() {}
-    ~aside() {}
+  union detached_element {  // ordinary memory for an element on its way
+    detached_element() {}
+    ~detached_element() {}
     stored element;
   };
 
   // Links that the directory for so many later segments than the first has room for.
-  static std::size_t directory_room(std::size_t later) { return later == 0 ? 0 : std::max<std::size_t>(std::bit_ceil(later), 4); }
+  static std::size_t directory_capacity(std::size_t later) { return later == 0 ? 0 : std::max<std::size_t>(std::bit_ceil(later), 4); }
   // Whether the segment's slots are all beyond the elements.
-  static bool unused(shape s, std::size_t segment, std::size_t size) { return s.start_of(segment) >= size; }
+  static bool unused(sizes s, std::size_t segment, std::size_t size) { return s.start_of(segment) >= size; }
 
   [[gnu::always_inline]] stored* segment(std::size_t number) const {
-    return number == 0 ? first_.load() : later_.load()[number - 1].load();
+    return number == 0 ? first_.load() : directory_.load()[number - 1].load();
   }
-  [[gnu::always_inline]] stored* place(std::size_t i) const {
-    const shape s{shape_.load()};
+  [[gnu::always_inline]] stored* slot_at(std::size_t i) const {
+    const sizes s{sizes_.load()};
     const std::size_t number = s.segment_of(i);
     return segment(number) + (i - s.start_of(number));
   }
   std::size_t checked(std::size_t i) const;
-  stored* next_place();
+  stored* next_slot();
   // Calls f(stored*, count) for the slots from `from` to `to`, segment by segment.
   template <class F>
   void for_each_run(std::size_t from, std::size_t to, F&& f) const;
-  void end_elements(std::size_t from, std::size_t to);
+  void destroy_elements(std::size_t from, std::size_t to);
   void make_first_segment(std::size_t slots);
   void grow();
   void grow_directory(std::size_t later);
-  void release();
+  void free_blocks();
   void shrink(std::size_t size);
 
   typename Memory::template field<std::uint64_t> size_;
-  typename Memory::template field<std::uint64_t> shape_;
+  typename Memory::template field<std::uint64_t> sizes_;
   link first_;
-  typename Memory::template field<link*> later_;  // the directory: segments but the first; null while there are none
+  typename Memory::template field<link*> directory_;  // the directory: segments but the first; null while there are none
 };
 
 template <class T>
@@ -182,17 +182,17 @@ class basic_vector<T, Memory>::basic_iterator {
 
   basic_iterator& operator++() {
     ++number_;
-    return begins_segment(number_) ? settle() : (++at_, *this);
+    return begins_segment(number_) ? update_pointer() : (++at_, *this);
   }
   basic_iterator& operator--() {
     const bool crosses = begins_segment(number_--);
-    return crosses ? settle() : (--at_, *this);
+    return crosses ? update_pointer() : (--at_, *this);
   }
   basic_iterator operator++(int) { return std::exchange(*this, *this + 1); }
   basic_iterator operator--(int) { return std::exchange(*this, *this - 1); }
   basic_iterator& operator+=(difference_type n) {
     number_ += static_cast<std::size_t>(n);
-    return settle();
+    return update_pointer();
   }
   basic_iterator& operator-=(difference_type n) { return *this += -n; }
   friend basic_iterator operator+(basic_iterator it, difference_type n) { return it += n; }
@@ -208,12 +208,12 @@ class basic_vector<T, Memory>::basic_iterator {
   friend basic_vector;
   template <class>
   friend class basic_iterator;
-  basic_iterator(const basic_vector& owner, std::size_t number) : owner_(&owner), number_(number) { settle(); }
+  basic_iterator(const basic_vector& owner, std::size_t number) : owner_(&owner), number_(number) { update_pointer(); }
 
-  // Where segments begin; elsewhere settling is only slower.
+  // Where segments begin; elsewhere looking it up is only slower.
   static bool begins_segment(std::size_t number) { return (number & (number - 1)) == 0; }
-  basic_iterator& settle() {
-    at_ = number_ < owner_->capacity() ? owner_->place(number_) : nullptr;
+  basic_iterator& update_pointer() {
+    at_ = number_ < owner_->capacity() ? owner_->slot_at(number_) : nullptr;
     return *this;
   }
 

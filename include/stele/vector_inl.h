@@ -12,7 +12,7 @@ std::size_t basic_vector<T, Memory>::checked(std::size_t i) const {
 template <class T, class Memory>
 template <class F>
 void basic_vector<T, Memory>::for_each_run(std::size_t from, std::size_t to, F&& f) const {
-  const shape s{shape_.load()};
+  const sizes s{sizes_.load()};
   while (from < to) {
     const std::size_t number = s.segment_of(from);
     const std::size_t end = std::min(to, s.start_of(number) + s.size_of(number));
@@ -25,16 +25,16 @@ void basic_vector<T, Memory>::for_each_run(std::size_t from, std::size_t to, F&&
 
 // The slot behind the last element.
 template <class T, class Memory>
-auto basic_vector<T, Memory>::next_place() -> stored* {
+auto basic_vector<T, Memory>::next_slot() -> stored* {
   if (size() == capacity()) grow();
-  return place(size());
+  return slot_at(size());
 }
 
 template <class T, class Memory>
 auto basic_vector<T, Memory>::push_back(view value) -> stored&
   requires requires { &traits::create; }
 {
-  stored* const at = next_place();
+  stored* const at = next_slot();
   traits::create(at, value);
   ++size_;
   return *at;
@@ -42,7 +42,7 @@ auto basic_vector<T, Memory>::push_back(view value) -> stored&
 
 template <class T, class Memory>
 auto basic_vector<T, Memory>::emplace_back() -> stored& {
-  stored* const at = next_place();
+  stored* const at = next_slot();
   Memory::fill_zero(at, sizeof(stored));
   ++size_;
   return *at;
@@ -54,7 +54,7 @@ void basic_vector<T, Memory>::pop_back() {
 }
 
 template <class T, class Memory>
-void basic_vector<T, Memory>::end_elements([[maybe_unused]] std::size_t from, [[maybe_unused]] std::size_t to) {
+void basic_vector<T, Memory>::destroy_elements([[maybe_unused]] std::size_t from, [[maybe_unused]] std::size_t to) {
   if constexpr (!std::is_trivially_destructible_v<stored>) {
     for_each_run(from, to, [](stored* run, std::size_t count) {
       for (stored* s = run; s != run + count; ++s) s->~stored();
@@ -64,7 +64,7 @@ void basic_vector<T, Memory>::end_elements([[maybe_unused]] std::size_t from, [[
 
 template <class T, class Memory>
 void basic_vector<T, Memory>::shrink(std::size_t size) {
-  end_elements(size, this->size());
+  destroy_elements(size, this->size());
   size_ = size;
 }
 
@@ -101,7 +101,7 @@ auto basic_vector<T, Memory>::insert(const_iterator at, view value) -> iterator
   push_back(value);
   iterator it = end() - 1;
   if (it == target) return it;
-  aside fresh;
+  detached_element fresh;
   traits::relocate(&fresh.element, *it);
   for (iterator before = it; it != target; --it) traits::relocate(&*it, *--before);
   traits::relocate(&*it, fresh.element);
@@ -113,7 +113,7 @@ auto basic_vector<T, Memory>::erase(const_iterator first, const_iterator last) -
   requires requires { &traits::relocate; }
 {
   const std::size_t kept = size() - static_cast<std::size_t>(last - first);
-  end_elements(first.number_, last.number_);
+  destroy_elements(first.number_, last.number_);
   iterator to(*this, first.number_);
   for (iterator from(*this, last.number_); to.number_ != kept; ++from, ++to) traits::relocate(&*to, *from);
   size_ = kept;
@@ -125,10 +125,10 @@ void basic_vector<T, Memory>::swap_elements(std::size_t i, std::size_t j)
   requires requires { &traits::relocate; }
 {
   if (i == j) return;
-  aside first;
-  traits::relocate(&first.element, *place(i));
-  traits::relocate(place(i), *place(j));
-  traits::relocate(place(j), first.element);
+  detached_element first;
+  traits::relocate(&first.element, *slot_at(i));
+  traits::relocate(slot_at(i), *slot_at(j));
+  traits::relocate(slot_at(j), first.element);
 }
 
 // Segments.
@@ -136,66 +136,66 @@ void basic_vector<T, Memory>::swap_elements(std::size_t i, std::size_t j)
 template <class T, class Memory>
 void basic_vector<T, Memory>::make_first_segment(std::size_t slots) {
   first_ = static_cast<stored*>(Memory::allocate(slots * sizeof(stored), alignof(stored)));
-  shape_ = shape::of_first(slots).word;
+  sizes_ = sizes::with_first_segment(slots).word;
 }
 
 template <class T, class Memory>
 void basic_vector<T, Memory>::grow() {
-  const shape s{shape_.load()};
-  if (s.none()) return make_first_segment(least);
-  if (s.slots() >= most) throw failure({errc::full, "vector: more elements than any pool holds"});
-  const std::size_t later = s.used_segments() - 1;
-  if (directory_room(later + 1) != directory_room(later)) grow_directory(later);
-  later_.load()[later] = static_cast<stored*>(Memory::allocate(s.slots() * sizeof(stored), alignof(stored)));
-  shape_ = s.grown().word;
+  const sizes s{sizes_.load()};
+  if (s.empty()) return make_first_segment(min_slots);
+  if (s.slots() >= max_slots) throw failure({errc::full, "vector: more elements than any pool holds"});
+  const std::size_t later = s.segment_count() - 1;
+  if (directory_capacity(later + 1) != directory_capacity(later)) grow_directory(later);
+  directory_.load()[later] = static_cast<stored*>(Memory::allocate(s.slots() * sizeof(stored), alignof(stored)));
+  sizes_ = s.grown().word;
 }
 
 // Makes room for one link more.
 template <class T, class Memory>
 void basic_vector<T, Memory>::grow_directory(std::size_t later) {
-  link* const old = later_.load();
-  auto* const fresh = static_cast<link*>(Memory::allocate(directory_room(later + 1) * sizeof(link), alignof(link)));
+  link* const old = directory_.load();
+  auto* const fresh = static_cast<link*>(Memory::allocate(directory_capacity(later + 1) * sizeof(link), alignof(link)));
   for (std::size_t i = 0; i < later; ++i) fresh[i] = old[i].load();
-  later_ = fresh;
+  directory_ = fresh;
   Memory::deallocate(old);
 }
 
 template <class T, class Memory>
 void basic_vector<T, Memory>::reserve(std::size_t count) {
-  if (count > most) throw failure({errc::full, "vector: more elements than any pool holds: " + std::to_string(count)});
-  if (capacity() == 0 && count != 0) make_first_segment(std::bit_ceil(std::max(count, least)));
+  if (count > max_slots) throw failure({errc::full, "vector: more elements than any pool holds: " + std::to_string(count)});
+  if (capacity() == 0 && count != 0) make_first_segment(std::bit_ceil(std::max(count, min_slots)));
   while (capacity() < count) grow();
 }
 
 template <class T, class Memory>
 void basic_vector<T, Memory>::shrink_to_fit() {
   if (empty()) return clear();
-  shape s{shape_.load()};
-  while (s.used_segments() > 1 && unused(s, s.used_segments() - 1, size())) {
-    Memory::deallocate(segment(s.used_segments() - 1));
+  sizes s{sizes_.load()};
+  while (s.segment_count() > 1 && unused(s, s.segment_count() - 1, size())) {
+    Memory::deallocate(segment(s.segment_count() - 1));
     s = s.shrunk();
   }
-  if (s.word == shape_.load()) return;
-  shape_ = s.word;
-  if (s.used_segments() > 1) return;
-  Memory::deallocate(later_.load());
-  later_ = nullptr;
+  if (s.word == sizes_.load()) return;
+  sizes_ = s.word;
+  if (s.segment_count() > 1) return;
+  Memory::deallocate(directory_.load());
+  directory_ = nullptr;
 }
 
 template <class T, class Memory>
-void basic_vector<T, Memory>::release() {
-  end_elements(0, size());
-  for (std::size_t i = 0; i < shape{shape_.load()}.used_segments(); ++i) Memory::deallocate(segment(i));
-  Memory::deallocate(later_.load());
+void basic_vector<T, Memory>::free_blocks() {
+  destroy_elements(0, size());
+  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i) Memory::deallocate(segment(i));
+  Memory::deallocate(directory_.load());
 }
 
 template <class T, class Memory>
 void basic_vector<T, Memory>::clear() {
-  release();
+  free_blocks();
   size_ = 0;
-  shape_ = 0;
+  sizes_ = 0;
   first_ = nullptr;
-  later_ = nullptr;
+  directory_ = nullptr;
 }
 
 // Examining.
@@ -203,26 +203,26 @@ void basic_vector<T, Memory>::clear() {
 template <class T, class Memory>
 template <class Visit>
 void basic_vector<T, Memory>::visit_blocks(Visit&& visit) const {
-  for (std::size_t i = 0; i < shape{shape_.load()}.used_segments(); ++i) visit(static_cast<const void*>(segment(i)));
-  if (const link* directory = later_.load()) visit(static_cast<const void*>(directory));
+  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i) visit(static_cast<const void*>(segment(i)));
+  if (const link* directory = directory_.load()) visit(static_cast<const void*>(directory));
   for (const stored& s : *this) traits::visit_blocks(s, visit);
 }
 
 template <class T, class Memory>
 result<> basic_vector<T, Memory>::check() const {
-  const shape s{shape_.load()};
-  if (!s.sane(64)) return detail::broken("vector: a shape that no segments have");
-  if (size() > s.slots()) return detail::broken("vector: more elements than its segments hold");
-  if (s.none()) {
-    if (first_.load() != nullptr || later_.load() != nullptr) return detail::broken("vector: a segment that its shape does not know");
+  const sizes s{sizes_.load()};
+  if (!s.valid(64)) return detail::corrupt_error("vector: a shape that no segments have");
+  if (size() > s.slots()) return detail::corrupt_error("vector: more elements than its segments hold");
+  if (s.empty()) {
+    if (first_.load() != nullptr || directory_.load() != nullptr) return detail::corrupt_error("vector: a segment that its shape does not know");
     return {};
   }
-  if (s.first() < 2 || s.slots() < s.first() || s.slots() > most) return detail::broken("vector: segments longer than a pool");
-  if (later_.load() == nullptr && s.used_segments() > 1) return detail::broken("vector: the directory is missing");
-  for (std::size_t i = 0; i < s.used_segments(); ++i)
-    if (segment(i) == nullptr) return detail::broken("vector: a segment is missing");
-  for (std::size_t i = 0; i < s.used_segments(); ++i) detail::claim<Memory>(segment(i), s.size_of(i) * sizeof(stored));
-  if (later_.load() != nullptr) detail::claim<Memory>(later_.load(), directory_room(s.used_segments() - 1) * sizeof(link));
+  if (s.first_segment_slots() < 2 || s.slots() < s.first_segment_slots() || s.slots() > max_slots) return detail::corrupt_error("vector: segments longer than a pool");
+  if (directory_.load() == nullptr && s.segment_count() > 1) return detail::corrupt_error("vector: the directory is missing");
+  for (std::size_t i = 0; i < s.segment_count(); ++i)
+    if (segment(i) == nullptr) return detail::corrupt_error("vector: a segment is missing");
+  for (std::size_t i = 0; i < s.segment_count(); ++i) detail::claim<Memory>(segment(i), s.size_of(i) * sizeof(stored));
+  if (directory_.load() != nullptr) detail::claim<Memory>(directory_.load(), directory_capacity(s.segment_count() - 1) * sizeof(link));
   return {};
 }
 

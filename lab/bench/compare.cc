@@ -8,7 +8,7 @@
 namespace stele::bench {
 namespace {
 
-struct entrant {
+struct contender_runs {
   std::unique_ptr<contender> system;
   std::vector<double> tx_per_s;
   base::histogram latency_ns;
@@ -41,7 +41,7 @@ result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison
   };
   if (c.limits) {
     take(make_volatile(c.what), true);
-    take(make_hand_log(c.what), true);
+    take(make_one_fence_log(c.what), true);
   }
   for (const std::string& mechanism : c.mechanisms) take(make_stele(c.what, mechanism), false);
   for (const std::string& rival : c.rivals) take(make_rival(c.what, rival), false);
@@ -50,19 +50,19 @@ result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison
   return made;
 }
 
-result<std::vector<entrant>> set_up(std::vector<std::unique_ptr<contender>> contenders, const comparison& c) {
-  std::vector<entrant> entrants;
+result<std::vector<contender_runs>> set_up(std::vector<std::unique_ptr<contender>> contenders, const comparison& c) {
+  std::vector<contender_runs> all_runs;
   for (auto& system : contenders) {
     c.progress(fmt::format("setting up {}", system->name()));
     if (auto done = system->set_up(); !done) return std::unexpected(naming(*system, std::move(done.error())));
     if (auto warm = system->run(c.seconds * warm_up_share); !warm)
       return std::unexpected(naming(*system, std::move(warm.error())));
-    entrants.push_back({std::move(system), {}, {}, 0, std::nullopt});
+    all_runs.push_back({std::move(system), {}, {}, 0, std::nullopt});
   }
-  return entrants;
+  return all_runs;
 }
 
-result<> run_once(entrant& e, double seconds) {
+result<> run_once(contender_runs& e, double seconds) {
   auto m = e.system->run(seconds);
   if (!m) return std::unexpected(naming(*e.system, std::move(m.error())));
   e.tx_per_s.push_back(static_cast<double>(m->transactions) / m->seconds);
@@ -82,7 +82,7 @@ result<> run_once(entrant& e, double seconds) {
     sum.moved_bytes += m->events->moved_bytes;
     sum.skipped_lines += m->events->skipped_lines;
     sum.checksum_lines += m->events->checksum_lines;
-    sum.kept_lines += m->events->kept_lines;
+    sum.undo_logged_lines += m->events->undo_logged_lines;
     sum.truncations += m->events->truncations;
   }
   return {};
@@ -107,7 +107,7 @@ limits limits_of(const hardware_runs& h) {
   return {sum_up(h.streamed), sum_up(h.flushed), sum_up(h.empty), sum_up(h.synced)};
 }
 
-row row_of(entrant& e, const task& t) {
+row row_of(contender_runs& e, const task& t) {
   row r;
   r.system = e.system->name();
   r.workload = t.workload;
@@ -158,14 +158,14 @@ result<report> compare(const comparison& c) {
 
 result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const comparison& c) {
   report out;
-  auto entrants = set_up(std::move(contenders), c);
-  if (!entrants) return std::unexpected(std::move(entrants.error()));
+  auto all_runs = set_up(std::move(contenders), c);
+  if (!all_runs) return std::unexpected(std::move(all_runs.error()));
   hardware_runs hardware;
   unsigned completed = 0;
   for (; completed < c.runs && !c.cancelled(); ++completed) {
     if (c.limits)
       if (const auto done = sample_hardware(c.what, hardware); !done) return std::unexpected(done.error());
-    for (entrant& e : *entrants) {
+    for (contender_runs& e : *all_runs) {
       c.progress(fmt::format("run {} of {}: {}", completed + 1, c.runs, e.system->name()));
       if (const auto done = run_once(e, c.seconds); !done) return std::unexpected(done.error());
     }
@@ -173,7 +173,7 @@ result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const
   if (completed == 0) return std::unexpected(error{errc::cancelled, "interrupted before the first run was complete"});
   if (completed < c.runs) out.notes.push_back(fmt::format("interrupted after {} of {} runs", completed, c.runs));
   out.hardware = limits_of(hardware);
-  for (entrant& e : *entrants) {
+  for (contender_runs& e : *all_runs) {
     if (auto sound = e.system->check(); !sound) return std::unexpected(naming(*e.system, std::move(sound.error())));
     out.rows.push_back(row_of(e, c.what));
   }

@@ -46,7 +46,7 @@ struct event_counts {
   std::uint64_t fences = 0, lines = 0, streamed_bytes = 0, aborts = 0;
   std::uint64_t stored_bytes = 0, map_hits = 0, map_misses = 0;                 // as in pool_counters
   std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;  // likewise
-  std::uint64_t skipped_lines = 0, checksum_lines = 0, kept_lines = 0, truncations = 0;  // likewise
+  std::uint64_t skipped_lines = 0, checksum_lines = 0, undo_logged_lines = 0, truncations = 0;  // likewise
 };
 
 struct measurement {
@@ -82,7 +82,7 @@ using contender_result = result<std::unique_ptr<contender>>;
 // The contenders there are. Errors: invalid_argument, unsupported (the task is not for this system), not_found.
 [[nodiscard]] contender_result make_stele(const task& t, const std::string& mechanism);
 [[nodiscard]] contender_result make_volatile(const task& t);
-[[nodiscard]] contender_result make_hand_log(const task& t);
+[[nodiscard]] contender_result make_one_fence_log(const task& t);
 [[nodiscard]] contender_result make_rival(const task& t, std::string_view name);
 std::vector<std::string> rival_names();
 // Those that run a workload: not every rival has every structure.

@@ -20,13 +20,13 @@ inline constexpr std::uint64_t sample_every = 16;
 std::vector<base::rng> make_generators(const task& t);
 
 // One thread's idle time: what it has slept stays the given share of the time since it began.
-class idling {
+class idle_time {
  public:
   using clock = std::chrono::steady_clock;
-  explicit idling(double share) : share_(share) {}
+  explicit idle_time(double share) : share_(share) {}
 
   // Called between transactions, now and then.
-  void rest() {
+  void sleep_if_due() {
     if (share_ == 0) return;
     const auto now = clock::now();
     if (now - woke_ < slice) return;
@@ -57,13 +57,13 @@ thread_outcome repeat(Step& step, base::rng& random, double idle_share, const st
   using clock = std::chrono::steady_clock;
   thread_outcome out;
   base::rng local = random;
-  idling idle(idle_share);
+  idle_time idle(idle_share);
   for (result<> done; !stop.load(std::memory_order_relaxed); ++out.transactions) {
     if (out.transactions % sample_every == 0) {
       const auto begin = clock::now();
       done = step(local);
       out.latency_ns.record(static_cast<std::uint64_t>((clock::now() - begin).count()));
-      idle.rest();
+      idle.sleep_if_due();
     } else {
       done = step(local);
     }

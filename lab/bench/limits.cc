@@ -1,7 +1,7 @@
 // Short loops over the medium's own operations.
 #include <base/rng.h>
 #include <bench/limits.h>
-#include <bench/mapping.h>
+#include <bench/mapped_file.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <media/adr.h>
@@ -29,7 +29,7 @@ double ns_each(unsigned times, Body&& body) {
 }  // namespace
 
 result<memory_costs> measure_memory(const std::string& dir) {
-  auto memory = mapping::create(fmt::format("{}/limits-{}", dir, getpid()), home_size);
+  auto memory = mapped_file::create(fmt::format("{}/limits-{}", dir, getpid()), home_size);
   if (!memory) return std::unexpected(std::move(memory.error()));
   media::adr::shared shared;
   media::adr medium(shared, 0);

@@ -2,7 +2,7 @@
 #include <base/rng.h>
 #include <bench/limits.h>
 #include <bench/machine.h>
-#include <bench/mapping.h>
+#include <bench/mapped_file.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <media/adr.h>
@@ -88,7 +88,7 @@ double direct_block(const std::string& dir) {
 }  // namespace
 
 result<machine_costs> measure_machine(const std::string& dir, const std::string& file_dir, unsigned runs) {
-  auto memory = mapping::create(fmt::format("{}/machine-{}", dir, getpid()), memory_size);
+  auto memory = mapped_file::create(fmt::format("{}/machine-{}", dir, getpid()), memory_size);
   if (!memory) return std::unexpected(std::move(memory.error()));
   media::adr::shared shared;
   media::adr medium(shared, 0);

@@ -26,7 +26,7 @@ event_counts counts_between(const pool_counters& a, const pool_counters& b) {
           b.moved_bytes - a.moved_bytes,
           b.skipped_lines - a.skipped_lines,
           b.checksum_lines - a.checksum_lines,
-          b.kept_lines - a.kept_lines,
+          b.undo_logged_lines - a.undo_logged_lines,
           b.truncations - a.truncations};
 }
 
@@ -54,7 +54,7 @@ class stele_contender final : public contender {
     if (!handle) return std::unexpected(std::move(handle.error()));
     workload_->attach(std::move(*handle));
     attached_ = true;
-    workload_->commit_as(task_.commits);
+    workload_->set_commit_durability(task_.commits);
     return workload_->set_up();
   }
 

@@ -1,4 +1,4 @@
-// Volatile locks for contenders without isolation of their own: a transaction holds the stripes of all its keys, taken in
+// Volatile locks for contenders without isolation of their own: a transaction holds the stripes of all its keys, locked in
 // ascending order so that threads cannot wait in a circle. Keys of one bucket share a stripe: a stripe is the low bits of
 // the key's hash, and there are at most as many stripes as buckets. No stripes: holding them is free and protects nothing.
 #pragma once
@@ -20,37 +20,37 @@ class stripes {
   // A power of two, or none.
   explicit stripes(std::size_t count) : count_(count), locks_(std::make_unique<lock[]>(count)) {}
 
-  class held {
+  class guard {
    public:
-    held(stripes& s, std::span<const workloads::operation> operations) : stripes_(s) {
+    guard(stripes& s, std::span<const workloads::operation> operations) : stripes_(s) {
       if (s.count_ == 0) return;
       for (const auto& op : operations) {
-        wanted_.push_back(s.stripe_of(op.a));
-        if (op.what == workloads::operation::kind::swap) wanted_.push_back(s.stripe_of(op.b));
+        stripes_held_.push_back(s.stripe_of(op.a));
+        if (op.what == workloads::operation::kind::swap) stripes_held_.push_back(s.stripe_of(op.b));
       }
-      std::ranges::sort(wanted_);
-      const auto repeated = std::ranges::unique(wanted_);
-      wanted_.erase(repeated.begin(), repeated.end());
-      for (const std::size_t i : wanted_) s.locks_[i].take();
+      std::ranges::sort(stripes_held_);
+      const auto repeated = std::ranges::unique(stripes_held_);
+      stripes_held_.erase(repeated.begin(), repeated.end());
+      for (const std::size_t i : stripes_held_) s.locks_[i].acquire();
     }
-    ~held() {
-      for (const std::size_t i : wanted_) stripes_.locks_[i].taken.store(false, std::memory_order_release);
-      wanted_.clear();
+    ~guard() {
+      for (const std::size_t i : stripes_held_) stripes_.locks_[i].locked.store(false, std::memory_order_release);
+      stripes_held_.clear();
     }
-    held(const held&) = delete;
-    held& operator=(const held&) = delete;
+    guard(const guard&) = delete;
+    guard& operator=(const guard&) = delete;
 
    private:
     stripes& stripes_;
-    static inline thread_local std::vector<std::size_t> wanted_;  // kept, so that a transaction allocates nothing
+    static inline thread_local std::vector<std::size_t> stripes_held_;  // kept, so that a transaction allocates nothing
   };
 
  private:
   struct alignas(64) lock {
-    std::atomic<bool> taken{false};
-    void take() noexcept {
-      for (unsigned tries = 0; taken.exchange(true, std::memory_order_acquire); ++tries)
-        while (taken.load(std::memory_order_relaxed))
+    std::atomic<bool> locked{false};
+    void acquire() noexcept {
+      for (unsigned tries = 0; locked.exchange(true, std::memory_order_acquire); ++tries)
+        while (locked.load(std::memory_order_relaxed))
           if (++tries > 1000) std::this_thread::yield();
     }
   };

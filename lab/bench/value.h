@@ -24,7 +24,7 @@ template <class Put>
   const workloads::key_space keys(p);
   for (std::uint64_t i = 0; i < keys.size(); ++i) {
     const std::uint64_t key = keys.scattered(i);
-    if (!keys.holds_at_start(key)) continue;
+    if (!keys.present_at_start(key)) continue;
     if (const result<> done = put(key, keys.word_at_start(key)); !done) return done;
   }
   return {};

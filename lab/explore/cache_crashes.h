@@ -24,7 +24,7 @@ struct cache_settings {
   std::uint64_t crashes_a_run = 2'000;  // then another is recorded, of the next seed
   bool in_recoveries = true;            // some of the crashes are in recoveries
   std::size_t recovery_operations = 2;  // operations after a recorded recovery
-  std::size_t most_violations = 8;      // then the run ends
+  std::size_t max_violations = 8;      // then the run ends
   std::function<bool()> cancelled;
   std::function<void(const findings&)> progress;  // now and then
 };
@@ -33,7 +33,7 @@ struct cache_settings {
 // cannot be; what making the subject returns.
 [[nodiscard]] result<findings> crash_behind_cache(const plan& p, const cache_settings& s);
 // The same in a process of its own, which may die.
-[[nodiscard]] result<findings> crash_behind_cache_apart(const plan& p, const cache_settings& s);
+[[nodiscard]] result<findings> crash_behind_cache_isolated(const plan& p, const cache_settings& s);
 
 struct cache_moment {
   std::uint64_t seed = 0;      // of the pass
@@ -41,8 +41,8 @@ struct cache_moment {
   std::size_t operations = 0;  // after the recovery that this is a crash of; unused for the first
 };
 struct cache_crash {
-  plan what;
-  cache_shape cache;
+  plan run_plan;
+  cache_geometry cache;
   std::vector<cache_moment> moments;  // the second one is in the recovery from the first; none: the run itself failed
 };
 
@@ -52,6 +52,6 @@ std::string format_line(const cache_crash& c);
 bool names_cache_crash(std::string_view line) noexcept;
 // Errors: invalid_argument, naming the word that is not understood.
 [[nodiscard]] result<cache_crash> parse_cache_line(const std::string& line);
-[[nodiscard]] result<replayed> replay(const cache_crash& c);
+[[nodiscard]] result<replay_result> replay(const cache_crash& c);
 
 }  // namespace stele::explore

@@ -27,7 +27,7 @@ bool parse_word(std::string_view word, cache_crash& c, std::size_t& operations) 
   if (name == "at") return parse_moment(value, c.moments.emplace_back(0, 0, operations));
   if (name == "lines") return parse_number(value, c.cache.lines);
   if (name == "ways") return parse_number(value, c.cache.ways);
-  if (name != "policy") return parse_plan_word(word, c.what);
+  if (name != "policy") return parse_plan_word(word, c.run_plan);
   const auto policy = sim::replacement_named(value);
   if (policy) c.cache.policy = (*policy)->name;
   return policy.has_value();
@@ -36,7 +36,7 @@ bool parse_word(std::string_view word, cache_crash& c, std::size_t& operations) 
 }  // namespace
 
 std::string format_line(const cache_crash& c) {
-  std::string text = fmt::format("{}{} policy={} lines={} ways={}", opening, format_plan(c.what), c.cache.policy, c.cache.lines, c.cache.ways);
+  std::string text = fmt::format("{}{} policy={} lines={} ways={}", opening, format_plan(c.run_plan), c.cache.policy, c.cache.lines, c.cache.ways);
   for (std::size_t i = 0; i < c.moments.size(); ++i) {
     if (i > 0) text += fmt::format(" +{}", c.moments[i].operations);
     text += fmt::format(" at={}:{}", c.moments[i].seed, c.moments[i].event);

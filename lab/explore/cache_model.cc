@@ -5,14 +5,14 @@
 
 namespace stele::explore {
 
-cache_model::cache_model(const cache_shape& shape, std::size_t size) : sets_(shape), seen_(size), arrived_(size / 8) {}
+cache_model::cache_model(const cache_geometry& geometry, std::size_t size) : sets_(geometry), visible_(size), persisted_number_(size / 8) {}
 
 void cache_model::start(hashed_image& media, std::uint64_t seed) {
   media_ = &media;
-  std::memcpy(seen_.data(), media.data(), seen_.size());
-  sets_.empty(seed);
-  on_the_way_.clear();
-  before_crash_.clear();
+  std::memcpy(visible_.data(), media.data(), visible_.size());
+  sets_.reset(seed);
+  in_flight_.clear();
+  saved_lines_.clear();
 }
 
 template <class Part>
@@ -24,19 +24,19 @@ void cache_model::for_each_line(std::uint64_t offset, std::uint64_t size, Part&&
   }
 }
 
-void cache_model::see(std::uint32_t line, std::size_t at, std::span<const std::byte> bytes) noexcept {
-  std::memcpy(seen_.data() + line * line_size + at, bytes.data(), bytes.size());
+void cache_model::set_visible(std::uint32_t line, std::size_t at, std::span<const std::byte> bytes) noexcept {
+  std::memcpy(visible_.data() + line * line_size + at, bytes.data(), bytes.size());
 }
 
 void cache_model::write_back(std::uint32_t line) {
   ++number_;
-  media_->put(line, seen(line));
-  std::fill_n(arrived_.begin() + line * 8, 8, number_);
+  media_->put(line, visible(line));
+  std::fill_n(persisted_number_.begin() + line * 8, 8, number_);
 }
 
-void cache_model::send(unsigned thread, std::uint32_t line, std::uint8_t words, bool streamed) {
-  on_its_way& w = on_the_way_.emplace_back();
-  std::memcpy(w.content.data(), seen(line), line_size);
+void cache_model::start_write(unsigned thread, std::uint32_t line, std::uint8_t words, bool streamed) {
+  in_flight_write& w = in_flight_.emplace_back();
+  std::memcpy(w.content.data(), visible(line), line_size);
   w.number = ++number_;
   w.line = line;
   w.thread = static_cast<std::uint16_t>(thread);
@@ -46,19 +46,19 @@ void cache_model::send(unsigned thread, std::uint32_t line, std::uint8_t words, 
 
 void cache_model::store(std::uint64_t offset, std::span<const std::byte> bytes) {
   for_each_line(offset, bytes.size(), [&](std::uint32_t line, std::size_t at, std::size_t done, std::size_t here) {
-    const std::uint32_t leaves = sets_.write(line);
-    if (leaves != cache_sets::none) write_back(leaves);
-    see(line, at, bytes.subspan(done, here));
+    const std::uint32_t victim = sets_.write(line);
+    if (victim != cache_sets::none) write_back(victim);
+    set_visible(line, at, bytes.subspan(done, here));
   });
 }
 
 // A line that is in the cache leaves it first.
 void cache_model::stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) {
   for_each_line(offset, bytes.size(), [&](std::uint32_t line, std::size_t at, std::size_t done, std::size_t here) {
-    if (sets_.drop(line)) write_back(line);
-    see(line, at, bytes.subspan(done, here));
+    if (sets_.invalidate(line)) write_back(line);
+    set_visible(line, at, bytes.subspan(done, here));
     const unsigned first = static_cast<unsigned>(at / 8), last = static_cast<unsigned>((at + here - 1) / 8);
-    send(thread, line, static_cast<std::uint8_t>((2u << last) - (1u << first)), true);
+    start_write(thread, line, static_cast<std::uint8_t>((2u << last) - (1u << first)), true);
   });
 }
 
@@ -66,23 +66,23 @@ void cache_model::stream(unsigned thread, std::uint64_t offset, std::span<const 
 void cache_model::flush(unsigned thread, std::uint64_t offset, std::uint64_t size) {
   for_each_line(offset, size, [&](std::uint32_t line, std::size_t, std::size_t, std::size_t) {
     sets_.clean(line);
-    send(thread, line, 0xFF, false);
+    start_write(thread, line, 0xFF, false);
   });
 }
 
 void cache_model::fence(unsigned thread) {
-  for (const on_its_way& w : on_the_way_) {
+  for (const in_flight_write& w : in_flight_) {
     if (w.thread != thread) continue;
     std::array<std::byte, line_size> line;
     std::memcpy(line.data(), media_->line(w.line), line_size);
     for (unsigned word = 0; word < 8; ++word) {
       if ((w.words >> word & 1) == 0 || !newer(w, word)) continue;
       std::memcpy(line.data() + word * 8, w.content.data() + word * 8, 8);
-      arrived_[w.line * 8 + word] = w.number;
+      persisted_number_[w.line * 8 + word] = w.number;
     }
     media_->put(w.line, line.data());
   }
-  std::erase_if(on_the_way_, [&](const on_its_way& w) { return w.thread == thread; });
+  std::erase_if(in_flight_, [&](const in_flight_write& w) { return w.thread == thread; });
 }
 
 void cache_model::bulk(std::uint64_t offset, std::uint64_t size) {
@@ -95,12 +95,12 @@ void cache_model::bulk(std::uint64_t offset, std::uint64_t size) {
 void cache_model::crash(std::uint64_t seed) {
   base::rng random(seed);
   const std::uint64_t way = random.below(4);  // everything on its way is lost, arrives, or some of it does
-  for (const on_its_way& w : on_the_way_) {
+  for (const in_flight_write& w : in_flight_) {
     std::uint8_t chosen = way == 0 ? 0 : 0xFF;
     if (way > 1) chosen = w.streamed && way == 2 ? static_cast<std::uint8_t>(random()) : random.below(2) != 0 ? 0xFF : 0;
     chosen &= w.words;
     if (chosen == 0) continue;
-    former& f = before_crash_.emplace_back();
+    saved_line& f = saved_lines_.emplace_back();
     f.line = w.line;
     std::memcpy(f.content.data(), media_->line(w.line), line_size);
     std::array<std::byte, line_size> line = f.content;
@@ -111,8 +111,8 @@ void cache_model::crash(std::uint64_t seed) {
 }
 
 void cache_model::undo() {
-  for (; !before_crash_.empty(); before_crash_.pop_back())
-    media_->put(before_crash_.back().line, before_crash_.back().content.data());
+  for (; !saved_lines_.empty(); saved_lines_.pop_back())
+    media_->put(saved_lines_.back().line, saved_lines_.back().content.data());
 }
 
 }  // namespace stele::explore

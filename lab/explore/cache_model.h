@@ -17,8 +17,8 @@ namespace stele::explore {
 
 class cache_model {
  public:
-  // Memory of `size` bytes; shape has been checked.
-  cache_model(const cache_shape& shape, std::size_t size);
+  // Memory of `size` bytes; geometry has been checked.
+  cache_model(const cache_geometry& geometry, std::size_t size);
 
   // `media` holds everything so far, the cache is empty. From now on `media` is what has been written back.
   void start(hashed_image& media, std::uint64_t seed);
@@ -35,10 +35,10 @@ class cache_model {
   void undo();
 
   // Memory as the run sees it.
-  const std::byte* seen(std::size_t line) const noexcept { return seen_.data() + line * line_size; }
+  const std::byte* visible(std::size_t line) const noexcept { return visible_.data() + line * line_size; }
 
  private:
-  struct on_its_way {
+  struct in_flight_write {
     std::array<std::byte, line_size> content;
     std::uint64_t number;  // events later in the run have larger ones
     std::uint32_t line;
@@ -46,7 +46,7 @@ class cache_model {
     std::uint8_t words;  // of the content that count: bit w is word w
     bool streamed;
   };
-  struct former {
+  struct saved_line {
     std::uint32_t line;
     std::array<std::byte, line_size> content;
   };
@@ -54,17 +54,17 @@ class cache_model {
   // part(line, offset in it, bytes done before, bytes here) for each line of a range.
   template <class Part>
   static void for_each_line(std::uint64_t offset, std::uint64_t size, Part&& part);
-  void see(std::uint32_t line, std::size_t at, std::span<const std::byte> bytes) noexcept;
-  void send(unsigned thread, std::uint32_t line, std::uint8_t words, bool streamed);
+  void set_visible(std::uint32_t line, std::size_t at, std::span<const std::byte> bytes) noexcept;
+  void start_write(unsigned thread, std::uint32_t line, std::uint8_t words, bool streamed);
   void write_back(std::uint32_t line);
-  bool newer(const on_its_way& w, unsigned word) const noexcept { return arrived_[w.line * 8 + word] < w.number; }
+  bool newer(const in_flight_write& w, unsigned word) const noexcept { return persisted_number_[w.line * 8 + word] < w.number; }
 
   cache_sets sets_;
   hashed_image* media_ = nullptr;
-  std::vector<std::byte> seen_;
-  std::vector<std::uint64_t> arrived_;  // by word: the number of what media has
-  std::vector<on_its_way> on_the_way_;  // in the order of their numbers
-  std::vector<former> before_crash_;
+  std::vector<std::byte> visible_;
+  std::vector<std::uint64_t> persisted_number_;  // by word: the number of what media has
+  std::vector<in_flight_write> in_flight_;  // in the order of their numbers
+  std::vector<saved_line> saved_lines_;
   std::uint64_t number_ = 0;
 };
 

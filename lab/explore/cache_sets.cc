@@ -5,14 +5,14 @@ namespace stele::explore {
 
 namespace {
 
-result<sim::cache_array> made(const cache_shape& s, std::uint64_t seed) {
+result<sim::cache_array> make_array(const cache_geometry& s, std::uint64_t seed) {
   return sim::cache_array::make(s.lines * sizeof(std::uint64_t) * 8, static_cast<unsigned>(s.ways), s.policy, seed);
 }
 
 }  // namespace
 
-result<> check_shape(const cache_shape& shape) {
-  const auto possible = made(shape, 0);
+result<> check_geometry(const cache_geometry& geometry) {
+  const auto possible = make_array(geometry, 0);
   return possible ? result<>() : std::unexpected(possible.error());
 }
 
@@ -22,39 +22,39 @@ std::vector<std::string_view> all_policies() {
   return names;
 }
 
-cache_sets::cache_sets(const cache_shape& shape) : shape_(shape) { empty(0); }
+cache_sets::cache_sets(const cache_geometry& geometry) : geometry_(geometry) { reset(0); }
 
-void cache_sets::empty(std::uint64_t seed) {
-  lines_ = std::move(*made(shape_, seed));
-  dirty_.assign(lines_->places(), false);
+void cache_sets::reset(std::uint64_t seed) {
+  lines_ = std::move(*make_array(geometry_, seed));
+  dirty_.assign(lines_->frames(), false);
 }
 
 std::uint32_t cache_sets::write(std::uint32_t line) {
-  if (const auto place = lines_->find(line); place != sim::cache_array::none) {
-    lines_->use(place);
-    dirty_[place] = true;
+  if (const auto frame = lines_->find(line); frame != sim::cache_array::none) {
+    lines_->touch(frame);
+    dirty_[frame] = true;
     return none;
   }
-  const auto place = lines_->room_for(line);
-  const std::uint32_t leaves = lines_->holds(place) && dirty_[place] ? static_cast<std::uint32_t>(lines_->line_at(place)) : none;
-  lines_->fill(place, line);
-  dirty_[place] = true;
-  return leaves;
+  const auto frame = lines_->find_victim(line);
+  const std::uint32_t victim = lines_->valid(frame) && dirty_[frame] ? static_cast<std::uint32_t>(lines_->line_at(frame)) : none;
+  lines_->fill(frame, line);
+  dirty_[frame] = true;
+  return victim;
 }
 
 bool cache_sets::clean(std::uint32_t line) noexcept {
-  const auto place = lines_->find(line);
-  if (place == sim::cache_array::none || !dirty_[place]) return false;
-  dirty_[place] = false;
+  const auto frame = lines_->find(line);
+  if (frame == sim::cache_array::none || !dirty_[frame]) return false;
+  dirty_[frame] = false;
   return true;
 }
 
-bool cache_sets::drop(std::uint32_t line) noexcept {
-  const auto place = lines_->find(line);
-  if (place == sim::cache_array::none) return false;
-  lines_->drop(place);
-  const bool was_dirty = dirty_[place];
-  dirty_[place] = false;
+bool cache_sets::invalidate(std::uint32_t line) noexcept {
+  const auto frame = lines_->find(line);
+  if (frame == sim::cache_array::none) return false;
+  lines_->invalidate(frame);
+  const bool was_dirty = dirty_[frame];
+  dirty_[frame] = false;
   return was_dirty;
 }
 

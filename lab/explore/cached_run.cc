@@ -8,17 +8,17 @@ using media::tape_event;
 using media::tape_op;
 
 // The events' bytes stay where they are on the tape.
-result<> cached_run::taken(subject&) {
+result<> cached_run::tape_changed(subject&) {
   events.clear();
-  auto reader = media::tape_reader::over(tape_);
+  auto reader = media::tape_reader::from_memory(tape_);
   while (auto event = *reader->next()) events.push_back(*event);
   return {};
 }
 
 void cached_run::rewind(cache_model& cache, std::uint64_t seed) {
-  work.assign(start_);
+  work.assign(initial_);
   cache.start(work, seed);
-  floor_ = ceiling_ = position_;
+  acknowledged_ = invoked_ = position_;
 }
 
 void cached_run::play(cache_model& cache, const tape_event& e) {
@@ -34,35 +34,35 @@ void cached_run::play(cache_model& cache, const tape_event& e) {
     case tape_op::bulk:
       return cache.bulk(e.address, e.length);
     case tape_op::invoked:
-      ceiling_ = e.address + 1;
+      invoked_ = e.address + 1;
       return;
     case tape_op::returned:
-      floor_ = e.address + 1;
+      acknowledged_ = e.address + 1;
       return;
     default:
       return;
   }
 }
 
-std::string cached_run::complaint(const cache_model& cache, const judge::answer& a) const {
-  return judging.complaint(judging.of(a), history, floor_, ceiling_, [&] { return stale(cache); });
+std::string cached_run::violation_of(const cache_model& cache, const judge::judgement& a) const {
+  return image_judge.violation_of(image_judge.verdict_of(a), history, acknowledged_, invoked_, [&] { return stale(cache); });
 }
 
 std::vector<std::uint32_t> cached_run::stale(const cache_model& cache) const {
   std::vector<std::uint32_t> lines;
   for (std::size_t line = 0; line < work.size() / line_size; ++line)
-    if (std::memcmp(cache.seen(line), work.line(line), line_size) != 0) lines.push_back(static_cast<std::uint32_t>(line));
+    if (std::memcmp(cache.visible(line), work.line(line), line_size) != 0) lines.push_back(static_cast<std::uint32_t>(line));
   return lines;
 }
 
-std::string cached_run::story(const cache_model& cache, std::uint64_t event) const {
+std::string cached_run::explanation(const cache_model& cache, std::uint64_t event) const {
   std::string text = event == events.size() ? "crash at the end"
                                             : fmt::format("crash before event '{}' of thread {}",
                                                           media::name_of(events[event].op), events[event].thread);
-  text += fmt::format(", with {} operations acknowledged and {} invoked\n", floor_, ceiling_);
+  text += fmt::format(", with {} operations acknowledged and {} invoked\n", acknowledged_, invoked_);
   for (std::size_t line = 0; line < work.size() / line_size; ++line) {
     std::uint64_t seen[8], there[8];
-    std::memcpy(seen, cache.seen(line), sizeof seen);
+    std::memcpy(seen, cache.visible(line), sizeof seen);
     std::memcpy(there, work.line(line), sizeof there);
     for (std::size_t w = 0; w < 8; ++w)
       if (seen[w] != there[w])

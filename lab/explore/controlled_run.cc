@@ -12,11 +12,11 @@ using sim::trace_step;
 using step_kind = sim::trace_step::kind;
 
 // Memory as the program sees it gives each line's content at its flush.
-result<> controlled_run::taken(subject& s) {
+result<> controlled_run::tape_changed(subject& s) {
   contents_.clear();
-  hashed_image seen = s.blank();
-  seen.assign(start_);
-  auto reader = media::tape_reader::over(tape_);
+  hashed_image seen = s.empty_image();
+  seen.assign(initial_);
+  auto reader = media::tape_reader::from_memory(tape_);
   header_ = reader->header();
   while (auto event = *reader->next()) {
     const bool stores = event->op == tape_op::store || event->op == tape_op::stream;
@@ -24,12 +24,12 @@ result<> controlled_run::taken(subject& s) {
     const auto lines = sim::lines_written_by(*event);
     for (std::uint64_t i = 0; i < lines.count; ++i) std::memcpy(contents_.emplace_back().data(), seen.line(lines.first + i), line_size);
   }
-  return know_overlaps(s);
+  return compute_overlaps(s);
 }
 
-sim::write_trace controlled_run::trace() const { return sim::write_trace(std::move(*media::tape_reader::over(tape_))); }
+sim::write_trace controlled_run::trace() const { return sim::write_trace(std::move(*media::tape_reader::from_memory(tape_))); }
 
-result<> controlled_run::know_overlaps(subject& s) {
+result<> controlled_run::compute_overlaps(subject& s) {
   overlaps overlap(history.operations.size());
   std::vector<std::uint64_t> running;
   sim::write_trace steps = trace();
@@ -40,15 +40,15 @@ result<> controlled_run::know_overlaps(subject& s) {
     if ((*step)->what == step_kind::began) overlap[(*step)->number] = running, running.push_back((*step)->number);
     if ((*step)->what == step_kind::ended) std::erase(running, (*step)->number);
   }
-  allowed_ = std::make_unique<downsets>(s.workload(), history.operations, overlap);
+  allowed_ = std::make_unique<consistent_cuts>(s.workload(), history.operations, overlap);
   return {};
 }
 
 void controlled_run::rewind() {
-  work.assign(start_);
+  work.assign(initial_);
   operations_.assign(history.operations.size(), {});
   acknowledged_ = invoked_ = position_;
-  beyond_.clear();
+  acknowledged_out_of_order_.clear();
   writes_persisted = 0;
 }
 
@@ -91,19 +91,19 @@ void controlled_run::put_logs_back() {
 // One that has written nothing is acknowledged with those before it: alone it shows nothing.
 void controlled_run::acknowledge() {
   while (acknowledged_ < operations_.size() && operations_[acknowledged_].acknowledged()) ++acknowledged_;
-  beyond_.clear();
+  acknowledged_out_of_order_.clear();
   for (std::uint64_t n = acknowledged_; n < invoked_; ++n)
-    if (operations_[n].acknowledged() && !operations_[n].writes.empty()) beyond_.push_back(n);
+    if (operations_[n].acknowledged() && !operations_[n].writes.empty()) acknowledged_out_of_order_.push_back(n);
 }
 
-std::string controlled_run::complaint(const judge::answer& a) const {
-  const verdict& v = judging.of(a);
+std::string controlled_run::violation_of(const judge::judgement& a) const {
+  const verdict& v = image_judge.verdict_of(a);
   if (!v.problem.empty()) return v.problem;
-  if (allowed_->allows(v.digest, acknowledged_, beyond_, invoked_)) return "";
+  if (allowed_->allows(v.digest, acknowledged_, acknowledged_out_of_order_, invoked_)) return "";
   const std::ptrdiff_t position = history.find(v.digest);
   if (position < 0) return "what was recovered is no state that the run may have left";
   return fmt::format("the state after {} operations was recovered, when {} and {} later ones had been acknowledged and {} invoked",
-                     position, acknowledged_, beyond_.size(), invoked_);
+                     position, acknowledged_, acknowledged_out_of_order_.size(), invoked_);
 }
 
 const char* controlled_run::part_of(std::uint64_t address) const noexcept {
@@ -114,9 +114,9 @@ const char* controlled_run::part_of(std::uint64_t address) const noexcept {
 }
 
 // Operations that are persistent in part, or lie around such.
-std::string controlled_run::story() const {
+std::string controlled_run::explanation() const {
   std::string text = fmt::format("crash after {} writes; {} operations and {} later ones are acknowledged, {} invoked\n",
-                                 writes_persisted, acknowledged_, beyond_.size(), invoked_);
+                                 writes_persisted, acknowledged_, acknowledged_out_of_order_.size(), invoked_);
   for (std::uint64_t n = acknowledged_ - (acknowledged_ > position_); n < invoked_; ++n) {
     const progress& p = operations_[n];
     if (p.pending == p.writes.size() && n > acknowledged_) continue;

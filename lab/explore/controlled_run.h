@@ -4,7 +4,7 @@
 // As cached_run is for the cache model.
 #pragma once
 
-#include <explore/downsets.h>
+#include <explore/consistent_cuts.h>
 #include <explore/recorded_run.h>
 #include <sim/feed/write_trace.h>
 
@@ -16,7 +16,7 @@ namespace stele::explore {
 
 class controlled_run final : public recorded_run {
  public:
-  controlled_run(subject& s, experience& e) : recorded_run(s, e) {}
+  controlled_run(subject& s, verdict_cache& e) : recorded_run(s, e) {}
 
   sim::write_trace trace() const;
   const media::tape_header& header() const noexcept { return header_; }
@@ -28,11 +28,11 @@ class controlled_run final : public recorded_run {
   void expire_logs(std::uint64_t seed);
   void put_logs_back();
   // Has recovery refused `work`?
-  bool refused(const judge::answer& a) const { return judging.of(a).problem.starts_with("recovery fails"); }
+  bool refused(const judge::judgement& a) const { return image_judge.verdict_of(a).problem.starts_with("recovery fails"); }
   // What is wrong with what recovery makes of `work`, having answered so; empty: nothing.
-  std::string complaint(const judge::answer& a) const;
+  std::string violation_of(const judge::judgement& a) const;
   // What is persistent of the operations under way, for people.
-  std::string story() const;
+  std::string explanation() const;
 
   std::uint64_t writes_persisted = 0;
 
@@ -47,8 +47,8 @@ class controlled_run final : public recorded_run {
     bool ended = false;
     bool acknowledged() const noexcept { return ended && pending == 0; }
   };
-  [[nodiscard]] result<> taken(subject& s) override;
-  [[nodiscard]] result<> know_overlaps(subject& s);
+  [[nodiscard]] result<> tape_changed(subject& s) override;
+  [[nodiscard]] result<> compute_overlaps(subject& s);
   void acknowledge();
   const char* part_of(std::uint64_t address) const noexcept;
 
@@ -56,10 +56,10 @@ class controlled_run final : public recorded_run {
   media::tape_header header_{};
   std::vector<line_content> contents_;  // by the write's number
   std::vector<std::pair<std::uint64_t, line_content>> expired_;
-  std::unique_ptr<downsets> allowed_;
+  std::unique_ptr<consistent_cuts> allowed_;
   std::vector<progress> operations_;
   std::uint64_t acknowledged_ = 0, invoked_ = 0;
-  std::vector<std::uint64_t> beyond_;   // acknowledged ones after the first that is not
+  std::vector<std::uint64_t> acknowledged_out_of_order_;   // acknowledged ones after the first that is not
 };
 
 }  // namespace stele::explore

@@ -27,7 +27,7 @@ struct controller_settings {
   std::uint64_t passes_a_run = 8;       // then another run is recorded, of the next seed
   std::size_t recovery_operations = 2;  // operations after a recorded recovery
   bool expired = false;                 // logs have expired when the power returns: some of their lines hold anything
-  std::size_t most_violations = 8;      // then the run ends
+  std::size_t max_violations = 8;      // then the run ends
   std::function<bool()> cancelled;
   std::function<void(const findings&)> progress;  // now and then
 };
@@ -36,10 +36,10 @@ struct controller_settings {
 // making the subject returns.
 [[nodiscard]] result<findings> crash_behind_controller(const plan& p, const controller_settings& s);
 // The same in a process of its own, which may die.
-[[nodiscard]] result<findings> crash_behind_controller_apart(const plan& p, const controller_settings& s);
+[[nodiscard]] result<findings> crash_behind_controller_isolated(const plan& p, const controller_settings& s);
 
 struct controller_crash {
-  plan what;
+  plan run_plan;
   std::string scheduler;
   bool expired = false;
   std::uint64_t seed = 0;      // of the machine, and of what expired lines hold
@@ -55,6 +55,6 @@ std::string format_line(const controller_crash& c);
 bool names_controller_crash(std::string_view line) noexcept;
 // Errors: invalid_argument, naming the word that is not understood.
 [[nodiscard]] result<controller_crash> parse_controller_line(const std::string& line);
-[[nodiscard]] result<replayed> replay(const controller_crash& c);
+[[nodiscard]] result<replay_result> replay(const controller_crash& c);
 
 }  // namespace stele::explore

@@ -27,13 +27,13 @@ bool parse_word(std::string_view word, controller_crash& c) {
   if (name == "at") return parse_moment(value, c.seed, c.persisted);
   if (word == "expired") return c.expired = true;
   if (name == "scheduler") return c.scheduler = value, !value.empty();
-  return parse_plan_word(word, c.what);
+  return parse_plan_word(word, c.run_plan);
 }
 
 }  // namespace
 
 std::string format_line(const controller_crash& c) {
-  std::string text = fmt::format("{}{} scheduler={}{} at={}:{}", opening, format_plan(c.what), c.scheduler, c.expired ? " expired" : "", c.seed, c.persisted);
+  std::string text = fmt::format("{}{} scheduler={}{} at={}:{}", opening, format_plan(c.run_plan), c.scheduler, c.expired ? " expired" : "", c.seed, c.persisted);
   if (c.in_recovery) text += fmt::format(" +{} at={}:{}", c.operations, c.recovery_seed, c.recovery_persisted);
   return text;
 }

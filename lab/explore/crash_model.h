@@ -1,9 +1,9 @@
-// What a crash may leave of memory, by lines: for each line, the stores that are not settled yet and the contents they allow.
+// What a crash may leave of memory, by lines: for each line, the stores that are not durable yet and the contents they allow.
 //
 // Ordinary stores of one line persist as a prefix of program order, 8-byte words whole; a store wider than that is a group
 // of words in any order, after all before it and before all after it. Streamed words persist in any order. A thread's
 // fence settles what it had flushed, as of each flush, and what it had streamed. Lines are independent; any
-// line may be evicted at any time, so every allowed content is possible until it is settled.
+// line may be evicted at any time, so every allowed content is possible until it is durable.
 //
 // A line's possible contents are numbered: option 0 is none of its pending stores, the last one all of them.
 #pragma once
@@ -23,7 +23,7 @@ class crash_model final : public media_model {
 
   explicit crash_model(std::size_t size) : lines_(size / line_size) {}
 
-  void start(hashed_image& settled) override;
+  void start(hashed_image& durable) override;
   void store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) override;
   void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) override;
   void flush(unsigned thread, std::uint64_t offset, std::uint64_t size) override;
@@ -36,10 +36,10 @@ class crash_model final : public media_model {
   void add_stale(const hashed_image& image, std::uint32_t line, std::vector<std::uint32_t>& lines) const override;
   std::uint64_t unit_size() const noexcept override { return line_size; }
   const char* unit_name() const noexcept override { return "line"; }
-  std::vector<fate> fates(std::uint32_t line, std::uint64_t option) const override;
+  std::vector<store_outcome> store_outcomes(std::uint32_t line, std::uint64_t option) const override;
 
  private:
-  struct unit {
+  struct word_store {
     std::uint64_t bits, mask;
     std::uint64_t number;  // in program order of the whole run
     std::uint64_t group;   // words of one wide store have one number here
@@ -47,24 +47,24 @@ class crash_model final : public media_model {
     std::uint8_t word;
     bool streamed;
   };
-  struct touched {
+  struct unfenced {
     std::uint32_t line;
     std::uint64_t through;  // stores up to this number
   };
 
   void add(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes, bool streamed);
-  void add_unit(std::uint32_t line, unit u);
-  void settle(std::uint32_t line, unsigned thread, std::uint64_t through);
-  std::vector<touched>& of(unsigned thread);
+  void add_word_store(std::uint32_t line, word_store u);
+  void make_durable(std::uint32_t line, unsigned thread, std::uint64_t through);
+  std::vector<unfenced>& unfenced_by(unsigned thread);
   std::uint64_t ordinary_options(std::uint32_t line) const noexcept;
-  // Calls kept(unit) for the stores that an option keeps.
+  // Calls kept(word_store) for the stores that an option keeps.
   template <class Kept>
   void choose(std::uint32_t line, std::uint64_t option, Kept&& kept) const noexcept;
 
-  hashed_image* settled_ = nullptr;
-  std::vector<std::vector<unit>> lines_;
+  hashed_image* durable_ = nullptr;
+  std::vector<std::vector<word_store>> lines_;
   std::vector<std::uint32_t> pending_, changed_;
-  std::vector<std::vector<touched>> touched_;  // by thread: flushed or streamed since its last fence
+  std::vector<std::vector<unfenced>> unfenced_;  // by thread: flushed or streamed since its last fence
   std::uint64_t number_ = 0;
 };
 

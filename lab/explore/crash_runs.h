@@ -18,15 +18,15 @@ namespace stele::explore {
 // Runs the body on a subject made for the plan, its bug planted. A signal is told by its meaning; whatever it left
 // behind stays.
 template <class Crashes, class Body, class Died>
-[[nodiscard]] result<> with_crashes(const plan& p, Body&& body, Died&& died) {
+[[nodiscard]] result<> run_trapping_signals(const plan& p, Body&& body, Died&& died) {
   auto made = subject::make(p);
   if (!made) return std::unexpected(made.error());
   auto running = std::make_unique<Crashes>(**made);
   result<> outcome;
   const planted_bugs planted(p);
-  const int signal = trapped([&] { outcome = body(*running); }, patience_for(p.pool_size));
+  const int signal = run_trapped([&] { outcome = body(*running); }, timeout_for(p.pool_size));
   if (signal == 0) return outcome;
-  died(fmt::format("{} (signal {})", meaning_of(signal), signal), *running);
+  died(fmt::format("{} (signal {})", describe_signal(signal), signal), *running);
   (*made)->abandon();
   (void)running.release();
   (void)made->release();
@@ -39,10 +39,10 @@ template <class Crashes, class Settings, class Body>
   const auto begun = std::chrono::steady_clock::now();
   findings found;
   found.points_total = s.crashes;
-  for (bool died = false; found.states < s.crashes && found.violations.size() < s.most_violations && !died; ++of.seed) {
+  for (bool died = false; found.states < s.crashes && found.violations.size() < s.max_violations && !died; ++of.seed) {
     found.cancelled = s.cancelled && s.cancelled();
     if (found.cancelled) break;
-    auto ran = with_crashes<Crashes>(
+    auto ran = run_trapping_signals<Crashes>(
         of, [&](Crashes& c) { return body(c, found); },
         [&](std::string what, const Crashes& c) {
           found.violations.push_back({std::move(what), c.line()});
@@ -58,10 +58,10 @@ template <class Crashes, class Settings, class Body>
 
 // The crash that a line names, once more.
 template <class Crashes, class Line>
-[[nodiscard]] result<replayed> replay_crash(const Line& line) {
-  replayed r;
-  auto ran = with_crashes<Crashes>(
-      line.what, [&](Crashes& c) { return c.run_one(line, r); }, [&](std::string what, const Crashes&) { r.problem = std::move(what); });
+[[nodiscard]] result<replay_result> replay_crash(const Line& line) {
+  replay_result r;
+  auto ran = run_trapping_signals<Crashes>(
+      line.run_plan, [&](Crashes& c) { return c.run_one(line, r); }, [&](std::string what, const Crashes&) { r.problem = std::move(what); });
   if (!ran) return std::unexpected(ran.error());
   return r;
 }

@@ -87,7 +87,7 @@ class edges final : public workloads::workload_on<edge_root> {
         [&](edge_root& r) {
           for (const operation& op : operations) run(r, op);
         },
-        commits_as());
+        commit_durability());
     if (!done && done.error().code == errc::cancelled) return {};
     return done;
   }
@@ -102,7 +102,7 @@ class edges final : public workloads::workload_on<edge_root> {
     });
   }
 
-  void reach(const workloads::visitor& visit) override {
+  void visit_blocks(const workloads::visitor& visit) override {
     const auto done = pool_->read([&](const edge_root& r) {
       if (r.extent_seed != 0) visit(r.extent.load());
     });

@@ -24,7 +24,7 @@ struct settings {
   std::uint64_t recovery_bound = 48;    // states a crash point of a recovery
   unsigned recovery_samples = 1;        // recoveries recorded a crash point, of each of two kinds
   std::size_t recovery_operations = 2;  // operations after a recorded recovery
-  std::size_t most_violations = 8;      // then the run ends
+  std::size_t max_violations = 8;      // then the run ends
   std::function<bool()> cancelled;
   std::function<void(const struct findings&)> progress;  // now and then
 };
@@ -58,8 +58,8 @@ struct findings {
 [[nodiscard]] result<findings> explore(const plan& p, const settings& s);
 
 // The same in a process of its own, which may die.
-[[nodiscard]] result<findings> explore_apart(const plan& p, const settings& s);
+[[nodiscard]] result<findings> explore_isolated(const plan& p, const settings& s);
 // Any run in a process of its own; should that die, it is a violation that `line` replays.
-[[nodiscard]] result<findings> apart(const std::function<result<findings>()>& run, const std::string& line);
+[[nodiscard]] result<findings> run_isolated(const std::function<result<findings>()>& run, const std::string& line);
 
 }  // namespace stele::explore

@@ -14,31 +14,31 @@ namespace stele::explore {
 namespace {
 
 // By function and file; a line would move. The reasons in full: docs/protocol/fences.md.
-struct kept_fence {
+struct expected_survivor {
   std::string_view file, function, reason;
 };
-constexpr kept_fence kept[] = {
+constexpr expected_survivor expected_survivors[] = {
     {"archapt.h", "make_checkpoint", "the checkpoint's TxID before a loss that goes back to it"},
-    {"archapt.h", "go_back", "a recovery is durable when it returns: on a file the next engine's medium is another"},
+    {"archapt.h", "restore_checkpoint", "a recovery is durable when it returns: on a file the next engine's medium is another"},
     {"base.h", "clear_all", "likewise"},
-    {"engine_on.h", "empty_logs", "likewise"},
-    {"engine_on.h", "end_recovery", "likewise"},
-    {"engine_on.h", "forget_sums",
+    {"lane_engine.h", "empty_logs", "likewise"},
+    {"lane_engine.h", "end_recovery", "likewise"},
+    {"lane_engine.h", "invalidate_block_checksums",
      "sums of free chunks that a record cut off by a crash has changed, when they are taken again in part"},
-    {"log_structured.h", "take_over", "cleaning threads, of which explored runs have none, begin behind it"},
-    {"media_engine.h", "begin_home", "home of pools that an earlier version made, whose sums count, is marked behind it"},
+    {"log_structured.h", "attach_logs", "cleaning threads, of which explored runs have none, begin behind it"},
+    {"media_engine.h", "prepare_home", "home of pools that an earlier version made, whose sums count, is marked behind it"},
     {"media_engine.h", "close", "TxIDs never go back from one session to the next"},
 };
 std::string_view reason_of(std::string_view site) {
-  const auto is = [&](const kept_fence& k) {
+  const auto is = [&](const expected_survivor& k) {
     return site.starts_with(k.file) && site.ends_with(k.function) && site[site.size() - k.function.size() - 1] == ':';
   };
-  const auto* const k = std::ranges::find_if(kept, is);
-  return k != std::end(kept) ? k->reason : "";
+  const auto* const k = std::ranges::find_if(expected_survivors, is);
+  return k != std::end(expected_survivors) ? k->reason : "";
 }
 
 struct trial {
-  plan what;
+  plan run_plan;
   std::uint64_t bound = 256;
 };
 
@@ -49,12 +49,12 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
   std::vector<trial> all;
   const auto add = [&](std::string workload, std::uint64_t operations, unsigned threads) -> plan& {
     trial t;
-    t.what.mechanism = mechanism;
-    t.what.workload = std::move(workload);
-    t.what.operations = operations;
-    t.what.threads = threads;
-    t.what.seed = seed;
-    return all.emplace_back(std::move(t)).what;
+    t.run_plan.mechanism = mechanism;
+    t.run_plan.workload = std::move(workload);
+    t.run_plan.operations = operations;
+    t.run_plan.threads = threads;
+    t.run_plan.seed = seed;
+    return all.emplace_back(std::move(t)).run_plan;
   };
   (void)add("sps", 60, 1);
   (void)add("sps", 60, 2);
@@ -65,9 +65,9 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
     shared.shared_log = true, shared.sync_every = 30;
   }
   if (in_place) {
-    plan& sums = add("churn", 120, 1);
-    sums.sums = true, sums.grow_every = 40;
-    add("sps", 60, 1).sums = true;
+    plan& summed = add("churn", 120, 1);
+    summed.block_checksums = true, summed.grow_every = 40;
+    add("sps", 60, 1).block_checksums = true;
     add("sps", 60, 1).reopen = mechanism == "xil" ? "redo" : "xil";  // logs of another kind are taken over
   }
   if (entry->has_parity)
@@ -79,7 +79,7 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
   if (mechanism == "adaptive") add("sps", 200, 1).warm_up = 4;
   if (in_place) {
     plan& summed = add("rbtree", 40, 1);
-    summed.value_size = 4096, summed.keys = 6, summed.pool_size = 262144, summed.sums = true;
+    summed.value_size = 4096, summed.keys = 6, summed.pool_size = 262144, summed.block_checksums = true;
   }
   plan& spilled = add("rbtree", 40, 2);
   spilled.value_size = 4096, spilled.keys = 6, spilled.pool_size = 262144;
@@ -90,51 +90,51 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
 }
 
 // The sites that a run passes, and recoveries from some of its crashes.
-void note_sites(const plan& p, std::set<std::string>& sites) {
-  media::fence_sites::watch([&](const std::string& site) { sites.insert(site); });
+void collect_sites(const plan& p, std::set<std::string>& sites) {
+  media::fence_sites::on_fence([&](const std::string& site) { sites.insert(site); });
   settings s;
   s.bound = 3;
   s.recovery_bound = 1;
   (void)explore(p, s);
-  media::fence_sites::watch({});
+  media::fence_sites::on_fence({});
 }
 
 }  // namespace
 
-std::vector<fence_outcome> explore_fences(const fence_choice& c) {
+std::vector<fence_outcome> explore_fences(const fence_selection& c) {
   std::map<std::string, std::vector<std::string>> passed_by;
   for (const auto& m : detail::mechanisms()) {
     if (m.name == "none" || (!c.mechanism.empty() && m.name != c.mechanism)) continue;
     std::set<std::string> sites;
-    for (const trial& t : trials_of(m.name, c.seed)) note_sites(t.what, sites);
+    for (const trial& t : trials_of(m.name, c.seed)) collect_sites(t.run_plan, sites);
     for (const std::string& site : sites) passed_by[site].push_back(m.name);
   }
   std::vector<fence_outcome> outcomes;
   for (const auto& [site, mechanisms] : passed_by) {
     if (!c.site.empty() && site != c.site) continue;
     fence_outcome o{site, mechanisms, "", "", "", 0};
-    for (unsigned n = 0; !o.killed() && (c.most_trials == 0 || n < c.most_trials); ++n) {
+    for (unsigned n = 0; !o.killed() && (c.max_trials == 0 || n < c.max_trials); ++n) {
       bool any = false;
       for (const std::string& mechanism : mechanisms) {
         const auto trials = trials_of(mechanism, c.seed);
         if (n >= trials.size() || o.killed()) continue;
         if (c.cancelled && c.cancelled()) return outcomes;
         any = true;
-        plan p = trials[n].what;
-        p.drop = site;
+        plan p = trials[n].run_plan;
+        p.omitted_fence = site;
         settings s;
         s.bound = trials[n].bound;
-        s.most_violations = 1;
-        const auto found = explore_apart(p, s);
+        s.max_violations = 1;
+        const auto found = explore_isolated(p, s);
         if (!found) continue;
         o.states += found->states;
-        if (!found->violations.empty()) o.what = found->violations.front().what, o.by = found->violations.front().line;
+        if (!found->violations.empty()) o.what = found->violations.front().what, o.line = found->violations.front().line;
       }
       if (!any) break;
     }
-    if (!o.killed()) o.kept_for = reason_of(site);
+    if (!o.killed()) o.reason = reason_of(site);
     outcomes.push_back(std::move(o));
-    if (c.told) c.told(outcomes.back());
+    if (c.on_outcome) c.on_outcome(outcomes.back());
   }
   return outcomes;
 }
@@ -146,8 +146,8 @@ nlohmann::json json_of(const std::vector<fence_outcome>& outcomes) {
                    {"mechanisms", o.mechanisms},
                    {"killed", o.killed()},
                    {"what", o.what},
-                   {"by", o.by},
-                   {"kept_for", o.kept_for},
+                   {"by", o.line},
+                   {"kept_for", o.reason},
                    {"states", o.states}});
   return {{"fences", all},
           {"killed", std::ranges::count_if(outcomes, &fence_outcome::killed)},

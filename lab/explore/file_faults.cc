@@ -31,7 +31,7 @@ bool is_synchronous(int fd) noexcept {
   return (::fcntl(fd, F_GETFL) & O_DSYNC) != 0;
 }
 
-bool is_folder(int fd) noexcept {
+bool is_directory(int fd) noexcept {
   struct stat status = {};
   return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
 }
@@ -43,8 +43,8 @@ file_faults::identity file_faults::identity_of(int fd) noexcept {
 }
 
 // A fault strikes files only, and of their calls those that can have it.
-bool file_faults::concerns(const request& r) const noexcept {
-  const bool of_cache = r.what == call::write_back || (r.what == call::sync && !is_folder(r.fd));
+bool file_faults::applies_to(const request& r) const noexcept {
+  const bool of_cache = r.what == call::write_back || (r.what == call::sync && !is_directory(r.fd));
   switch (what_) {
     case file_fault::refused:
       return (r.what == call::sync && of_cache) || (r.what == call::write && is_synchronous(r.fd));
@@ -58,48 +58,48 @@ bool file_faults::concerns(const request& r) const noexcept {
   return false;
 }
 
-bool file_faults::strikes(const request& r) {
-  if (call_ == 0 || !concerns(r) || ++calls_ != call_) return false;
-  struck_ = identity_of(r.fd);
+bool file_faults::triggers(const request& r) {
+  if (call_ == 0 || !applies_to(r) || ++calls_ != call_) return false;
+  faulty_file_ = identity_of(r.fd);
   for (const auto& [fd, file] : descriptors_)
-    if (file == struck_) told_[fd] = false;
-  told_.try_emplace(r.fd, false);
+    if (file == faulty_file_) reported_[fd] = false;
+  reported_.try_emplace(r.fd, false);
   return true;
 }
 
 void file_faults::opened(int fd) {
   descriptors_[fd] = identity_of(fd);
-  told_.erase(fd);  // the number was another descriptor's
-  if (struck_ == descriptors_[fd]) told_[fd] = seen_;
+  reported_.erase(fd);  // the number was another descriptor's
+  if (faulty_file_ == descriptors_[fd]) reported_[fd] = reported_once_;
 }
 
 // Has this descriptor nothing new to hear of? From here on.
-bool file_faults::is_told(int fd) {
-  const auto found = told_.find(fd);
-  if (found == told_.end() || found->second) return true;
-  seen_ = found->second = true;
+bool file_faults::error_already_reported(int fd) {
+  const auto found = reported_.find(fd);
+  if (found == reported_.end() || found->second) return true;
+  reported_once_ = found->second = true;
   return false;
 }
 
-file_faults::answer file_faults::of(const request& r) {
+file_faults::injection file_faults::inject(const request& r) {
   if (what_ == file_fault::short_write) return {};
-  const bool now = strikes(r);
-  if (what_ == file_fault::write_back) return {concerns(r) && !is_told(r.fd) ? number_ : 0, now};
+  const bool now = triggers(r);
+  if (what_ == file_fault::write_back) return {applies_to(r) && !error_already_reported(r.fd) ? number_ : 0, now};
   if (!now) return {};
   if (what_ == file_fault::interrupted) return {EINTR, false};
   return {number_, r.what == call::sync};
 }
 
 // A part that a write past the cache can have, where there is one.
-std::size_t file_faults::takes(const request& r) noexcept {
+std::size_t file_faults::bytes_to_write(const request& r) noexcept {
   constexpr std::size_t sector = 512;
-  if (what_ != file_fault::short_write || !strikes(r)) return r.size;
+  if (what_ != file_fault::short_write || !triggers(r)) return r.size;
   return r.size > sector ? std::max(r.size / 2 / sector * sector, sector) : r.size / 2;
 }
 
-bool file_faults::has_struck(const char* path) const noexcept {
+bool file_faults::has_triggered(const char* path) const noexcept {
   struct stat status = {};
-  return ::stat(path, &status) == 0 && struck_ == identity{status.st_dev, status.st_ino};
+  return ::stat(path, &status) == 0 && faulty_file_ == identity{status.st_dev, status.st_ino};
 }
 
 }  // namespace stele::explore

@@ -5,7 +5,7 @@
 // (errseq, Linux 4.13 and later). A write past the cache says nothing of it, as where the device writes through. A write may
 // take fewer bytes than it was given, and a call may be interrupted.
 //
-// Made for a watcher of system calls (media/os.h), which asks it before each call. Not thread-safe.
+// Made for a syscall_hook of system calls (media/os.h), which asks it before each call. Not thread-safe.
 #pragma once
 
 #include <media/os.h>
@@ -28,11 +28,11 @@ std::optional<file_fault> file_fault_named(std::string_view name) noexcept;
 
 // Does it wait for the device (O_DSYNC)?
 bool is_synchronous(int fd) noexcept;
-bool is_folder(int fd) noexcept;
+bool is_directory(int fd) noexcept;
 
 class file_faults {
  public:
-  struct answer {
+  struct injection {
     int number = 0;           // the errno; 0: the call is made
     bool lost_pages = false;  // what is dirty in the cache counts as clean from here on
   };
@@ -42,13 +42,13 @@ class file_faults {
   file_faults(file_fault what, std::uint64_t call, int number = EIO) noexcept : what_(what), call_(call), number_(number) {}
 
   // Before each call; opened() after each open.
-  answer of(const media::os::request& r);
-  std::size_t takes(const media::os::request& r) noexcept;
+  injection inject(const media::os::request& r);
+  std::size_t bytes_to_write(const media::os::request& r) noexcept;
   void opened(int fd);
 
-  bool has_struck() const noexcept { return struck_.has_value(); }
+  bool has_triggered() const noexcept { return faulty_file_.has_value(); }
   // The struck call was one on the file of this name.
-  bool has_struck(const char* path) const noexcept;
+  bool has_triggered(const char* path) const noexcept;
 
  private:
   struct identity {
@@ -57,18 +57,18 @@ class file_faults {
     bool operator==(const identity&) const = default;
   };
   static identity identity_of(int fd) noexcept;
-  bool concerns(const media::os::request& r) const noexcept;
-  bool strikes(const media::os::request& r);
-  bool is_told(int fd);
+  bool applies_to(const media::os::request& r) const noexcept;
+  bool triggers(const media::os::request& r);
+  bool error_already_reported(int fd);
 
   const file_fault what_;
   const std::uint64_t call_;
   const int number_;
   std::uint64_t calls_ = 0;
-  std::optional<identity> struck_;
-  bool seen_ = false;  // somebody has been told of the failed write-back
+  std::optional<identity> faulty_file_;
+  bool reported_once_ = false;  // somebody has been told of the failed write-back
   std::map<int, identity> descriptors_;
-  std::map<int, bool> told_;  // of the struck file
+  std::map<int, bool> reported_;  // of the struck file
 };
 
 }  // namespace stele::explore

@@ -15,23 +15,23 @@ using call = media::os::call;
 namespace {
 
 // All that was asked for is durable when it has returned.
-bool is_awaited(const request& r) noexcept {
-  return (r.what == call::sync && !is_folder(r.fd)) || (r.what == call::write && is_synchronous(r.fd));
+bool waits_for_device(const request& r) noexcept {
+  return (r.what == call::sync && !is_directory(r.fd)) || (r.what == call::write && is_synchronous(r.fd));
 }
 
 }  // namespace
 
 file_recorder::file_recorder(media::tape_writer& tape, std::span<const std::byte> at_start, std::uint64_t length_offset,
                              file_faults faults)
-    : tape_(tape), shown_(at_start.begin(), at_start.end()), length_offset_(length_offset), faults_(std::move(faults)) {
-  media::os::watch(this);
+    : tape_(tape), kernel_view_(at_start.begin(), at_start.end()), length_offset_(length_offset), faults_(std::move(faults)) {
+  media::os::install_hook(this);
 }
 
-void file_recorder::begin_turn() noexcept {
-  one_.lock();
+void file_recorder::lock() noexcept {
+  mutex_.lock();
 }
-void file_recorder::end_turn() noexcept {
-  one_.unlock();
+void file_recorder::unlock() noexcept {
+  mutex_.unlock();
 }
 
 unsigned file_recorder::this_thread() {
@@ -41,24 +41,24 @@ unsigned file_recorder::this_thread() {
   return number;
 }
 
-std::size_t file_recorder::takes(const request& r) noexcept {
-  const turn mine(*this);
-  return faults_.takes(r);
+std::size_t file_recorder::bytes_to_write(const request& r) noexcept {
+  const turn guard(*this);
+  return faults_.bytes_to_write(r);
 }
 
 int file_recorder::before(const request& r) noexcept {
-  still_alive();
-  const turn mine(*this);
+  reset_watchdog();
+  const turn guard(*this);
   switch (r.what) {
     case call::write:
       return write(r);
     case call::write_back:
       return write_back(r);
     case call::sync:
-      return is_folder(r.fd) ? 0 : sync(r);
+      return is_directory(r.fd) ? 0 : sync(r);
     case call::link:
-      return marked(this_thread(), media::mark::invoked, 0), 0;
-    case call::allocate:
+      return mark_recorded(this_thread(), media::tape_mark::invoked, 0), 0;
+    case call::fallocate:
       return r.offset + r.size > length_offset_ ? ENOSPC : 0;  // the image has no more room
     default:
       return 0;
@@ -66,26 +66,26 @@ int file_recorder::before(const request& r) noexcept {
 }
 
 void file_recorder::after(const request& r) noexcept {
-  const turn mine(*this);
+  const turn guard(*this);
   if (r.what == call::open) faults_.opened(r.fd);
-  if (r.what == call::allocate) extend(r.offset + r.size);
+  if (r.what == call::fallocate) extend(r.offset + r.size);
   if (r.what == call::map && r.fd >= 0) mapped_ = std::max(mapped_, r.offset + r.size);
-  if (is_awaited(r)) tape_.event(tape_op::fence, this_thread(), 0, 0);
+  if (waits_for_device(r)) tape_.event(tape_op::fence, this_thread(), 0, 0);
 }
 
 int file_recorder::write(const request& r) {
-  look();
-  const int number = faults_.of(r).number;
+  find_unreported_stores();
+  const int number = faults_.inject(r).number;
   if (number == EINTR) return number;  // nothing is written
   if (!is_synchronous(r.fd)) return change(r.offset, r.bytes, r.size), number;
-  std::memcpy(shown_.data() + r.offset, r.bytes, r.size);
-  put(tape_op::stream, number != 0 ? nobody : this_thread(), r.offset, r.bytes, r.size);
+  std::memcpy(kernel_view_.data() + r.offset, r.bytes, r.size);
+  put(tape_op::stream, number != 0 ? unfenced_thread : this_thread(), r.offset, r.bytes, r.size);
   return number;
 }
 
 int file_recorder::write_back(const request& r) {
-  look();
-  const auto [number, lost_pages] = faults_.of(r);
+  find_unreported_stores();
+  const auto [number, lost_pages] = faults_.inject(r);
   if (lost_pages) dirty_.clear();
   return number;
 }
@@ -100,33 +100,33 @@ int file_recorder::sync(const request& r) {
 
 // Its length becomes durable with the next sync, as what is stored there.
 void file_recorder::extend(std::uint64_t length) {
-  if (length <= shown_.size()) return;
-  shown_.resize(length);
+  if (length <= kernel_view_.size()) return;
+  kernel_view_.resize(length);
   put(tape_op::store, this_thread(), length_offset_, reinterpret_cast<const std::byte*>(&length), sizeof length);
   dirty(length_offset_, sizeof length);
 }
 
 // A store that did not pass the medium is one all the same.
-void file_recorder::look() {
+void file_recorder::find_unreported_stores() {
   if (base_ == nullptr) return;
   for (std::uint64_t at = home_offset_; at < mapped_; at += media::line_size)
-    if (std::memcmp(shown_.data() + at, base_ + at, media::line_size) != 0) change(at, base_ + at, media::line_size);
+    if (std::memcmp(kernel_view_.data() + at, base_ + at, media::line_size) != 0) change(at, base_ + at, media::line_size);
 }
 
-void file_recorder::stored(const std::byte* base, std::uint64_t home_offset, std::uint64_t offset, std::size_t size) {
+void file_recorder::store_recorded(const std::byte* base, std::uint64_t home_offset, std::uint64_t offset, std::size_t size) {
   base_ = base;
   home_offset_ = home_offset;
   change(offset, base + offset, size);
 }
 
-void file_recorder::marked(unsigned thread, media::mark m, std::uint64_t argument) {
+void file_recorder::mark_recorded(unsigned thread, media::tape_mark m, std::uint64_t argument) {
   tape_.event(static_cast<tape_op>(static_cast<unsigned>(tape_op::tx_begin) + static_cast<unsigned>(m)), thread, argument,
               0);
 }
 
 // Of a page that the kernel has.
 void file_recorder::change(std::uint64_t offset, const std::byte* bytes, std::size_t size) {
-  std::memcpy(shown_.data() + offset, bytes, size);
+  std::memcpy(kernel_view_.data() + offset, bytes, size);
   put(tape_op::store, this_thread(), offset, bytes, size);
   dirty(offset, size);
 }

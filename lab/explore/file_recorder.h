@@ -14,7 +14,7 @@
 #include <explore/file_faults.h>
 #include <media/os.h>
 #include <media/tape.h>
-#include <media/witnessed.h>
+#include <media/observed.h>
 
 #include <mutex>
 #include <set>
@@ -23,30 +23,30 @@
 
 namespace stele::explore {
 
-class file_recorder final : public media::os::watcher, public media::witness {
+class file_recorder final : public media::os::syscall_hook, public media::store_observer {
  public:
   // `at_start` is the file's content, durable.
   file_recorder(media::tape_writer& tape, std::span<const std::byte> at_start, std::uint64_t length_offset,
                 file_faults faults);
-  ~file_recorder() override { media::os::watch(nullptr); }
+  ~file_recorder() override { media::os::install_hook(nullptr); }
 
   int before(const media::os::request& r) noexcept override;
   void after(const media::os::request& r) noexcept override;
-  std::size_t takes(const media::os::request& r) noexcept override;
+  std::size_t bytes_to_write(const media::os::request& r) noexcept override;
 
-  void begin_turn() noexcept override;
-  void end_turn() noexcept override;
-  void stored(const std::byte* base, std::uint64_t home_offset, std::uint64_t offset, std::size_t size) override;
-  void marked(unsigned thread, media::mark m, std::uint64_t argument) override;
+  void lock() noexcept override;
+  void unlock() noexcept override;
+  void store_recorded(const std::byte* base, std::uint64_t home_offset, std::uint64_t offset, std::size_t size) override;
+  void mark_recorded(unsigned thread, media::tape_mark m, std::uint64_t argument) override;
 
   // The fault has struck.
-  bool has_failed() const noexcept { return faults_.has_struck(); }
+  bool has_failed() const noexcept { return faults_.has_triggered(); }
 
  private:
   class turn {
    public:
-    explicit turn(file_recorder& r) : recorder_(r) { recorder_.begin_turn(); }
-    ~turn() { recorder_.end_turn(); }
+    explicit turn(file_recorder& r) : recorder_(r) { recorder_.lock(); }
+    ~turn() { recorder_.unlock(); }
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
 
@@ -55,10 +55,10 @@ class file_recorder final : public media::os::watcher, public media::witness {
   };
   static constexpr std::uint64_t page_size = 4096;
 
-  static constexpr unsigned nobody = 999;  // a thread that has no fence
+  static constexpr unsigned unfenced_thread = 999;  // a thread that has no fence
 
   unsigned this_thread();
-  void look();
+  void find_unreported_stores();
   int write(const media::os::request& r);
   int write_back(const media::os::request& r);
   int sync(const media::os::request& r);
@@ -68,8 +68,8 @@ class file_recorder final : public media::os::watcher, public media::witness {
   void dirty(std::uint64_t offset, std::size_t size);
 
   media::tape_writer& tape_;
-  std::mutex one_;
-  std::vector<std::byte> shown_;  // what the kernel would show of the file
+  std::mutex mutex_;
+  std::vector<std::byte> kernel_view_;  // what the kernel would show of the file
   const std::byte* base_ = nullptr;
   std::uint64_t home_offset_ = 0, mapped_ = 0;  // home is in memory from there to there
   const std::uint64_t length_offset_;

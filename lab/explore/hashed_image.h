@@ -18,8 +18,8 @@ namespace stele::explore {
 
 using media::line_size;
 
-struct signature {
-  std::uint64_t all = 0, apart_from_logs = 0;
+struct image_hash {
+  std::uint64_t all = 0, without_logs = 0;
 };
 
 inline std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
@@ -42,7 +42,7 @@ inline std::uint64_t hash_line(const std::byte* line, std::uint64_t number) noex
 
 class hashed_image {
  public:
-  // Bytes [logs_begin, logs_end) count in signature::all only.
+  // Bytes [logs_begin, logs_end) count in image_hash::all only.
   hashed_image(std::size_t size, std::size_t logs_begin, std::size_t logs_end)
       : size_(size),
         first_log_line_(logs_begin / line_size),
@@ -53,27 +53,27 @@ class hashed_image {
   std::byte* data() const noexcept { return bytes_.get(); }
   std::byte* line(std::size_t number) const noexcept { return bytes_.get() + number * line_size; }
   std::size_t size() const noexcept { return size_; }
-  const signature& sum() const noexcept { return sum_; }
+  const image_hash& hash() const noexcept { return hash_; }
 
   void assign(const hashed_image& other) noexcept {
     std::memcpy(data(), other.data(), size_);
     hashes_ = other.hashes_;
-    sum_ = other.sum_;
+    hash_ = other.hash_;
   }
   void rehash() noexcept {
-    sum_ = {};
-    for (std::size_t i = 0; i < hashes_.size(); ++i) add(sum_, i, hashes_[i] = hash_line(line(i), i));
+    hash_ = {};
+    for (std::size_t i = 0; i < hashes_.size(); ++i) add(hash_, i, hashes_[i] = hash_line(line(i), i));
   }
   void put(std::size_t number, const void* content) noexcept {
     std::memcpy(line(number), content, line_size);
     const std::uint64_t now = hash_line(line(number), number);
-    add(sum_, number, now - hashes_[number]);
+    add(hash_, number, now - hashes_[number]);
     hashes_[number] = now;
   }
-  // The signature with the given lines as memory has them now; put() was not told of these changes.
+  // The image_hash with the given lines as memory has them now; put() was not told of these changes.
   template <class Lines>
-  signature with(const Lines& changed) const noexcept {
-    signature s = sum_;
+  image_hash hash_with(const Lines& changed) const noexcept {
+    image_hash s = hash_;
     for (std::size_t number : changed) add(s, number, hash_line(line(number), number) - hashes_[number]);
     return s;
   }
@@ -88,15 +88,15 @@ class hashed_image {
     std::memset(bytes, 0, size);
     return bytes;
   }
-  void add(signature& s, std::size_t number, std::uint64_t hash) const noexcept {
+  void add(image_hash& s, std::size_t number, std::uint64_t hash) const noexcept {
     s.all += hash;
-    if (number < first_log_line_ || number >= end_log_line_) s.apart_from_logs += hash;
+    if (number < first_log_line_ || number >= end_log_line_) s.without_logs += hash;
   }
 
   std::size_t size_, first_log_line_, end_log_line_;
   std::unique_ptr<std::byte, release> bytes_;
   std::vector<std::uint64_t> hashes_;
-  signature sum_;
+  image_hash hash_;
 };
 
 }  // namespace stele::explore

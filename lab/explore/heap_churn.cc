@@ -93,7 +93,7 @@ class heap_churn final : public workloads::workload_on<table> {
         [&](table& t) {
           for (const operation& op : operations) run(t, op);
         },
-        commits_as());
+        commit_durability());
     if (!done && done.error().code == errc::cancelled) return {};
     return done;
   }
@@ -108,7 +108,7 @@ class heap_churn final : public workloads::workload_on<table> {
     });
   }
 
-  void reach(const workloads::visitor& visit) override {
+  void visit_blocks(const workloads::visitor& visit) override {
     const auto done = pool_->read([&](const table& t) {
       for (const item& i : t.items)
         if (i.seed != 0) visit(i.block.load());
@@ -157,7 +157,7 @@ std::unique_ptr<workloads::workload> make_heap_churn() {
   return std::make_unique<heap_churn>();
 }
 
-result<std::unique_ptr<workloads::workload>> make_subject(std::string_view name, const workloads::parameters& p) {
+result<std::unique_ptr<workloads::workload>> make_explored_workload(std::string_view name, const workloads::parameters& p) {
   if (name == "churn") return make_heap_churn();
   if (name == "edges") return make_edges();
   return workloads::make_workload(name, p);

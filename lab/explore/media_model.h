@@ -1,8 +1,8 @@
 // What a crash may leave of a medium: units, each with numbered contents that it may have, for as long as they are not
-// settled.
+// durable.
 //
 // Two media are explored: memory, whose units are lines (crash_model.h), and files, whose units are sectors
-// (sector_model.h). Option 0 of a unit is what is settled, its last option everything that was stored. Units are
+// (sector_model.h). Option 0 of a unit is what is durable, its last option everything that was stored. Units are
 // independent. A unit with nothing pending has option 0 alone.
 #pragma once
 
@@ -18,8 +18,8 @@ class media_model {
  public:
   virtual ~media_model() = default;
 
-  // Everything in `settled` is persistent, nothing is pending.
-  virtual void start(hashed_image& settled) = 0;
+  // Everything in `durable` is persistent, nothing is pending.
+  virtual void start(hashed_image& durable) = 0;
 
   virtual void store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
@@ -42,13 +42,13 @@ class media_model {
 
   virtual std::uint64_t unit_size() const noexcept = 0;
   virtual const char* unit_name() const noexcept = 0;
-  struct fate {
+  struct store_outcome {
     std::uint64_t offset;
     std::uint64_t bits, mask;
     bool streamed, kept;
   };
   // What an option keeps and loses, store by store.
-  virtual std::vector<fate> fates(std::uint32_t unit, std::uint64_t option) const = 0;
+  virtual std::vector<store_outcome> store_outcomes(std::uint32_t unit, std::uint64_t option) const = 0;
 };
 
 }  // namespace stele::explore

@@ -17,7 +17,7 @@ struct trial {
   std::size_t value_size = 8;
   std::size_t cache_bytes = 0;  // not 0: for mechanisms with checksums over home only
   std::uint64_t checkpoint_commits = 0;
-  bool sums = false;  // with it, or without: for the mutants of sums and growth only
+  bool block_checksums = false;  // with it, or without: for the mutants of sums and growth only
   std::uint64_t grow_every = 0;
   bool shared_log = false;  // likewise, for its mutants only
   bool on_file = false;     // likewise
@@ -43,11 +43,11 @@ constexpr trial trials[] = {
 };
 
 // True: it has been killed.
-bool take(const findings& found, mutant_outcome& o) {
+bool record_kill(const findings& found, mutant_outcome& o) {
   o.states += found.states;
   if (found.violations.empty()) return false;
   o.what = found.violations.front().what;
-  o.by = found.violations.front().line;
+  o.line = found.violations.front().line;
   return true;
 }
 
@@ -61,28 +61,28 @@ void try_expired_logs(const base::mutant_entry& m, std::uint64_t seed, mutant_ou
   controller_settings s;
   s.scheduler = "strict";
   s.crashes = 20'000;
-  s.most_violations = 1;
+  s.max_violations = 1;
   s.expired = true;
-  const auto found = crash_behind_controller_apart(p, s);
-  if (found) take(*found, o);
+  const auto found = crash_behind_controller_isolated(p, s);
+  if (found) record_kill(*found, o);
 }
 
 // Pools without checkpoints never run it.
-bool is_of_checkpoints(base::mutant m) { return m >= base::mutant::archapt_checkpoint_unflushed && m <= base::mutant::archapt_fallback_replayed; }
+bool needs_checkpoints(base::mutant m) { return m >= base::mutant::archapt_checkpoint_unflushed && m <= base::mutant::archapt_fallback_replayed; }
 
 // Other pools have neither.
-bool is_of_sums(base::mutant m) { return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence; }
+bool needs_block_checksums(base::mutant m) { return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence; }
 
-bool is_of_shared_log(base::mutant m) { return m == base::mutant::default_shared_alone || m == base::mutant::default_shared_unflushed; }
-bool is_of_file(base::mutant m) { return m >= base::mutant::file_home_unsynced && m <= base::mutant::file_write_back_ignored; }
+bool needs_shared_log(base::mutant m) { return m == base::mutant::default_shared_alone || m == base::mutant::default_shared_unflushed; }
+bool needs_file(base::mutant m) { return m >= base::mutant::file_home_unsynced && m <= base::mutant::file_write_back_ignored; }
 
-mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& where, const mutant_choice& c) {
+mutant_outcome run_mutant(const base::mutant_entry& m, const mutant_target& where, const mutant_selection& c) {
   mutant_outcome o{m, where.name, "", "", 0};
   settings s;
-  s.most_violations = 1;
+  s.max_violations = 1;
   for (const trial& t : trials) {
-    if (is_of_checkpoints(m.what) && t.checkpoint_commits == 0) continue;
-    if (is_of_sums(m.what) != t.sums || is_of_shared_log(m.what) != t.shared_log || is_of_file(m.what) != t.on_file) continue;
+    if (needs_checkpoints(m.what) && t.checkpoint_commits == 0) continue;
+    if (needs_block_checksums(m.what) != t.block_checksums || needs_shared_log(m.what) != t.shared_log || needs_file(m.what) != t.on_file) continue;
     s.bound = t.bound;
     for (const std::string& mechanism : where.mechanisms) {
       if (t.cache_bytes != 0 && !(*detail::find_mechanism(mechanism))->has_parity) continue;
@@ -95,7 +95,7 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.value_size = t.value_size;
       if (t.cache_bytes != 0) p.cache_bytes = t.cache_bytes, p.pool_size *= t.checkpoint_commits != 0 ? 4 : 2;
       p.checkpoint_commits = t.checkpoint_commits;
-      p.sums = t.sums;
+      p.block_checksums = t.block_checksums;
       p.grow_every = t.grow_every;
       p.shared_log = t.shared_log;
       if (t.on_file) p.media = "file";
@@ -104,9 +104,9 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
       p.seed = c.seed;
       p.mutant = m.what;
       if (m.what == base::mutant::archapt_short_queue) p.cache_bytes = p.pool_size;  // then nothing may be skipped
-      const auto found = explore_apart(p, s);
+      const auto found = explore_isolated(p, s);
       if (!found) continue;
-      if (take(*found, o)) return o;
+      if (record_kill(*found, o)) return o;
     }
   }
   if (std::ranges::find(where.mechanisms, "base") != where.mechanisms.end()) try_expired_logs(m, c.seed, o);
@@ -115,12 +115,12 @@ mutant_outcome put_through(const base::mutant_entry& m, const mutant_place& wher
 
 }  // namespace
 
-std::vector<mutant_place> places_of(std::string_view of) {
+std::vector<mutant_target> targets_of(std::string_view of) {
   if (of == "log" || of == "recovery") return {{std::string(of), {"redo-async", "redo", "undo"}}};
   if (of == "creation" || of == "damage" || of.starts_with("overlap:")) return {};
   if (of == "file") return {{std::string(of), {"undo", "redo-async", "default"}}};
   if (of == "heap") return {{std::string(of), {"redo", "undo", "base", "redo-async"}}};
-  std::vector<mutant_place> all;
+  std::vector<mutant_target> all;
   while (!of.empty()) {
     const auto comma = std::min(of.find(','), of.size());
     const std::string name(of.substr(0, comma));
@@ -130,16 +130,16 @@ std::vector<mutant_place> places_of(std::string_view of) {
   return all;
 }
 
-std::vector<mutant_outcome> explore_mutants(const mutant_choice& c) {
+std::vector<mutant_outcome> explore_mutants(const mutant_selection& c) {
   std::vector<mutant_outcome> outcomes;
   for (const base::mutant_entry& m : base::mutants) {
     if (m.what == base::mutant::none || (!c.name.empty() && m.name != c.name)) continue;
-    for (mutant_place& where : places_of(m.of)) {
+    for (mutant_target& where : targets_of(m.of)) {
       if (!c.mechanism.empty()) std::erase_if(where.mechanisms, [&](const std::string& name) { return name != c.mechanism; });
       if (where.mechanisms.empty()) continue;
       if (c.cancelled && c.cancelled()) return outcomes;
-      outcomes.push_back(put_through(m, where, c));
-      if (c.told) c.told(outcomes.back());
+      outcomes.push_back(run_mutant(m, where, c));
+      if (c.on_outcome) c.on_outcome(outcomes.back());
     }
   }
   return outcomes;
@@ -157,7 +157,7 @@ nlohmann::json json_of(const std::vector<mutant_outcome>& outcomes) {
     all.push_back({{"name", o.mutant.name},
                    {"mechanism", o.mechanism},
                    {"killed", o.killed()},
-                   {"by", o.by},
+                   {"by", o.line},
                    {"what", o.what},
                    {"states", o.states}});
   return {{"mutants", all}, {"score", score_of(outcomes)}};

@@ -8,9 +8,9 @@ namespace stele::explore {
 std::string format_plan(const plan& p) {
   std::string text = fmt::format("{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}",
                                  p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
-                                 p.log_count, p.log_size, p.further, base::name_of(p.mutant));
+                                 p.log_count, p.log_size, p.further_operations, base::name_of(p.mutant));
   if (!p.reopen.empty()) text += " reopen=" + p.reopen;
-  if (!p.made_for.empty()) text += " made-for=" + p.made_for;
+  if (!p.created_for.empty()) text += " made-for=" + p.created_for;
   if (p.sync_every != 0) text += fmt::format(" sync={}", p.sync_every);
   if (p.warm_up != plan{}.warm_up) text += fmt::format(" warm-up={}", p.warm_up);
   if (p.cache_bytes != plan{}.cache_bytes) text += fmt::format(" cache={}", p.cache_bytes);
@@ -18,11 +18,11 @@ std::string format_plan(const plan& p) {
   if (p.halves) text += " halves=1";
   if (p.checkpoint_commits != 0) text += fmt::format(" checkpoint={}", p.checkpoint_commits);
   if (p.shared_log) text += " shared-log=1";
-  if (p.sums) text += " sums=1";
+  if (p.block_checksums) text += " sums=1";
   if (p.grow_every != 0) text += fmt::format(" grow={}", p.grow_every);
   if (p.whole_cache) text += " whole-cache=1";
   if (p.media != plan{}.media) text += " media=" + p.media;
-  if (!p.drop.empty()) text += " drop=" + p.drop;
+  if (!p.omitted_fence.empty()) text += " drop=" + p.omitted_fence;
   if (p.fail_call != 0) text += fmt::format(" fail-call={}", p.fail_call);
   if (p.fault != plan{}.fault) text += fmt::format(" fault={}", name_of(p.fault));
   return text;
@@ -48,18 +48,18 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
   if (name == "halves") return p.halves = value == "1", true;
   if (name == "checkpoint") return parse_number(value, p.checkpoint_commits);
   if (name == "shared-log") return p.shared_log = value == "1", true;
-  if (name == "sums") return p.sums = value == "1", true;
+  if (name == "sums") return p.block_checksums = value == "1", true;
   if (name == "grow") return parse_number(value, p.grow_every);
   if (name == "whole-cache") return p.whole_cache = value == "1", true;
   if (name == "media") return p.media = value, true;
-  if (name == "drop") return p.drop = value, true;
+  if (name == "drop") return p.omitted_fence = value, true;
   if (name == "fail-call") return parse_number(value, p.fail_call);
   if (name == "fault") return parse_fault(value, p.fault);
   if (name == "seed") return parse_number(value, p.seed);
   if (name == "pool") return parse_number(value, p.pool_size);
   if (name == "reopen") return p.reopen = value, true;
-  if (name == "made-for") return p.made_for = value, true;
-  if (name == "further") return parse_number(value, p.further);
+  if (name == "made-for") return p.created_for = value, true;
+  if (name == "further") return parse_number(value, p.further_operations);
   if (name == "logs") {
     const auto x = value.find('x');
     return x != std::string_view::npos && parse_number(value.substr(0, x), p.log_count) &&

@@ -10,13 +10,13 @@ class planted_bugs {
  public:
   explicit planted_bugs(const plan& p) {
     base::planted_mutant = p.mutant;
-    media::fence_sites::drop(p.drop);
+    media::fence_sites::omit(p.omitted_fence);
   }
   planted_bugs(const planted_bugs&) = delete;
   planted_bugs& operator=(const planted_bugs&) = delete;
   ~planted_bugs() {
     base::planted_mutant = base::mutant::none;
-    media::fence_sites::drop("");
+    media::fence_sites::omit("");
   }
 };
 

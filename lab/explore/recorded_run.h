@@ -14,37 +14,37 @@ class recorded_run {
   [[nodiscard]] result<> record(subject& s) {
     history = {};
     auto tape = s.record(history);
-    start_.assign(s.start());
-    return take(s, std::move(tape), 0);
+    initial_.assign(s.initial_image());
+    return set_tape(s, std::move(tape), 0);
   }
   // What follows the crash that `before` is at: recovery to the state after `position` operations, and so many more.
   [[nodiscard]] result<> record_recovery(subject& s, recorded_run& before, std::uint64_t position, std::size_t operations) {
     history = s.branch(before.history, position, operations);
-    start_.assign(before.work);
-    hashed_image image = s.blank();
-    image.assign(start_);
-    return take(s, s.record_recovery(image, history, position), position);
+    initial_.assign(before.work);
+    hashed_image image = s.empty_image();
+    image.assign(initial_);
+    return set_tape(s, s.record_recovery(image, history, position), position);
   }
 
   hashed_image work;  // media, as far as the tape has been played
-  judge judging;
-  timeline history;
+  judge image_judge;
+  run_history history;
 
  protected:
-  recorded_run(subject& s, experience& e) : work(s.blank()), judging(s, work, e), start_(s.blank()) {}
+  recorded_run(subject& s, verdict_cache& e) : work(s.empty_image()), image_judge(s, work, e), initial_(s.empty_image()) {}
   ~recorded_run() = default;
-  [[nodiscard]] virtual result<> taken(subject& s) = 0;  // the tape is another
+  [[nodiscard]] virtual result<> tape_changed(subject& s) = 0;  // the tape is another
 
-  hashed_image start_;
+  hashed_image initial_;
   std::vector<std::byte> tape_;
   std::uint64_t position_ = 0;  // operations acknowledged before its beginning
 
  private:
-  [[nodiscard]] result<> take(subject& s, result<std::vector<std::byte>> tape, std::uint64_t position) {
+  [[nodiscard]] result<> set_tape(subject& s, result<std::vector<std::byte>> tape, std::uint64_t position) {
     if (!tape) return std::unexpected(tape.error());
     tape_ = std::move(*tape);
     position_ = position;
-    return taken(s);
+    return tape_changed(s);
   }
 };
 

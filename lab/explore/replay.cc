@@ -2,7 +2,7 @@
 #include <explore/plan_line.h>
 #include <explore/planted.h>
 #include <explore/replay.h>
-#include <explore/scene.h>
+#include <explore/explored_tape.h>
 #include <explore/trap.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +18,7 @@ namespace stele::explore {
 using base::fail;
 
 std::string format_line(const replay_line& l) {
-  std::string text = format_plan(l.what);
+  std::string text = format_plan(l.run_plan);
   for (std::size_t i = 0; i < l.crashes.size(); ++i) {
     if (i > 0) text += fmt::format(" +{}", l.crashes[i].operations);
     text += fmt::format(" at={}:{}", l.crashes[i].point, fmt::join(l.crashes[i].chosen, "."));
@@ -45,81 +45,81 @@ bool parse_word(std::string_view word, replay_line& l, std::size_t& operations) 
     l.crashes.push_back({0, {}, operations});
     return parse_crash(word.substr(3), l.crashes.back());
   }
-  return parse_plan_word(word, l.what);
+  return parse_plan_word(word, l.run_plan);
 }
 
 // Goes to one crash after another and says what is there.
 class replayer {
  public:
   explicit replayer(subject& s) : subject_(s) {}
-  result<> run(const replay_line& l, replayed& r);
+  result<> run(const replay_line& l, replay_result& r);
 
  private:
   result<> go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position, const crash& c);
   result<> choose(const crash& c);
-  void tell(const crash& c);
+  void explain(const crash& c);
 
   subject& subject_;
-  experience experience_;
-  std::unique_ptr<scene> scene_;
-  std::string story_;
+  verdict_cache verdict_cache_;
+  std::unique_ptr<explored_tape> tape_;
+  std::string explanation_;
 };
 
 result<> replayer::go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position,
                          const crash& c) {
-  scene_ = std::make_unique<scene>(subject_, experience_);
-  scene_->begin(start, position);
-  auto reader = media::tape_reader::over(tape);
+  tape_ = std::make_unique<explored_tape>(subject_, verdict_cache_);
+  tape_->begin(start, position);
+  auto reader = media::tape_reader::from_memory(tape);
   while (auto event = *reader->next()) {
-    if (!scene_->take(*event)) continue;
-    if (scene_->point == c.point) {
-      story_ += fmt::format("crash before event '{}' of thread {}, with {} operations acknowledged and {} invoked\n",
-                            media::name_of(event->op), event->thread, scene_->floor, scene_->ceiling);
+    if (!tape_->take(*event)) continue;
+    if (tape_->point == c.point) {
+      explanation_ += fmt::format("crash before event '{}' of thread {}, with {} operations acknowledged and {} invoked\n",
+                            media::name_of(event->op), event->thread, tape_->acknowledged, tape_->invoked);
       return choose(c);
     }
-    scene_->leave_point();
+    tape_->leave_point();
   }
-  if (scene_->point != c.point)
+  if (tape_->point != c.point)
     return fail(errc::invalid_argument,
-                fmt::format("there is no crash point {}; the last one is {}", c.point, scene_->point));
-  story_ += "crash at the end\n";
+                fmt::format("there is no crash point {}; the last one is {}", c.point, tape_->point));
+  explanation_ += "crash at the end\n";
   return choose(c);
 }
 
 result<> replayer::choose(const crash& c) {
-  const auto units = scene_->model->pending();
+  const auto units = tape_->model->pending();
   if (c.chosen.size() != units.size())
     return fail(errc::invalid_argument, fmt::format("{} {}s are pending at crash point {}, the choice names {}",
-                                                    units.size(), scene_->model->unit_name(), c.point, c.chosen.size()));
+                                                    units.size(), tape_->model->unit_name(), c.point, c.chosen.size()));
   for (std::size_t i = 0; i < units.size(); ++i) {
-    if (c.chosen[i] >= scene_->model->options(units[i]))
+    if (c.chosen[i] >= tape_->model->options(units[i]))
       return fail(errc::invalid_argument,
-                  fmt::format("{} {} has {} contents, not {}", scene_->model->unit_name(), i,
-                              scene_->model->options(units[i]), c.chosen[i]));
-    scene_->choose(units[i], c.chosen[i]);
+                  fmt::format("{} {} has {} contents, not {}", tape_->model->unit_name(), i,
+                              tape_->model->options(units[i]), c.chosen[i]));
+    tape_->choose(units[i], c.chosen[i]);
   }
-  tell(c);
+  explain(c);
   return {};
 }
 
-void replayer::tell(const crash& c) {
-  const auto units = scene_->model->pending();
+void replayer::explain(const crash& c) {
+  const auto units = tape_->model->pending();
   for (std::size_t i = 0; i < units.size(); ++i) {
-    const auto fates = scene_->model->fates(units[i], c.chosen[i]);
-    const auto kept = std::count_if(fates.begin(), fates.end(), [](const auto& f) { return f.kept; });
-    story_ += fmt::format("  {} {:#x}: {} of {} stores reached media\n", scene_->model->unit_name(),
-                          units[i] * scene_->model->unit_size(), kept, fates.size());
-    for (const auto& f : fates)
-      story_ += fmt::format("    {} {} {:#x} = {:#018x}\n", f.kept ? "kept" : "LOST", f.streamed ? "stream" : "store ",
+    const auto store_outcomes = tape_->model->store_outcomes(units[i], c.chosen[i]);
+    const auto kept = std::count_if(store_outcomes.begin(), store_outcomes.end(), [](const auto& f) { return f.kept; });
+    explanation_ += fmt::format("  {} {:#x}: {} of {} stores reached media\n", tape_->model->unit_name(),
+                          units[i] * tape_->model->unit_size(), kept, store_outcomes.size());
+    for (const auto& f : store_outcomes)
+      explanation_ += fmt::format("    {} {} {:#x} = {:#018x}\n", f.kept ? "kept" : "LOST", f.streamed ? "stream" : "store ",
                             f.offset, f.bits);
   }
 }
 
-result<> replayer::run(const replay_line& l, replayed& r) {
-  timeline t;
+result<> replayer::run(const replay_line& l, replay_result& r) {
+  run_history t;
   auto tape = subject_.record(t);
-  hashed_image start = subject_.blank();
-  start.assign(subject_.start());
+  hashed_image start = subject_.empty_image();
+  start.assign(subject_.initial_image());
   if (!tape) {
     r.problem = tape.error().message;
     return {};
@@ -127,18 +127,18 @@ result<> replayer::run(const replay_line& l, replayed& r) {
   std::uint64_t position = 0;
   for (std::size_t i = 0; i < l.crashes.size(); ++i) {
     auto there = go_to(*tape, start, position, l.crashes[i]);
-    r.story = story_;
+    r.explanation = explanation_;
     if (!there) return there;
-    const verdict& v = scene_->judging.of(scene_->judging.ask(t));
-    r.problem = scene_->complaint(v, t);
+    const verdict& v = tape_->image_judge.verdict_of(tape_->image_judge.evaluate(t));
+    r.problem = tape_->violation_of(v, t);
     if (v.lost && r.problem.empty()) r.refused = v.problem;
     if (!r.problem.empty() || v.lost || i + 1 == l.crashes.size()) break;
     position = static_cast<std::uint64_t>(t.find(v.digest));
-    start.assign(scene_->work);
-    hashed_image image = subject_.blank();
+    start.assign(tape_->work);
+    hashed_image image = subject_.empty_image();
     image.assign(start);
     const std::size_t count = l.crashes[i + 1].operations;
-    timeline after = subject_.branch(t, position, count);
+    run_history after = subject_.branch(t, position, count);
     tape = subject_.record_recovery(image, after, position);
     if (!tape) {
       r.problem = "using the recovered pool fails: " + tape.error().message;
@@ -161,16 +161,16 @@ result<replay_line> parse_line(const std::string& text) {
   return l;
 }
 
-result<replayed> replay(const replay_line& l) {
-  auto made = subject::make(l.what);
+result<replay_result> replay(const replay_line& l) {
+  auto made = subject::make(l.run_plan);
   if (!made) return std::unexpected(made.error());
-  replayed r;
+  replay_result r;
   auto running = std::make_unique<replayer>(**made);
   result<> outcome;
-  const planted_bugs planted(l.what);
-  const int signal = trapped([&] { outcome = running->run(l, r); }, patience_for(l.what.pool_size));
+  const planted_bugs planted(l.run_plan);
+  const int signal = run_trapped([&] { outcome = running->run(l, r); }, timeout_for(l.run_plan.pool_size));
   if (signal != 0) {
-    r.problem = fmt::format("{} (signal {})", meaning_of(signal), signal);
+    r.problem = fmt::format("{} (signal {})", describe_signal(signal), signal);
     (*made)->abandon();
     (void)running.release();
     (void)made->release();

@@ -18,7 +18,7 @@ struct crash {
 };
 
 struct replay_line {
-  plan what;
+  plan run_plan;
   std::vector<crash> crashes;  // none: the run itself failed
 };
 
@@ -26,11 +26,11 @@ std::string format_line(const replay_line& l);
 // Errors: invalid_argument, naming the word that is not understood.
 [[nodiscard]] result<replay_line> parse_line(const std::string& text);
 
-struct replayed {
+struct replay_result {
   std::string refused;  // what recovery says of a loss, where there may be one; else empty
-  std::string story;    // what was kept and lost at each crash, for people
+  std::string explanation;    // what was kept and lost at each crash, for people
   std::string problem;  // empty: nothing is wrong with that state
 };
-[[nodiscard]] result<replayed> replay(const replay_line& l);
+[[nodiscard]] result<replay_result> replay(const replay_line& l);
 
 }  // namespace stele::explore

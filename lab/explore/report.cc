@@ -70,30 +70,30 @@ findings findings_of(const nlohmann::json& j) {
 }
 
 namespace {
-std::string refused_in(const findings& f) {
+std::string refused_clause(const findings& f) {
   std::string text = f.refused == 0 ? "" : fmt::format("{} refused for what was lost, ", f.refused);
   if (f.fell_back != 0) text += fmt::format("{} went back to a checkpoint, ", f.fell_back);
   return text;
 }
-std::string covered_in(const findings& f) {
+std::string skipped_clause(const findings& f) {
   if (f.inconsistent == 0 && f.detected == 0) return "";
   return fmt::format("skipped lines that the cache still had: {}; found stale by checksums: {}, of them not to be restored: {}; ", f.inconsistent, f.detected, f.uncorrectable);
 }
 }  // namespace
 
-std::string sentence_of(const findings& f) {
+std::string summary_of(const findings& f) {
   const double exhausted =
       f.epochs == 0 ? 0 : 100.0 * static_cast<double>(f.epochs_exhausted) / static_cast<double>(f.epochs);
   return fmt::format(
       "{} states ({} distinct, {} after recovery) at {} crash points, {:.0f} % of them exhausted; {}{} recoveries explored in "
       "turn; {:.0f} states/s; {} violations",
-      f.states, f.distinct, f.recovered, f.epochs, exhausted, refused_in(f), f.recoveries, f.states_per_s(), f.violations.size());
+      f.states, f.distinct, f.recovered, f.epochs, exhausted, refused_clause(f), f.recoveries, f.states_per_s(), f.violations.size());
 }
 
-std::string sentence_of_crashes(const findings& f) {
+std::string crash_summary_of(const findings& f) {
   return fmt::format(
       "{} crashes ({} distinct, {} after recovery), {}{} recoveries crashed in turn; {}{:.0f} crashes/s; {} violations",
-      f.states, f.distinct, f.recovered, refused_in(f), f.recoveries, covered_in(f), f.states_per_s(),
+      f.states, f.distinct, f.recovered, refused_clause(f), f.recoveries, skipped_clause(f), f.states_per_s(),
       f.violations.size());
 }
 

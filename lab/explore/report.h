@@ -15,7 +15,7 @@ findings findings_of(const nlohmann::json& j);
 std::vector<violation> violations_of(const nlohmann::json& j);
 
 // "1,234,567 states (98 % distinct) ..." in one line.
-std::string sentence_of(const findings& f);
-std::string sentence_of_crashes(const findings& f);
+std::string summary_of(const findings& f);
+std::string crash_summary_of(const findings& f);
 
 }  // namespace stele::explore

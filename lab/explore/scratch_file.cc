@@ -13,7 +13,7 @@ namespace stele::explore {
 
 namespace {
 
-std::string folder_for(const std::string& asked) {
+std::string directory_for(const std::string& asked) {
   if (!asked.empty()) return asked;
   const char* const in_memory = "/dev/shm";
   return ::access(in_memory, W_OK) == 0 ? in_memory : std::filesystem::temp_directory_path().string();
@@ -21,12 +21,12 @@ std::string folder_for(const std::string& asked) {
 
 }  // namespace
 
-result<scratch_file> scratch_file::make(const std::string& folder, std::span<const std::byte> content) {
-  std::string path = folder_for(folder) + "/stele-crash-XXXXXX";
+result<scratch_file> scratch_file::make(const std::string& directory, std::span<const std::byte> content) {
+  std::string path = directory_for(directory) + "/stele-crash-XXXXXX";
   const int fd = ::mkstemp(path.data());
   if (fd < 0)
     return base::fail_errno(errc::io,
-                            fmt::format("cannot create {} for the pool that is recorded; name another folder", path));
+                            fmt::format("cannot create {} for the pool that is recorded; name another directory", path));
   scratch_file made(path);
   const bool written = media::os::write_all(fd, content.data(), content.size(), 0);
   ::close(fd);
@@ -36,7 +36,7 @@ result<scratch_file> scratch_file::make(const std::string& folder, std::span<con
 
 scratch_file::scratch_file(scratch_file&& other) noexcept : path_(std::exchange(other.path_, {})) {}
 
-void scratch_file::forget() noexcept {
+void scratch_file::unlink() noexcept {
   if (!path_.empty()) ::unlink(path_.c_str());
   path_.clear();
 }

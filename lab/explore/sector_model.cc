@@ -6,20 +6,20 @@
 
 namespace stele::explore {
 
-void sector_model::start(hashed_image& settled) {
-  settled_ = &settled;
+void sector_model::start(hashed_image& durable) {
+  durable_ = &durable;
   for (const std::uint32_t sector : pending_) sectors_[sector] = {};
   pending_.clear();
-  for (auto& list : touched_) list.clear();
+  for (auto& list : unfenced_) list.clear();
 }
 
-std::vector<sector_model::touched>& sector_model::of(unsigned thread) {
-  if (touched_.size() <= thread) touched_.resize(thread + 1);
-  return touched_[thread];
+std::vector<sector_model::unfenced>& sector_model::unfenced_by(unsigned thread) {
+  if (unfenced_.size() <= thread) unfenced_.resize(thread + 1);
+  return unfenced_[thread];
 }
 
 const std::byte* sector_model::content(std::uint32_t sector, std::size_t version) const noexcept {
-  return version == 0 ? settled_->data() + std::size_t{sector} * sector_size
+  return version == 0 ? durable_->data() + std::size_t{sector} * sector_size
                       : sectors_[sector].versions[version - 1].bytes.data();
 }
 
@@ -37,7 +37,7 @@ void sector_model::stream(unsigned thread, std::uint64_t offset, std::span<const
     const std::size_t take = std::min<std::size_t>(sector_size - offset % sector_size, bytes.size());
     const auto sector = static_cast<std::uint32_t>(offset / sector_size);
     change(sector, offset % sector_size, bytes.first(take), true);
-    of(thread).push_back({sector, number_});
+    unfenced_by(thread).push_back({sector, number_});
     offset += take;
     bytes = bytes.subspan(take);
   }
@@ -49,7 +49,7 @@ void sector_model::change(std::uint32_t sector, std::size_t at, std::span<const 
   auto& versions = sectors_[sector].versions;
   const std::byte* const last = content(sector, versions.size());
   if (std::memcmp(last + at, bytes.data(), bytes.size()) == 0) return;
-  snapshot v{number_, streamed, {}};
+  sector_version v{number_, streamed, {}};
   std::memcpy(v.bytes.data(), last, sector_size);
   std::memcpy(v.bytes.data() + at, bytes.data(), bytes.size());
   if (versions.empty()) pending_.push_back(sector);
@@ -60,24 +60,24 @@ void sector_model::change(std::uint32_t sector, std::size_t at, std::span<const 
 void sector_model::flush(unsigned thread, std::uint64_t offset, std::uint64_t size) {
   for (const std::uint32_t sector : pending_)
     if (const std::uint64_t at = std::uint64_t{sector} * sector_size; at >= offset && at < offset + size)
-      of(thread).push_back({sector, number_});
+      unfenced_by(thread).push_back({sector, number_});
 }
 
 std::span<const std::uint32_t> sector_model::fence(unsigned thread) {
   changed_.clear();
-  auto& list = of(thread);
-  for (const touched& t : list) settle(t.sector, t.through);
+  auto& list = unfenced_by(thread);
+  for (const unfenced& t : list) make_durable(t.sector, t.through);
   list.clear();
   if (!changed_.empty()) std::erase_if(pending_, [&](std::uint32_t sector) { return sectors_[sector].versions.empty(); });
   return changed_;
 }
 
-void sector_model::settle(std::uint32_t sector, std::uint64_t through) {
+void sector_model::make_durable(std::uint32_t sector, std::uint64_t through) {
   auto& versions = sectors_[sector].versions;
-  const auto after = std::ranges::upper_bound(versions, through, {}, &snapshot::number);
+  const auto after = std::ranges::upper_bound(versions, through, {}, &sector_version::number);
   if (after == versions.begin()) return;
   const std::byte* const now = std::prev(after)->bytes.data();
-  for (std::size_t i = 0; i < lines_in_sector; ++i) settled_->put(sector * lines_in_sector + i, now + i * line_size);
+  for (std::size_t i = 0; i < lines_in_sector; ++i) durable_->put(sector * lines_in_sector + i, now + i * line_size);
   versions.erase(versions.begin(), after);
   note_mixed(sector);
   changed_.push_back(sector);
@@ -124,8 +124,8 @@ void sector_model::add_stale(const hashed_image& image, std::uint32_t sector, st
       lines.push_back(static_cast<std::uint32_t>(line));
 }
 
-std::vector<media_model::fate> sector_model::fates(std::uint32_t sector, std::uint64_t option) const {
-  std::vector<fate> all;
+std::vector<media_model::store_outcome> sector_model::store_outcomes(std::uint32_t sector, std::uint64_t option) const {
+  std::vector<store_outcome> all;
   for (std::size_t v = 1; v <= sectors_[sector].versions.size(); ++v)
     for (std::size_t at = 0; at < sector_size; at += 8) {
       std::uint64_t before, now;

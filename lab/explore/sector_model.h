@@ -21,7 +21,7 @@ class sector_model final : public media_model {
 
   explicit sector_model(std::size_t size) : sectors_(size / sector_size) {}
 
-  void start(hashed_image& settled) override;
+  void start(hashed_image& durable) override;
   void store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) override;
   void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) override;
   void flush(unsigned thread, std::uint64_t offset, std::uint64_t size) override;
@@ -33,38 +33,38 @@ class sector_model final : public media_model {
   void add_stale(const hashed_image& image, std::uint32_t sector, std::vector<std::uint32_t>& lines) const override;
   std::uint64_t unit_size() const noexcept override { return sector_size; }
   const char* unit_name() const noexcept override { return "sector"; }
-  std::vector<fate> fates(std::uint32_t sector, std::uint64_t option) const override;
+  std::vector<store_outcome> store_outcomes(std::uint32_t sector, std::uint64_t option) const override;
 
  private:
   static constexpr std::size_t lines_in_sector = sector_size / line_size;
   static constexpr std::uint64_t mixtures = 4;  // looked at, of a sector
 
-  struct snapshot {
+  struct sector_version {
     std::uint64_t number;  // in program order of the whole run
     bool streamed;
     std::array<std::byte, sector_size> bytes;
   };
-  struct history {
-    std::vector<snapshot> versions;
+  struct sector_versions {
+    std::vector<sector_version> versions;
     unsigned mixed = 0;  // a bit for each line that has changed, when these are several and stores, not one write
   };
-  struct touched {
+  struct unfenced {
     std::uint32_t sector;
     std::uint64_t through;  // versions up to this number
   };
 
   void change(std::uint32_t sector, std::size_t at, std::span<const std::byte> bytes, bool streamed);
-  void settle(std::uint32_t sector, std::uint64_t through);
-  std::vector<touched>& of(unsigned thread);
+  void make_durable(std::uint32_t sector, std::uint64_t through);
+  std::vector<unfenced>& unfenced_by(unsigned thread);
   void note_mixed(std::uint32_t sector) noexcept;
   // Which version a line of the sector has in an option: 0 the durable one, i the i-th since.
   std::size_t version_of(std::uint32_t sector, std::uint64_t option, std::size_t line) const noexcept;
   const std::byte* content(std::uint32_t sector, std::size_t version) const noexcept;
 
-  hashed_image* settled_ = nullptr;
-  std::vector<history> sectors_;
+  hashed_image* durable_ = nullptr;
+  std::vector<sector_versions> sectors_;
   std::vector<std::uint32_t> pending_, changed_;
-  std::vector<std::vector<touched>> touched_;  // by thread: flushed or streamed since its last fence
+  std::vector<std::vector<unfenced>> unfenced_;  // by thread: flushed or streamed since its last fence
   std::uint64_t number_ = 0;
 };
 

@@ -17,12 +17,12 @@ namespace stele::explore {
 using base::fail;
 using workloads::operation;
 
-std::ptrdiff_t timeline::find(std::uint64_t digest) const noexcept {
+std::ptrdiff_t run_history::find(std::uint64_t digest) const noexcept {
   const auto found = std::find(digests.rbegin(), digests.rend(), digest);
   return digests.rend() - found - 1;
 }
 
-bool timeline::allows(std::uint64_t digest, std::uint64_t from, std::uint64_t to) const noexcept {
+bool run_history::allows(std::uint64_t digest, std::uint64_t from, std::uint64_t to) const noexcept {
   const auto end = digests.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(to + 1, digests.size()));
   return std::find(digests.begin() + static_cast<std::ptrdiff_t>(from), end, digest) != end;
 }
@@ -36,58 +36,58 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   const auto reopener = detail::find_mechanism(p.reopen.empty() ? p.mechanism : p.reopen);
   if (!reopener) return std::unexpected(reopener.error());
   s->reopener_ = *reopener;
-  const auto maker = detail::find_mechanism(p.made_for.empty() ? p.mechanism : p.made_for);
+  const auto maker = detail::find_mechanism(p.created_for.empty() ? p.mechanism : p.created_for);
   if (!maker) return std::unexpected(maker.error());
-  if ((*maker)->home != (*mechanism)->home) return fail(errc::invalid_argument, fmt::format("'{}' does not work in pools made for '{}'; choose another", p.mechanism, p.made_for));
+  if ((*maker)->home != (*mechanism)->home) return fail(errc::invalid_argument, fmt::format("'{}' does not work in pools made for '{}'; choose another", p.mechanism, p.created_for));
   workloads::parameters content;
   content.keys = p.keys;
   content.value_size = p.value_size;
   content.seed = p.seed;
   content.coalesce = p.coalesce;
-  auto made = make_subject(p.workload, content);
+  auto made = make_explored_workload(p.workload, content);
   if (!made) return std::unexpected(made.error());
   s->workload_ = std::move(*made);
   // The log size of a log-structured pool is that of its chunks: small ones, so that there are many and cleaning has work.
   const bool chunks = (*mechanism)->home == format::home_kind::log;
-  auto shape = (*maker)->shaped({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"}, tuning_of(p).archapt);
-  shape.sums = p.sums;
-  auto header = storage::pool_file::plan(shape);
+  auto shape = (*maker)->shape_for({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"}, tuning_of(p).archapt);
+  shape.sums = p.block_checksums;
+  auto header = storage::pool_file::make_header(shape);
   if (!header) return std::unexpected(header.error());
   s->header_ = *header;
   s->header_.id = base::mix(p.seed) | 1;  // the same pool every time
   s->header_.checksum = format::header_checksum(s->header_);
   if (p.media != "memory" && p.media != "file") return fail(errc::invalid_argument, fmt::format("nothing is known of crashes of '{}'; choose memory or file", p.media));
   s->on_file_ = p.media == "file";
-  s->room_ = p.grow_every != 0 ? header->size * 2 : header->size;
+  s->image_size_ = p.grow_every != 0 ? header->size * 2 : header->size;
   if (auto ready = s->prepare(); !ready) return std::unexpected(ready.error());
   return s;
 }
 
-hashed_image subject::blank() const {
+hashed_image subject::empty_image() const {
   const bool logs_are_void = header_.home == format::home_kind::in_place;  // after recovery; else they are all there is
   const std::size_t behind = on_file_ ? 4096 : 0;
-  hashed_image image(room_ + behind, header_.log_offset, logs_are_void ? header_.home_offset : header_.log_offset);
-  storage::pool_file::lay_out(image.data(), header_);
-  if (on_file_) std::memcpy(image.data() + room_, &header_.size, sizeof header_.size);
+  hashed_image image(image_size_ + behind, header_.log_offset, logs_are_void ? header_.home_offset : header_.log_offset);
+  storage::pool_file::write_header(image.data(), header_);
+  if (on_file_) std::memcpy(image.data() + image_size_, &header_.size, sizeof header_.size);
   return image;
 }
 
 std::size_t subject::length(const hashed_image& image) const noexcept {
   if (!on_file_) return image.size();
   std::uint64_t length;
-  std::memcpy(&length, image.data() + room_, sizeof length);
+  std::memcpy(&length, image.data() + image_size_, sizeof length);
   return length;
 }
 
 result<> subject::prepare() {
-  start_ = std::make_unique<hashed_image>(blank());
-  media::image_view view(start_->data(), start_->size());
-  if (auto opened = open(*start_, media::on_image(view, tuning_of(plan_)), *mechanism_); !opened)
+  initial_ = std::make_unique<hashed_image>(empty_image());
+  media::image_view view(initial_->data(), initial_->size());
+  if (auto opened = open(*initial_, media::on_image(view, tuning_of(plan_)), *mechanism_); !opened)
     return opened;
-  const attached here(*workload_);
+  const detach_guard guard(*workload_);
   if (auto filled = workload_->set_up(); !filled) return filled;
   if (auto closed = workload_->core().close(); !closed) return closed;
-  start_->rehash();
+  initial_->rehash();
   return {};
 }
 
@@ -103,39 +103,39 @@ result<> subject::open(result<storage::pool_file> file, const detail::media_choi
   options.verify = verification::always;
   auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, mechanism, options);
   if (!opened) return std::unexpected(opened.error());
-  auto handle = detail::pool_handle::over(std::move(*opened), workload_->root_size());
+  auto handle = detail::pool_handle::from_runtime(std::move(*opened), workload_->root_size());
   if (!handle) return std::unexpected(handle.error());
   workload_->attach(std::move(*handle));
   return {};
 }
 
-result<std::vector<std::byte>> subject::record(timeline& what) {
-  hashed_image image = blank();
-  image.assign(*start_);
+result<std::vector<std::byte>> subject::record(run_history& history) {
+  hashed_image image = empty_image();
+  image.assign(*initial_);
   base::rng random(plan_.seed);
-  for (std::uint64_t i = 0; i < plan_.operations; ++i) what.operations.push_back(workload_->draw(random));
-  return record_on(image, what, 0, plan_.threads, *mechanism_);
+  for (std::uint64_t i = 0; i < plan_.operations; ++i) history.operations.push_back(workload_->draw(random));
+  return record_on(image, history, 0, plan_.threads, *mechanism_);
 }
 
-result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, timeline& what, std::uint64_t position) {
-  return record_on(image, what, position, 1, *reopener_);
+result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, run_history& history, std::uint64_t position) {
+  return record_on(image, history, position, 1, *reopener_);
 }
 
-result<std::vector<std::byte>> subject::record_on(hashed_image& image, timeline& what, std::uint64_t first, unsigned threads,
+result<std::vector<std::byte>> subject::record_on(hashed_image& image, run_history& history, std::uint64_t first, unsigned threads,
                                                   const detail::mechanism_entry& mechanism) {
   const auto body = [&]() -> result<> {
-    if (auto done = perform(what, first, threads); !done) return done;
-    return close_marked(what);
+    if (auto done = perform(history, first, threads); !done) return done;
+    return close_and_mark(history);
   };
-  auto tape = on_file_ ? record_file(image, tuning_of(plan_), what.after_crash ? 0 : plan_.fail_call, mechanism, body)
+  auto tape = on_file_ ? record_file(image, tuning_of(plan_), history.after_crash ? 0 : plan_.fail_call, mechanism, body)
                        : record_image(image, tuning_of(plan_), mechanism, body);
-  if (tape) compute_digests(what);
+  if (tape) compute_digests(history);
   return tape;
 }
 
 result<std::vector<std::byte>> subject::record_with(bool background, const std::function<result<>(hashed_image&)>& body) {
-  hashed_image image = blank();
-  image.assign(*start_);
+  hashed_image image = empty_image();
+  image.assign(*initial_);
   auto tuning = tuning_of(plan_);
   tuning.background = background;
   const auto on_image = [&] { return body(image); };
@@ -144,13 +144,13 @@ result<std::vector<std::byte>> subject::record_with(bool background, const std::
 
 template <class Body>
 result<std::vector<std::byte>> subject::record_image(hashed_image& image, const detail::engine_tuning& tuning, const detail::mechanism_entry& mechanism, Body&& body) {
-  auto shape = detail::tape_shape_of(header_, mechanism.logs);
-  shape.pool_size = room_;
+  auto shape = detail::tape_options_of(header_, mechanism.logs);
+  shape.pool_size = image_size_;
   const auto tape = media::tape_writer::to_memory(shape);
   media::image_view view(image.data(), image.size());
   if (auto opened = open(image, media::on_recorded_image(*tape, view, tuning), mechanism); !opened)
     return std::unexpected(opened.error());
-  const attached here(*workload_);
+  const detach_guard guard(*workload_);
   if (auto done = body(); !done) return std::unexpected(done.error());
   return end_tape(*tape);
 }
@@ -158,26 +158,26 @@ result<std::vector<std::byte>> subject::record_image(hashed_image& image, const 
 // The same on a file of its own. Where a call was made to fail the run ends there, and the pool is not closed.
 template <class Body>
 result<std::vector<std::byte>> subject::record_file(const hashed_image& image, const detail::engine_tuning& tuning, std::uint64_t fail_call, const detail::mechanism_entry& mechanism, Body&& body) {
-  auto shape = detail::tape_shape_of(header_, mechanism.logs);
+  auto shape = detail::tape_options_of(header_, mechanism.logs);
   shape.pool_size = image.size();
   const auto tape = media::tape_writer::to_memory(shape);
   const std::span content(image.data(), length(image));
-  auto file = scratch_file::make(plan_.folder, content);
+  auto file = scratch_file::make(plan_.directory, content);
   if (!file) return std::unexpected(file.error());
-  file_recorder recorder(*tape, content, room_, file_faults(plan_.fault, fail_call));
-  auto opened = open(storage::pool_file::open(file->path(), storage::map_kind::log_apart), media::on_witnessed_file(recorder, tuning), mechanism);
-  file->forget();
-  const attached here(*workload_);
+  file_recorder recorder(*tape, content, image_size_, file_faults(plan_.fault, fail_call));
+  auto opened = open(storage::pool_file::open(file->path(), storage::map_kind::private_log), media::on_observed_file(recorder, tuning), mechanism);
+  file->unlink();
+  const detach_guard guard(*workload_);
   if (opened) opened = body();
   if (!opened && !recorder.has_failed()) return std::unexpected(opened.error());
   return end_tape(*tape);
 }
 
 // A close is a sync.
-result<> subject::close_marked(const timeline& what) {
+result<> subject::close_and_mark(const run_history& history) {
   detail::runtime& core = workload_->core();
   if (auto closed = core.close(); !closed) return closed;
-  if (plan_.sync_every != 0 && !what.operations.empty()) core.mechanism().note(0, media::mark::returned, what.operations.size() - 1);
+  if (plan_.sync_every != 0 && !history.operations.empty()) core.mechanism().note(0, media::tape_mark::returned, history.operations.size() - 1);
   return {};
 }
 
@@ -186,27 +186,27 @@ result<std::vector<std::byte>> subject::end_tape(media::tape_writer& tape) {
   return std::vector<std::byte>(tape.memory().begin(), tape.memory().end());
 }
 
-void subject::compute_digests(timeline& what) {
+void subject::compute_digests(run_history& history) {
   const auto model = workload_->make_model();
-  what.digests.assign(1, model->digest());
-  for (const operation& op : what.operations) {
+  history.digests.assign(1, model->digest());
+  for (const operation& op : history.operations) {
     model->apply(op);
-    what.digests.push_back(model->digest());
+    history.digests.push_back(model->digest());
   }
 }
 
-result<> subject::perform(timeline& what, std::uint64_t first, unsigned threads) {
-  const auto& operations = what.operations;
+result<> subject::perform(run_history& history, std::uint64_t first, unsigned threads) {
+  const auto& operations = history.operations;
   result<> outcome;
   if (threads == 1) {
-    for (std::uint64_t i = first; i < operations.size() && outcome; ++i) outcome = perform_one(what, i, 0);
+    for (std::uint64_t i = first; i < operations.size() && outcome; ++i) outcome = perform_one(history, i, 0);
     return outcome;
   }
   std::atomic<std::uint64_t> turn{first};
   auto work = [&](unsigned me) {
     for (std::uint64_t i = first + me; i < operations.size(); i += threads) {
       for (std::uint64_t now = turn.load(); now != i; now = turn.load()) turn.wait(now);
-      if (outcome) outcome = perform_one(what, i, static_cast<unsigned>(me % header_.log_count));
+      if (outcome) outcome = perform_one(history, i, static_cast<unsigned>(me % header_.log_count));
       turn.store(i + 1);
       turn.notify_all();
     }
@@ -220,9 +220,9 @@ result<> subject::perform(timeline& what, std::uint64_t first, unsigned threads)
 }
 
 // One that does not fit must have changed nothing: it goes down as a read.
-result<> subject::perform_one(timeline& what, std::uint64_t number, unsigned lane) {
-  operation& op = what.operations[number];
-  const auto done = apply(op, number, lane, what.after_crash);
+result<> subject::perform_one(run_history& history, std::uint64_t number, unsigned lane) {
+  operation& op = history.operations[number];
+  const auto done = apply(op, number, lane, history.after_crash);
   if (!done && done.error().code != errc::full)
     return fail(done.error().code, fmt::format("operation {} of the run itself failed: {}", number, done.error().message));
   if (!done) op.what = operation::kind::read;
@@ -243,29 +243,29 @@ result<> subject::apply(const operation& op, std::uint64_t number, unsigned lane
   detail::runtime& core = workload_->core();
   const bool all_durable = plan_.sync_every == 0;
   const bool ordered = !all_durable && (!after_crash || number % 2 == 0);
-  workload_->commit_as(ordered ? durability::ordered : durability::durable);
+  workload_->set_commit_durability(ordered ? durability::ordered : durability::durable);
   const std::uint64_t newest = detail::newest_commit(core);
   if (plan_.grow_every != 0 && (number + 1) % plan_.grow_every == 0)
     if (auto grown = grow_now(); !grown) return grown;
-  core.mechanism().note(lane, media::mark::invoked, number);
+  core.mechanism().note(lane, media::tape_mark::invoked, number);
   const auto done = workload_->apply({&op, 1});
   if (!done && done.error().code != errc::full) return done;
   if (all_durable || (!ordered && detail::newest_commit(core) != newest))
-    core.mechanism().note(lane, media::mark::returned, number);
+    core.mechanism().note(lane, media::tape_mark::returned, number);
   if (all_durable || (number + 1) % plan_.sync_every != 0) return done;
   if (auto synced = detail::sync_pool(core); !synced) return synced;
-  core.mechanism().note(lane, media::mark::returned, number);
+  core.mechanism().note(lane, media::tape_mark::returned, number);
   return done;
 }
 
-const timeline::further& subject::continuation(timeline& t, std::uint64_t position) {
+const run_history::continuation& subject::continuation_at(run_history& t, std::uint64_t position) {
   auto [at, fresh] = t.continuations.try_emplace(position);
-  timeline::further& next = at->second;
+  run_history::continuation& next = at->second;
   if (!fresh) return next;
   base::rng random(base::mix(plan_.seed) ^ base::mix(t.digests[position]));
   const auto model = workload_->make_model();
   for (std::uint64_t i = 0; i < position; ++i) model->apply(t.operations[i]);
-  for (unsigned i = 0; i < plan_.further; ++i) {
+  for (unsigned i = 0; i < plan_.further_operations; ++i) {
     next.operations.push_back(workload_->draw(random));
     model->apply(next.operations.back());
     next.digests.push_back(model->digest());
@@ -273,10 +273,10 @@ const timeline::further& subject::continuation(timeline& t, std::uint64_t positi
   return next;
 }
 
-timeline subject::branch(timeline& t, std::uint64_t position, std::size_t count) {
-  const timeline::further& next = continuation(t, position);
+run_history subject::branch(run_history& t, std::uint64_t position, std::size_t count) {
+  const run_history::continuation& next = continuation_at(t, position);
   const auto old = static_cast<std::ptrdiff_t>(position), added = static_cast<std::ptrdiff_t>(count);
-  timeline b;
+  run_history b;
   b.after_crash = true;
   b.operations.assign(t.operations.begin(), t.operations.begin() + old);
   b.operations.insert(b.operations.end(), next.operations.begin(), next.operations.begin() + added);

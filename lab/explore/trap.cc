@@ -15,15 +15,15 @@ namespace {
 
 constexpr std::array fatal = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
 
-sigjmp_buf back;
+sigjmp_buf jump_target;
 pid_t trapping_thread = 0;
-std::atomic<unsigned> silent_seconds{0};
-unsigned allowed_seconds = 0;
+std::atomic<unsigned> seconds_since_reset{0};
+unsigned watchdog_timeout_s = 0;
 alignas(64) std::array<std::byte, 1 << 16> handler_stack;
 
 void on_signal(int signal) {
-  if (signal == SIGALRM && silent_seconds.fetch_add(1) + 1 <= allowed_seconds) return;
-  if (trapping_thread == gettid()) siglongjmp(back, signal);
+  if (signal == SIGALRM && seconds_since_reset.fetch_add(1) + 1 <= watchdog_timeout_s) return;
+  if (trapping_thread == gettid()) siglongjmp(jump_target, signal);
   if (signal == SIGALRM) return;
   ::signal(signal, SIG_DFL);
   ::raise(signal);
@@ -43,18 +43,18 @@ void use_handler_stack() {
 
 }  // namespace
 
-int trapped(const std::function<void()>& body, unsigned patience) {
+int run_trapped(const std::function<void()>& body, unsigned timeout_s) {
   std::array<struct sigaction, fatal.size()> before;
   struct sigaction action{};
   action.sa_handler = on_signal;
   action.sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART;
   use_handler_stack();
   for (std::size_t i = 0; i < fatal.size(); ++i) ::sigaction(fatal[i], &action, &before[i]);
-  allowed_seconds = patience;
-  silent_seconds = 0;
+  watchdog_timeout_s = timeout_s;
+  seconds_since_reset = 0;
   trapping_thread = ::gettid();
   tick_every(1);
-  const int signal = sigsetjmp(back, 1);
+  const int signal = sigsetjmp(jump_target, 1);
   if (signal == 0) body();
   trapping_thread = 0;
   tick_every(0);
@@ -62,11 +62,11 @@ int trapped(const std::function<void()>& body, unsigned patience) {
   return signal;
 }
 
-void still_alive() noexcept {
-  silent_seconds.store(0, std::memory_order_relaxed);
+void reset_watchdog() noexcept {
+  seconds_since_reset.store(0, std::memory_order_relaxed);
 }
 
-const char* meaning_of(int signal) noexcept {
+const char* describe_signal(int signal) noexcept {
   switch (signal) {
     case SIGSEGV:
     case SIGBUS:

@@ -9,12 +9,12 @@
 
 namespace stele::explore {
 
-// 0, or the signal that ended the body: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT; SIGALRM for more than `patience` seconds
-// without a call of still_alive(). One at a time; a signal in another thread is not caught.
-int trapped(const std::function<void()>& body, unsigned patience);
-constexpr unsigned patience_for(std::size_t pool_size) noexcept { return 5 + static_cast<unsigned>(pool_size >> 22); }
-void still_alive() noexcept;
+// 0, or the signal that ended the body: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT; SIGALRM for more than `timeout_s` seconds
+// without a call of reset_watchdog(). One at a time; a signal in another thread is not caught.
+int run_trapped(const std::function<void()>& body, unsigned timeout_s);
+constexpr unsigned timeout_for(std::size_t pool_size) noexcept { return 5 + static_cast<unsigned>(pool_size >> 22); }
+void reset_watchdog() noexcept;
 
-const char* meaning_of(int signal) noexcept;
+const char* describe_signal(int signal) noexcept;
 
 }  // namespace stele::explore

@@ -24,7 +24,7 @@ class banked {
     shared(const std::byte* b, const pcm_model& model, const pcm_layout& layout, unsigned threads, Arguments&&... inner_arguments)
         : base(b), banks(model, layout, threads), inner{std::forward<Arguments>(inner_arguments)...} {}
   };
-  static constexpr bool explores = Inner::explores;
+  static constexpr bool under_exploration = Inner::under_exploration;
   static constexpr auto whole_cache = Inner::whole_cache;
 
   banked(shared& s, unsigned thread) : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
@@ -47,13 +47,13 @@ class banked {
     for (const range& r : ranges) write(r.begin, r.size);
     shared_.banks.fence(thread_);
   }
-  void note(mark m, std::uint64_t argument) { inner_.note(m, argument); }
+  void note(tape_mark m, std::uint64_t argument) { inner_.note(m, argument); }
   bool failed() const noexcept { return inner_.failed(); }
 
  private:
   void write(const void* at, std::size_t size) {
     const auto first = static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - shared_.base) / line_size;
-    for (std::size_t i = 0, lines = lines_of(at, size); i < lines; ++i) shared_.banks.write(thread_, first + i);
+    for (std::size_t i = 0, lines = line_count(at, size); i < lines; ++i) shared_.banks.write(thread_, first + i);
   }
 
   shared& shared_;

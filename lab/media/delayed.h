@@ -25,7 +25,7 @@ class delayed {
     typename Inner::shared inner;
     delay cost;
   };
-  static constexpr bool explores = Inner::explores;
+  static constexpr bool under_exploration = Inner::under_exploration;
   static constexpr auto whole_cache = Inner::whole_cache;
 
   delayed(shared& s, unsigned thread) : inner_(s.inner, thread), cost_(s.cost), count(inner_.count) {}
@@ -37,7 +37,7 @@ class delayed {
   }
   void flush(const void* at, std::size_t size) {
     inner_.flush(at, size);
-    pending_lines_ += lines_of(at, size);
+    pending_lines_ += line_count(at, size);
   }
   void fence() {
     inner_.fence();
@@ -45,10 +45,10 @@ class delayed {
   }
   void bulk_persist(std::span<const range> ranges) {
     inner_.bulk_persist(ranges);
-    for (const range& r : ranges) pending_lines_ += lines_of(r.begin, r.size);
+    for (const range& r : ranges) pending_lines_ += line_count(r.begin, r.size);
     wait();
   }
-  void note(mark m, std::uint64_t argument) { inner_.note(m, argument); }
+  void note(tape_mark m, std::uint64_t argument) { inner_.note(m, argument); }
   bool failed() const noexcept { return inner_.failed(); }
 
  private:

@@ -111,7 +111,7 @@ result<dirtiness_by_part> dirtiness_of(tape_reader& tape, const std::function<bo
     if (!*event) break;
     meter.take(**event);
   }
-  return meter.so_far();
+  return meter.totals();
 }
 
 }  // namespace stele::media

@@ -41,7 +41,7 @@ struct dirtiness_by_part {
 class dirtiness_meter {
  public:
   void take(const tape_event& e);
-  const dirtiness_by_part& so_far() const noexcept { return sums_; }
+  const dirtiness_by_part& totals() const noexcept { return sums_; }
 
  private:
   using masks = std::unordered_map<std::uint64_t, std::uint64_t>;  // of lines: their dirty bytes

@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr std::uint64_t log_at = 4096, home = 1 << 14;
-constexpr tape_shape shape{.pool_size = 1 << 16, .home_offset = home, .log_offset = log_at, .log_size = 4096, .keep_bytes = false};
+constexpr tape_options shape{.pool_size = 1 << 16, .home_offset = home, .log_offset = log_at, .log_size = 4096, .record_bytes = false};
 
 struct event {
   tape_op op;
@@ -21,11 +21,11 @@ struct event {
 dirtiness_by_part read(std::initializer_list<event> events) {
   auto tape = tape_writer::to_memory(shape);
   {
-    const tape_writer::turn mine(*tape);
+    const tape_writer::scoped_lock lock(*tape);
     for (const event& e : events) tape->event(e.op, e.thread, e.address, e.length);
   }
   EXPECT_TRUE(tape->finish());
-  auto reader = tape_reader::over(tape->memory());
+  auto reader = tape_reader::from_memory(tape->memory());
   const auto read = dirtiness_of(*reader);
   EXPECT_TRUE(read) << read.error().message;
   return read.value_or(dirtiness_by_part{});
@@ -97,7 +97,7 @@ TEST(dirtiness, of_a_tape_without_write_backs_is_of_no_lines) {
 
 TEST(dirtiness, of_a_tape_that_was_cut_off_is_an_error) {
   const auto tape = tape_writer::to_memory(shape);
-  auto reader = tape_reader::over(tape->memory());
+  auto reader = tape_reader::from_memory(tape->memory());
   ASSERT_TRUE(reader);
   const auto d = dirtiness_of(*reader);
   ASSERT_FALSE(d);

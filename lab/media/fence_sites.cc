@@ -8,17 +8,17 @@
 namespace stele::media {
 
 namespace {
-std::string dropped;
-unsigned line_dropped = 0;  // of it: other lines need no name
-std::function<void(const std::string&)> watching;
+std::string omitted_site;
+unsigned omitted_line = 0;  // of it: other lines need no name
+std::function<void(const std::string&)> fence_callback;
 }  // namespace
 
-void fence_sites::drop(const std::string& site) {
-  dropped = site;
-  line_dropped = site.empty() ? 0 : static_cast<unsigned>(std::strtoul(site.c_str() + site.find(':') + 1, nullptr, 10));
+void fence_sites::omit(const std::string& site) {
+  omitted_site = site;
+  omitted_line = site.empty() ? 0 : static_cast<unsigned>(std::strtoul(site.c_str() + site.find(':') + 1, nullptr, 10));
 }
-void fence_sites::watch(std::function<void(const std::string&)> told) {
-  watching = std::move(told);
+void fence_sites::on_fence(std::function<void(const std::string&)> callback) {
+  fence_callback = std::move(callback);
 }
 
 std::string fence_sites::name_of(const std::source_location& at) {
@@ -29,9 +29,9 @@ std::string fence_sites::name_of(const std::source_location& at) {
   return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(at.line()) + ":" + std::string(function);
 }
 
-bool fence_sites::drops(const std::source_location& at) {
-  if (watching) watching(name_of(at));
-  return at.line() == line_dropped && name_of(at) == dropped;
+bool fence_sites::is_omitted(const std::source_location& at) {
+  if (fence_callback) fence_callback(name_of(at));
+  return at.line() == omitted_line && name_of(at) == omitted_site;
 }
 
 }  // namespace stele::media

@@ -49,15 +49,15 @@ bool parse_pcm(std::string_view text, pcm_model& model) {
 std::optional<media_choice> parse(std::string_view specification) {
   constexpr std::string_view delayed = "delayed:", pcm = "pcm:";
   lab_medium m;
-  if (specification.starts_with(delayed) && parse_delay(specification.substr(delayed.size()), m.slowness)) return choose(m, {.media_latency_ns = m.slowness.latency_ns});
+  if (specification.starts_with(delayed) && parse_delay(specification.substr(delayed.size()), m.latency_model)) return choose(m, {.media_latency_ns = m.latency_model.latency_ns});
   m.what = lab_medium::kind::pcm;
   if (specification.starts_with(pcm) && parse_pcm(specification.substr(pcm.size()), m.pcm)) return choose(m);
   return std::nullopt;
 }
 
 std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_state& state, const media_choice& choice) {
-  static constexpr std::pair<std::string_view, detail::maker*> all[] = {
-      {"default", detail::lab_fused}, {"none", detail::lab_none}, {"base", detail::lab_base_log}, {"redo", detail::lab_redo}, {"redo-async", detail::lab_redo_async},
+  static constexpr std::pair<std::string_view, detail::engine_maker*> all[] = {
+      {"default", detail::lab_default_mechanism}, {"none", detail::lab_none}, {"base", detail::lab_base_log}, {"redo", detail::lab_redo}, {"redo-async", detail::lab_redo_async},
       {"undo", detail::lab_undo}, {"xil", detail::lab_xil}, {"vcbp", detail::lab_vcbp}, {"blurred", detail::lab_blurred}, {"adaptive", detail::lab_adaptive},
       {"archapt-undo", detail::lab_archapt_undo}, {"archapt-redo", detail::lab_archapt_redo}, {"log_structured", detail::lab_log_structured},
   };
@@ -66,13 +66,13 @@ std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_st
   return nullptr;
 }
 
-const detail::lab_media here = {
+const detail::lab_media registration = {
     .names = "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), or pcm:strict or pcm:rules, followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
     .parse = parse,
     .on_tape = on_tape,
     .make = make,
 };
-[[maybe_unused]] const bool registered = (detail::register_lab_media(here), true);
+[[maybe_unused]] const bool registered = (detail::register_lab_media(registration), true);
 
 }  // namespace
 
@@ -85,8 +85,8 @@ media_choice on_image(image_view& image, const detail::engine_tuning& tuning) {
 media_choice on_recorded_image(tape_writer& tape, image_view& image, const detail::engine_tuning& tuning) {
   return choose({.what = lab_medium::kind::recording_image, .tape = &tape, .image = &image}, tuning);
 }
-media_choice on_witnessed_file(witness& observer, const detail::engine_tuning& tuning) {
-  return choose({.what = lab_medium::kind::witnessed_file, .observer = &observer}, tuning);
+media_choice on_observed_file(store_observer& observer, const detail::engine_tuning& tuning) {
+  return choose({.what = lab_medium::kind::observed_file, .observer = &observer}, tuning);
 }
 
 }  // namespace stele::media

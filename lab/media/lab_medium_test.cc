@@ -9,8 +9,8 @@ TEST(lab_media_names, carry_the_delay_of_slower_memory) {
   const auto latency = parse_media("delayed:300"), both = parse_media("delayed:300:2.5");
   ASSERT_TRUE(latency && both);
   EXPECT_EQ(latency->lab->what, media::lab_medium::kind::delayed);
-  EXPECT_EQ(latency->lab->slowness.latency_ns, 300u);
-  EXPECT_EQ(both->lab->slowness.bytes_per_ns, 2.5);
+  EXPECT_EQ(latency->lab->latency_model.latency_ns, 300u);
+  EXPECT_EQ(both->lab->latency_model.bytes_per_ns, 2.5);
 }
 
 TEST(lab_media_names, carry_what_banks_of_phase_change_memory_may_do) {

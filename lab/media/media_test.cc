@@ -24,23 +24,23 @@ struct alignas(64) lines {
   std::byte bytes[64 * 16] = {};
 };
 
-TEST(lines_of, counts_the_lines_that_a_range_touches) {
+TEST(line_count, counts_the_lines_that_a_range_touches) {
   const auto* at = reinterpret_cast<const std::byte*>(std::uintptr_t{4096});
-  EXPECT_EQ(lines_of(at, 0), 0u);
-  EXPECT_EQ(lines_of(at, 1), 1u);
-  EXPECT_EQ(lines_of(at, 64), 1u);
-  EXPECT_EQ(lines_of(at, 65), 2u);
-  EXPECT_EQ(lines_of(at + 63, 2), 2u);
-  EXPECT_EQ(lines_of(at + 1, 64), 2u);
+  EXPECT_EQ(line_count(at, 0), 0u);
+  EXPECT_EQ(line_count(at, 1), 1u);
+  EXPECT_EQ(line_count(at, 64), 1u);
+  EXPECT_EQ(line_count(at, 65), 2u);
+  EXPECT_EQ(line_count(at + 63, 2), 2u);
+  EXPECT_EQ(line_count(at + 1, 64), 2u);
 }
 
-TEST(store_units, copies_any_length_to_any_place) {
+TEST(store_untorn, copies_any_length_to_any_place) {
   std::byte from[100], to[120];
   for (std::size_t i = 0; i < sizeof from; ++i) from[i] = std::byte(i + 1);
   for (std::size_t skip = 0; skip < 9; ++skip)
     for (std::size_t size = 0; size <= 80; ++size) {
       std::memset(to, 0, sizeof to);
-      store_units(to + skip, from + skip % 3, size);
+      store_untorn(to + skip, from + skip % 3, size);
       ASSERT_EQ(std::memcmp(to + skip, from + skip % 3, size), 0);
       ASSERT_EQ(to[skip + size], std::byte{0}) << "a byte too many";
       ASSERT_TRUE(skip == 0 || to[skip - 1] == std::byte{0});
@@ -140,7 +140,7 @@ class file_medium : public ::testing::Test {
     std::free(memory_);
     ::close(fd_);
   }
-  region where() const { return {memory_, size, home, fd_, path_}; }
+  pool_mapping mapping() const { return {memory_, size, home, fd_, path_}; }
   std::byte on_file(std::size_t offset) const {
     std::byte b{0xEE};
     EXPECT_EQ(::pread(fd_, &b, 1, static_cast<off_t>(offset)), 1);
@@ -154,7 +154,7 @@ class file_medium : public ::testing::Test {
 };
 
 TEST_F(file_medium, a_log_line_is_on_the_file_after_the_fence_and_not_before) {
-  file::shared shared(where());
+  file::shared shared(mapping());
   file m(shared, 0);
   const lines source{{std::byte{3}}};
   m.stream(memory_ + 8192, source.bytes, 64);
@@ -171,7 +171,7 @@ TEST_F(file_medium, a_log_line_is_on_the_file_after_the_fence_and_not_before) {
 }
 
 TEST_F(file_medium, fences_of_many_threads_are_each_on_the_file) {
-  file::shared shared(where());
+  file::shared shared(mapping());
   std::vector<std::jthread> threads;
   for (unsigned t = 0; t < 6; ++t)
     threads.emplace_back([&, t] {
@@ -195,7 +195,7 @@ TEST_F(file_medium, a_failed_write_is_told_and_never_tried_again) {
   const pid_t pid = ::fork();
   if (pid == 0) {
     std::signal(SIGXFSZ, SIG_IGN);
-    file::shared shared(where());
+    file::shared shared(mapping());
     file m(shared, 0);
     const lines source{{std::byte{3}}};
     const rlimit none{4096, RLIM_INFINITY}, all{RLIM_INFINITY, RLIM_INFINITY};

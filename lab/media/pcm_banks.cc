@@ -10,14 +10,14 @@
 namespace stele::media {
 namespace {
 
-class held {
+class spin_guard {
  public:
-  explicit held(std::atomic_flag& flag) noexcept : flag_(flag) {
+  explicit spin_guard(std::atomic_flag& flag) noexcept : flag_(flag) {
     while (flag_.test_and_set(std::memory_order_acquire)) cpu::relax();
   }
-  ~held() { flag_.clear(std::memory_order_release); }
-  held(const held&) = delete;
-  held& operator=(const held&) = delete;
+  ~spin_guard() { flag_.clear(std::memory_order_release); }
+  spin_guard(const spin_guard&) = delete;
+  spin_guard& operator=(const spin_guard&) = delete;
 
  private:
   std::atomic_flag& flag_;
@@ -41,31 +41,31 @@ pcm_banks::pcm_banks(const pcm_model& model, const pcm_layout& layout, unsigned 
   for (auto& bank : banks_) bank.reserve(model.queue_entries + 1);
 }
 
-pcm_banks::part pcm_banks::part_of(std::uint64_t line) const noexcept {
+pcm_banks::write_class pcm_banks::class_of(std::uint64_t line) const noexcept {
   const std::uint64_t offset = line * line_size;
-  if (offset >= layout_.home_offset || offset < layout_.log_offset || layout_.log_size == 0) return part::data;
+  if (offset >= layout_.home_offset || offset < layout_.log_offset || layout_.log_size == 0) return write_class::data;
   const std::uint64_t in_log = (offset - layout_.log_offset) % layout_.log_size;
-  return in_log - layout_.commit_offset < layout_.commit_size ? part::commit : part::record;
+  return in_log - layout_.commit_offset < layout_.commit_size ? write_class::commit : write_class::record;
 }
 
 // By the rules and their guards: a record comes after the cut of the slot that it reuses, which is the last but one; a
 // commit line passes one barrier, but nothing that its own thread has written; a cut and data pass nothing.
-std::uint64_t pcm_banks::allowed(const log_state& log, part p) const noexcept {
-  if (!model_.rules || p == part::data) return ordered_;
-  if (p == part::record) return log.cut_done[0];
-  return log.records ? std::max(one_earlier_, log.own_done) : ordered_;
+std::uint64_t pcm_banks::earliest_start(const log_state& log, write_class p) const noexcept {
+  if (!model_.rules || p == write_class::data) return ordered_;
+  if (p == write_class::record) return log.truncate_done[0];
+  return log.records ? std::max(previous_ordered_, log.own_writes_done) : ordered_;
 }
 
-void pcm_banks::note_done(log_state& log, part p, std::uint64_t done) noexcept {
-  current_ = std::max(current_, done);
-  log.own_done = std::max(log.own_done, done);
+void pcm_banks::record_completion(log_state& log, write_class p, std::uint64_t done) noexcept {
+  epoch_done_ = std::max(epoch_done_, done);
+  log.own_writes_done = std::max(log.own_writes_done, done);
   log.unfenced = true;
-  if (p == part::record) log.records = true;
-  if (p != part::commit) return;
-  if (!std::exchange(log.records, false)) log.cut_done[0] = std::exchange(log.cut_done[1], done);
+  if (p == write_class::record) log.records = true;
+  if (p != write_class::commit) return;
+  if (!std::exchange(log.records, false)) log.truncate_done[0] = std::exchange(log.truncate_done[1], done);
 }
 
-std::uint64_t pcm_banks::reserve(std::vector<stretch>& bank, std::uint64_t from, std::uint64_t length_ns) {
+std::uint64_t pcm_banks::reserve(std::vector<busy_interval>& bank, std::uint64_t from, std::uint64_t length_ns) {
   auto at = bank.begin();
   for (; at != bank.end() && at->begin < from + length_ns; ++at) from = std::max(from, at->end);
   bank.insert(at, {from, from + length_ns});
@@ -73,18 +73,18 @@ std::uint64_t pcm_banks::reserve(std::vector<stretch>& bank, std::uint64_t from,
 }
 
 void pcm_banks::write(unsigned thread, std::uint64_t line) noexcept {
-  const part p = part_of(line);
-  const auto length_ns = static_cast<std::uint64_t>(p == part::data ? model_.write_ns : model_.write_ns / model_.log_speedup);
+  const write_class p = class_of(line);
+  const auto length_ns = static_cast<std::uint64_t>(p == write_class::data ? model_.write_ns : model_.write_ns / model_.log_speedup);
   auto& bank = banks_[line % banks_.size()];
   for (;;) {
     std::uint64_t room_at = 0;
     {
-      const held mine(busy_);
+      const spin_guard lock(busy_);
       const std::uint64_t now = time_.now_ns();
-      std::erase_if(bank, [now](const stretch& s) { return s.end <= now; });
+      std::erase_if(bank, [now](const busy_interval& s) { return s.end <= now; });
       if (bank.size() < model_.queue_entries) {
         log_state& log = logs_[thread];
-        return note_done(log, p, reserve(bank, std::max(now, allowed(log, p)), length_ns));
+        return record_completion(log, p, reserve(bank, std::max(now, earliest_start(log, p)), length_ns));
       }
       room_at = bank.front().end;
     }
@@ -95,10 +95,10 @@ void pcm_banks::write(unsigned thread, std::uint64_t line) noexcept {
 void pcm_banks::fence(unsigned thread) noexcept {
   std::uint64_t done = 0;
   {
-    const held mine(busy_);
+    const spin_guard lock(busy_);
     if (!std::exchange(logs_[thread].unfenced, false)) return;
-    one_earlier_ = ordered_;
-    done = ordered_ = std::max(ordered_, std::exchange(current_, 0));
+    previous_ordered_ = ordered_;
+    done = ordered_ = std::max(ordered_, std::exchange(epoch_done_, 0));
   }
   if (model_.waits) time_.wait_until(done);
 }

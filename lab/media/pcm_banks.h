@@ -3,7 +3,7 @@
 //
 // After Sun, Lu and Shu, "DP2: Reducing Transaction Overhead with Differential and Dual Persistency in Persistent Memory"
 // (2015). It is told each line write and barrier as they are made and reckons at once when the write will be done: in the
-// first stretch of its bank's time that is free from when the order allows it. One order of barriers for all threads. What
+// first busy_interval of its bank's time that is free from when the order allows it. One order of barriers for all threads. What
 // may pass barriers, and why that is safe, is in docs/protocol/dp2.md. The simulator's controller decides as time goes on and
 // looks at all that waits; this one reckons ahead, so it is an emulation and no more.
 //
@@ -51,31 +51,31 @@ class pcm_banks {
   void fence(unsigned thread) noexcept;
 
  private:
-  enum class part : std::uint8_t { data, record, commit };
-  struct stretch {
+  enum class write_class : std::uint8_t { data, record, commit };
+  struct busy_interval {
     std::uint64_t begin, end;
   };
   struct alignas(64) log_state {
-    std::uint64_t own_done = 0;          // writes of the transaction under way: all done
-    std::uint64_t cut_done[2] = {0, 0};  // of the last two: [0] the older
+    std::uint64_t own_writes_done = 0;          // writes of the transaction under way: all done
+    std::uint64_t truncate_done[2] = {0, 0};  // of the last two: [0] the older
     bool records = false;                // written since the last commit line: the next one commits, else it cuts
     bool unfenced = false;
   };
 
-  part part_of(std::uint64_t line) const noexcept;
-  std::uint64_t allowed(const log_state& log, part p) const noexcept;
-  void note_done(log_state& log, part p, std::uint64_t done) noexcept;
-  std::uint64_t reserve(std::vector<stretch>& bank, std::uint64_t from, std::uint64_t length_ns);
+  write_class class_of(std::uint64_t line) const noexcept;
+  std::uint64_t earliest_start(const log_state& log, write_class p) const noexcept;
+  void record_completion(log_state& log, write_class p, std::uint64_t done) noexcept;
+  std::uint64_t reserve(std::vector<busy_interval>& bank, std::uint64_t from, std::uint64_t length_ns);
 
   const pcm_model model_;
   const pcm_layout layout_;
   pcm_clock& time_;
   std::atomic_flag busy_;  // over all below
-  std::vector<std::vector<stretch>> banks_;  // what is to be written: in order, apart from each other
+  std::vector<std::vector<busy_interval>> banks_;  // what is to be written: in order, apart from each other
   std::vector<log_state> logs_;
-  std::uint64_t current_ = 0;      // all writes since the last barrier are done
+  std::uint64_t epoch_done_ = 0;      // all writes since the last barrier are done
   std::uint64_t ordered_ = 0;      // all before it
-  std::uint64_t one_earlier_ = 0;  // all before the barrier before it
+  std::uint64_t previous_ordered_ = 0;  // all before the barrier before it
 };
 
 }  // namespace stele::media

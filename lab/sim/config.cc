@@ -21,7 +21,7 @@ namespace stele::sim {
 namespace {
 
 namespace fs = std::filesystem;
-using places = std::map<std::string, std::string>;  // of keys: "file:line"
+using source_positions = std::map<std::string, std::string>;  // of keys: "file:line"
 
 std::unexpected<error> wrong(const std::string& at, const std::string& sentence) {
   return base::fail(errc::invalid_argument, at.empty() ? sentence : at + ": " + sentence);
@@ -71,7 +71,7 @@ std::string wish_of(const config_key& k) {
 }
 
 result<> read_table(const toml::table& t, const std::string& prefix, std::span<const config_key> keys,
-                    const std::string& file, places& where);
+                    const std::string& file, source_positions& where);
 
 // Puts a value where its key says. `at` is where it stands, `file` what its own tables stand in.
 struct assignment {
@@ -129,7 +129,7 @@ struct assignment {
   template <class T>
   result<> row(const toml::node& one, T& into) const {
     const std::vector<config_key> keys = keys_of(into);
-    places unused;
+    source_positions unused;
     if (auto read = read_table(*one.as_table(), "", keys, file, unused); !read) {
       read.error().message += fmt::format(" (in {})", key.path);
       return read;
@@ -168,7 +168,7 @@ bool is_section(const std::string& path, std::span<const config_key> keys) {
 }
 
 result<> read_table(const toml::table& t, const std::string& prefix, std::span<const config_key> keys,
-                    const std::string& file, places& where) {
+                    const std::string& file, source_positions& where) {
   for (const auto& [name, value] : t) {
     const std::string path = prefix + std::string(name.str());
     const std::string at = fmt::format("{}:{}", file, name.source().begin.line);
@@ -207,7 +207,7 @@ result<std::string> content_of(const std::string& path) {
 // Files upon files; `chain` holds those that are being read, to find a circle.
 struct stack_of_files {
   machine_config machine;
-  places where;
+  source_positions where;
   std::vector<fs::path> chain;
 
   result<> read(const std::string& text, const std::string& file) {
@@ -233,8 +233,8 @@ struct stack_of_files {
   }
 };
 
-result<> check(const machine_config& m, const places& where) {
-  const auto found = contradiction_in(m);
+result<> check(const machine_config& m, const source_positions& where) {
+  const auto found = find_config_conflict(m);
   if (!found) return {};
   const auto known = std::ranges::find_if(found->keys, [&](const std::string& k) { return where.contains(k); });
   return wrong(known == found->keys.end() ? "" : where.at(*known), found->sentence);

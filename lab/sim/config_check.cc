@@ -12,29 +12,29 @@
 namespace stele::sim {
 namespace {
 
-using verdict = std::optional<contradiction>;
+using verdict = std::optional<config_conflict>;
 
 verdict in_cache(const std::string& name, const cache_config& c) {
   const auto key = [&](const char* field) { return name + '.' + field; };
   const std::uint64_t lines = c.size_bytes / line_bytes;
   if (c.size_bytes % line_bytes != 0 || lines % c.ways != 0)
-    return contradiction{{key("ways"), key("size_bytes")},
+    return config_conflict{{key("ways"), key("size_bytes")},
                          fmt::format("{}.ways is {}, which does not divide the lines of {}.size_bytes, {}; give a size that "
                                      "is a multiple of {} bytes, or other ways",
                                      name, c.ways, name, c.size_bytes, c.ways * line_bytes)};
   const std::uint64_t sets = lines / c.ways;
   if (!std::has_single_bit(sets))
-    return contradiction{
+    return config_conflict{
         {key("size_bytes"), key("ways")},
         fmt::format("{}.size_bytes is {}, which makes {} sets of {} ways; sets are chosen by address bits, so "
                     "give a size or ways that make a power of two",
                     name, c.size_bytes, sets, c.ways)};
   if (c.banks > sets)
-    return contradiction{
+    return config_conflict{
         {key("banks")},
         fmt::format("{}.banks is {}, but there are only {} sets; give no more banks than sets", name, c.banks, sets)};
   if (c.replacement == "plru" && !std::has_single_bit(c.ways))
-    return contradiction{
+    return config_conflict{
         {key("replacement"), key("ways")},
         fmt::format("{}.replacement is plru, a binary tree over the ways, and {}.ways is {}; give a power of two "
                     "or another replacement",
@@ -46,7 +46,7 @@ verdict in_mapping(const std::string& name, const memory_config& c) {
   std::vector<std::string> parts;
   for (const auto& part : c.mapping | std::views::split('-')) parts.emplace_back(part.begin(), part.end());
   const auto wrong = [&](const std::string& why) {
-    return contradiction{{name + ".mapping"},
+    return config_conflict{{name + ".mapping"},
                          fmt::format("{}.mapping is '{}', which {}; name row, rank, bank, column and channel once each, and "
                                      "bank_group if it is not to lie within bank",
                                      name, c.mapping, why)};
@@ -66,7 +66,7 @@ verdict in_timing(const std::string& name, const memory_config& c) {
   for (const timing_rule& r : c.timing) {
     const bool below_rank = r.level == "bank" || r.level == "bank_group";
     if (below_rank && (r.preceding == "refresh" || r.following == "refresh"))
-      return contradiction{
+      return config_conflict{
           {name + ".timing"},
           fmt::format("{}.timing has a rule {} to {} at level {}, but a refresh is a rank's; give it the level "
                       "rank or channel",
@@ -84,7 +84,7 @@ verdict in_retention(const std::string& name, const memory_config& c) {
                                                   {"log_retention_s", c.log_retention_s}};
   for (const auto& [key, need] : needs)
     if (std::ranges::find(known, need) == known.end())
-      return contradiction{
+      return config_conflict{
           {name + '.' + key, name + ".retention", name + ".technology"},
           fmt::format("{}.{} is {}, and {}.retention has rows for {}; give one of them or a row for it", name, key, need,
                       name, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")))};
@@ -95,18 +95,18 @@ verdict in_memory(const std::string& name, const memory_config& c) {
   const auto key = [&](const char* field) { return name + '.' + field; };
   const std::uint64_t banks = std::uint64_t{c.controllers} * c.channels * c.ranks * c.bank_groups * c.banks;
   if (c.capacity_bytes / c.row_bytes < banks)
-    return contradiction{{key("capacity_bytes"), key("row_bytes"), key("banks")},
+    return config_conflict{{key("capacity_bytes"), key("row_bytes"), key("banks")},
                          fmt::format("{}.capacity_bytes is {}, not a row of {} bytes for each of its {} banks; give more "
                                      "capacity, fewer banks or shorter rows",
                                      name, c.capacity_bytes, c.row_bytes, banks)};
   if (c.write_drain_to >= c.write_drain_from)
-    return contradiction{
+    return config_conflict{
         {key("write_drain_to"), key("write_drain_from")},
         fmt::format("{}.write_drain_to is {}, not below {}.write_drain_from, {}; draining begins at the higher "
                     "share and ends at the lower",
                     name, c.write_drain_to, name, c.write_drain_from)};
   if (c.refresh_interval_ns > 0 && c.refresh_time_ns >= c.refresh_interval_ns)
-    return contradiction{
+    return config_conflict{
         {key("refresh_time_ns"), key("refresh_interval_ns")},
         fmt::format("{}.refresh_time_ns is {}, not below {}.refresh_interval_ns, {}; the memory would do nothing "
                     "else",
@@ -119,7 +119,7 @@ verdict in_memory(const std::string& name, const memory_config& c) {
 verdict in_design(const machine_config& m) {
   const std::string& design = m.design.name;
   if (m.l3.nonvolatile || (design != "kiln" && design != "crlog" && design != "culog")) return std::nullopt;
-  return contradiction{
+  return config_conflict{
       {"design.name", "l3.nonvolatile"},
       fmt::format("design.name is {}, which persists what it writes in the l3, and l3.nonvolatile is false; set "
                   "it or choose native, rlog or ulog",
@@ -128,7 +128,7 @@ verdict in_design(const machine_config& m) {
 
 }  // namespace
 
-std::optional<contradiction> contradiction_in(const machine_config& m) {
+std::optional<config_conflict> find_config_conflict(const machine_config& m) {
   const std::pair<const char*, const cache_config*> caches[] = {{"l1", &m.l1}, {"l2", &m.l2}, {"l3", &m.l3}};
   for (const auto& [name, cache] : caches)
     if (auto found = in_cache(name, *cache)) return found;

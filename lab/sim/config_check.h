@@ -7,12 +7,12 @@
 
 namespace stele::sim {
 
-struct contradiction {
+struct config_conflict {
   std::vector<std::string> keys;  // that contradict each other; the first is the likeliest culprit
   std::string sentence;
 };
 
 // The first in the order of sections. Takes for granted that each key alone is within its bounds.
-std::optional<contradiction> contradiction_in(const machine_config& m);
+std::optional<config_conflict> find_config_conflict(const machine_config& m);
 
 }  // namespace stele::sim

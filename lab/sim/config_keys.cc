@@ -16,7 +16,7 @@ struct field {
                std::vector<retention_row> S::*>
       member;
   bounds within = {};
-  right_names one_of = {};
+  allowed_names one_of = {};
 };
 
 // How many members an aggregate has: as many as it can be initialized from.
@@ -159,7 +159,7 @@ void append(std::vector<config_key>& keys, const std::string& prefix, S& s, cons
     static_assert(N == members_of<S>(), "a field of sim/config.h has no key");
   for (const field<S>& f : fields)
     keys.push_back({prefix + std::string(f.name),
-                    std::visit([&](auto member) -> key_place { return &(s.*member); }, f.member), f.within, f.one_of});
+                    std::visit([&](auto member) -> value_ptr { return &(s.*member); }, f.member), f.within, f.one_of});
 }
 
 }  // namespace
@@ -190,7 +190,7 @@ std::vector<config_key> keys_of(retention_row& r) {
   return keys;
 }
 
-right_names mapping_fields() {
+allowed_names mapping_fields() {
   return fields_of_mappings;
 }
 

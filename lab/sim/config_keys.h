@@ -13,21 +13,21 @@
 
 namespace stele::sim {
 
-using right_names = std::span<const std::string_view>;
+using allowed_names = std::span<const std::string_view>;
 
 struct bounds {
   double least = 0, most = 0;
   bool power_of_two = false;
 };
 
-using key_place = std::variant<bool*, unsigned*, std::uint64_t*, double*, std::string*, std::vector<timing_rule>*,
+using value_ptr = std::variant<bool*, unsigned*, std::uint64_t*, double*, std::string*, std::vector<timing_rule>*,
                                std::vector<retention_row>*>;
 
 struct config_key {
   std::string path;
-  key_place where;
+  value_ptr where;
   bounds within;       // of a number
-  right_names one_of;  // of a string; none: any string
+  allowed_names one_of;  // of a string; none: any string
 };
 
 std::vector<config_key> keys_of(machine_config& m);
@@ -35,6 +35,6 @@ std::vector<config_key> keys_of(timing_rule& r);
 std::vector<config_key> keys_of(retention_row& r);
 
 // The fields that a mapping names, each once; bank_group may be left out.
-right_names mapping_fields();
+allowed_names mapping_fields();
 
 }  // namespace stele::sim

@@ -24,11 +24,11 @@ std::uint64_t digest(const content& c) noexcept {
 }
 
 // What lines hold, and what they would hold after each of the transactions.
-class contents final : public store_observer {
+class content_oracle final : public store_observer {
  public:
-  explicit contents(unsigned threads) : open_(threads) { versions_.emplace_back(); }
+  explicit content_oracle(unsigned threads) : open_(threads) { versions_.emplace_back(); }
 
-  void follow(hierarchy& caches) noexcept { caches_ = &caches; }
+  void attach(hierarchy& caches) noexcept { caches_ = &caches; }
 
   void image(std::uint64_t offset, std::span<const std::byte> bytes) {
     for (std::size_t at = 0; at < bytes.size(); at += 64) {
@@ -53,15 +53,15 @@ class contents final : public store_observer {
     if (known == mine.end()) mine.push_back({line, old, versions_.size() - 1});
     else known->now = versions_.size() - 1;
   }
-  void attempt_lost(unsigned thread, unsigned core) override {
-    for (const change& c : open_[thread]) caches_->undo_store(core, c.line, c.before, false);
+  void aborted(unsigned thread, unsigned core) override {
+    for (const change& c : open_[thread]) caches_->roll_back_store(core, c.line, c.before, false);
     open_[thread].clear();
   }
   void ended(unsigned thread, const line_set&) override {
     std::uint64_t sum = digests_.back();
     for (const change& c : open_[thread]) {
       std::uint64_t& now = current_[c.line];
-      sum += part(c.line, c.now) - part(c.line, now != 0 ? now : initial(c.line));
+      sum += line_digest(c.line, c.now) - line_digest(c.line, now != 0 ? now : initial(c.line));
       now = c.now;
     }
     open_[thread].clear();
@@ -72,7 +72,7 @@ class contents final : public store_observer {
   std::uint64_t transactions() const noexcept { return digests_.size() - 1; }
 
   // The state that recovery left, as the number of transactions whose effects it has; -1: no such state within bounds.
-  std::int64_t position(const nonvolatile_state& s, std::uint64_t from, std::uint64_t to, base::rng& random) {
+  std::int64_t recovered_prefix(const nonvolatile_state& s, std::uint64_t from, std::uint64_t to, base::rng& random) {
     const std::uint64_t sum = digest_of(s, random);
     for (std::uint64_t n = to + 1; n-- > from;)
       if (digests_[n] == sum) return static_cast<std::int64_t>(n);
@@ -88,19 +88,19 @@ class contents final : public store_observer {
     const auto found = initial_.find(line);
     return found == initial_.end() ? 0 : found->second;
   }
-  std::uint64_t part(std::uint64_t line, const content& c) const noexcept { return base::mix(line * 3 + 1) * (digest(c) | 1); }
-  std::uint64_t part(std::uint64_t line, std::uint64_t version) const noexcept { return part(line, versions_[version]); }
+  std::uint64_t line_digest(std::uint64_t line, const content& c) const noexcept { return base::mix(line * 3 + 1) * (digest(c) | 1); }
+  std::uint64_t line_digest(std::uint64_t line, std::uint64_t version) const noexcept { return line_digest(line, versions_[version]); }
 
   std::uint64_t digest_of(const nonvolatile_state& s, base::rng& random) const {
     std::uint64_t sum = 0;
     for (const auto& [line, version] : s.lines)
-      if (line < logs_end && std::ranges::find(s.torn, line, &std::pair<std::uint64_t, std::uint64_t>::first) == s.torn.end()) sum += part(line, version) - part(line, initial(line));
+      if (line < logs_end && std::ranges::find(s.torn, line, &std::pair<std::uint64_t, std::uint64_t>::first) == s.torn.end()) sum += line_digest(line, version) - line_digest(line, initial(line));
     for (const auto& [line, version] : s.torn) {
       const auto old = s.lines.find(line);
       content mixed = versions_[old == s.lines.end() ? initial(line) : old->second];
       for (std::size_t word = 0; word < 8; ++word)
         if (random() % 2 == 0) std::memcpy(mixed.data() + 8 * word, versions_[version].data() + 8 * word, 8);
-      sum += part(line, mixed) - part(line, initial(line));
+      sum += line_digest(line, mixed) - line_digest(line, initial(line));
     }
     return sum;
   }
@@ -116,26 +116,26 @@ class contents final : public store_observer {
 
 class crash_run {
  public:
-  crash_run(const crash_options& o, unsigned threads) : options_(o), random_(o.seed), contents_(threads) {}
+  crash_run(const crash_options& o, unsigned threads) : options_(o), random_(o.seed), oracle_(threads) {}
 
   result<crash_report> run(const machine_config& machine, feed tape) {
     simulation::options how;
     how.seed = options_.seed;
-    how.fault = options_.fault;
-    how.observer = &contents_;
-    how.keep_values = true;
+    how.mutant = options_.mutant;
+    how.observer = &oracle_;
+    how.track_values = true;
     auto made = simulation::make(machine, std::move(tape), std::move(how));
     if (!made) return std::unexpected(made.error());
     simulation& s = **made;
-    if (s.with_kiln == nullptr || machine.design.isolation == "none")
+    if (s.kiln_design == nullptr || machine.design.isolation == "none")
       return base::fail(errc::invalid_argument, "crashes are of design kiln with isolation htm or mutex; this machine has " + machine.design.name + " and " + machine.design.isolation);
-    contents_.follow(*s.caches);
-    s.tape.on_image = [this](std::uint64_t offset, std::span<const std::byte> bytes) { contents_.image(offset, bytes); };
-    s.with_kiln->committed = [this](std::uint64_t n, picoseconds) { acknowledged_ = std::max(acknowledged_, n + 1); };
+    oracle_.attach(*s.caches);
+    s.tape.on_image = [this](std::uint64_t offset, std::span<const std::byte> bytes) { oracle_.image(offset, bytes); };
+    s.kiln_design->committed = [this](std::uint64_t n, picoseconds) { acknowledged_ = std::max(acknowledged_, n + 1); };
     const auto ran = options_.at != never ? run_to(s, options_.at) : run_through(s);
     if (!ran) return std::unexpected(ran.error());
-    report_.transactions = contents_.transactions();
-    report_.done = s.with_kiln->counts;
+    report_.transactions = oracle_.transactions();
+    report_.done = s.kiln_design->counts;
     return report_;
   }
 
@@ -165,13 +165,13 @@ class crash_run {
   }
 
   result<> crash(simulation& s, picoseconds at) {
-    if (contents_.without_bytes()) return base::fail(errc::invalid_argument, "the tape's stores do not carry their bytes; record it with --bytes");
-    const nonvolatile_state left = s.with_kiln->recovered();
+    if (oracle_.without_bytes()) return base::fail(errc::invalid_argument, "the tape's stores do not carry their bytes; record it with --bytes");
+    const nonvolatile_state left = s.kiln_design->recovered();
     ++report_.crashes;
     report_.with_pending += left.pending != 0, report_.with_versions += left.superseded != 0, report_.with_copies += left.copies != 0;
     report_.torn_lines += left.torn.size();
-    if (contents_.position(left, acknowledged_, contents_.transactions(), random_) >= 0) return {};
-    const std::int64_t other = contents_.position(left, 0, contents_.transactions(), random_);
+    if (oracle_.recovered_prefix(left, acknowledged_, oracle_.transactions(), random_) >= 0) return {};
+    const std::int64_t other = oracle_.recovered_prefix(left, 0, oracle_.transactions(), random_);
     report_.violations.push_back({at, other < 0 ? "recovery left a state that no number of whole transactions leads to"
                                                 : "recovery left the state after " + std::to_string(other) + " transactions; " + std::to_string(acknowledged_) + " were acknowledged"});
     return {};
@@ -179,12 +179,12 @@ class crash_run {
 
   const crash_options& options_;
   base::rng random_;
-  contents contents_;
+  content_oracle oracle_;
   crash_report report_;
   std::uint64_t acknowledged_ = 0;
 };
 
-result<crash_report> crash_fed(const machine_config& machine, result<feed> tape, const crash_options& o) {
+result<crash_report> crash_feed(const machine_config& machine, result<feed> tape, const crash_options& o) {
   if (!tape) return std::unexpected(tape.error());
   return crash_run(o, tape->threads()).run(machine, std::move(*tape));
 }
@@ -194,13 +194,13 @@ unsigned threads_of(const machine_config& m) noexcept { return m.cores.count * m
 }  // namespace
 
 result<crash_report> crash_machine(const machine_config& machine, std::span<const std::byte> tape, const crash_options& o) {
-  return crash_fed(machine, feed::over(tape, threads_of(machine)), o);
+  return crash_feed(machine, feed::over(tape, threads_of(machine)), o);
 }
 result<crash_report> crash_machine(const machine_config& machine, const std::string& tape, const crash_options& o) {
-  return crash_fed(machine, feed::open(tape, threads_of(machine)), o);
+  return crash_feed(machine, feed::open(tape, threads_of(machine)), o);
 }
 
-std::vector<std::byte> make_tape(const crash_load& l) {
+std::vector<std::byte> make_tape(const crash_workload& l) {
   using media::tape_op;
   const auto tape = media::tape_writer::to_memory({.pool_size = l.lines * 64});
   base::rng random(l.seed);
@@ -214,8 +214,8 @@ std::vector<std::byte> make_tape(const crash_load& l) {
   }
   for (std::uint64_t n = 0; n < l.transactions; ++n) {
     const auto thread = static_cast<unsigned>(n % l.threads);
-    tape->event(tape_op::tx_begin, thread, n, n % l.in_order_every == 0 ? media::tape_in_order : 0);
-    for (std::uint64_t i = 1 + random() % l.stores_at_most; i != 0; --i) {
+    tape->event(tape_op::tx_begin, thread, n, n % l.in_order_every == 0 ? media::tape_ordered_flag : 0);
+    for (std::uint64_t i = 1 + random() % l.max_stores; i != 0; --i) {
       const std::uint64_t line = random() % (random() % 4 == 0 ? l.lines : l.lines / 4);  // a quarter of the lines is hot
       const auto length = static_cast<std::uint32_t>(8 << random() % 4);
       fill();
@@ -261,15 +261,15 @@ std::vector<machine_config> crash_machines() {
   return machines;
 }
 
-std::vector<fault_verdict> kill_faults(std::uint64_t seed, const std::function<bool()>& cancelled) {
+std::vector<mutant_verdict> kill_mutants(std::uint64_t seed, const std::function<bool()>& cancelled) {
   constexpr unsigned rounds = 8;
-  std::vector<fault_verdict> verdicts;
-  for (const kiln_fault fault : kiln_faults) {
-    fault_verdict v{fault, false, {}, 0};
+  std::vector<mutant_verdict> verdicts;
+  for (const kiln_mutant mutant : kiln_mutants) {
+    mutant_verdict v{mutant, false, {}, 0};
     for (unsigned round = 0; round < rounds && !v.killed && !cancelled(); ++round)
       for (const machine_config& m : crash_machines()) {
         const auto tape = make_tape({.seed = seed + round});
-        const auto r = crash_machine(m, tape, {.crashes = 4000, .fault = fault, .seed = seed + round, .cancelled = cancelled});
+        const auto r = crash_machine(m, tape, {.crashes = 4000, .mutant = mutant, .seed = seed + round, .cancelled = cancelled});
         if (!r) continue;
         v.crashes += r->crashes;
         if (r->violations.empty()) continue;

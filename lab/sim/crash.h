@@ -20,7 +20,7 @@ namespace stele::sim {
 struct crash_options {
   std::uint64_t crashes = 1000;   // at random moments, spread over the run
   picoseconds at = never;         // instead: at this moment alone
-  kiln_fault fault = kiln_fault::none;
+  kiln_mutant mutant = kiln_mutant::none;
   std::uint64_t seed = 1;         // of moments and torn writes
   std::size_t most_violations = 1;
   std::function<bool()> cancelled = [] { return false; };
@@ -43,25 +43,25 @@ struct crash_report {
 [[nodiscard]] result<crash_report> crash_machine(const machine_config& machine, const std::string& tape, const crash_options& o);
 
 // Made-up transactions on few lines, with bytes: conflicts, lines rewritten all the time, sets that overflow.
-struct crash_load {
+struct crash_workload {
   unsigned threads = 4;
   std::uint64_t transactions = 300, lines = 96;
-  unsigned stores_at_most = 12;  // of a transaction; each of 8 to 64 bytes
+  unsigned max_stores = 12;  // of a transaction; each of 8 to 64 bytes
   unsigned in_order_every = 5;   // transactions: one that asks to commit in order
   std::uint64_t seed = 1;
 };
-std::vector<std::byte> make_tape(const crash_load& l);
+std::vector<std::byte> make_tape(const crash_workload& l);
 
 // Small machines, each with its own shape: caches of few lines, so that all that may happen does.
 std::vector<machine_config> crash_machines();
 
 // Every planted bug against the small machines.
-struct fault_verdict {
-  kiln_fault fault;
+struct mutant_verdict {
+  kiln_mutant mutant;
   bool killed = false;
   std::string by;         // what was lost, and where
   std::uint64_t crashes;  // that it took
 };
-std::vector<fault_verdict> kill_faults(std::uint64_t seed, const std::function<bool()>& cancelled);
+std::vector<mutant_verdict> kill_mutants(std::uint64_t seed, const std::function<bool()>& cancelled);
 
 }  // namespace stele::sim

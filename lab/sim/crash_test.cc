@@ -46,7 +46,7 @@ TEST(kiln_run, ends_though_transactions_that_nothing_keeps_apart_wait_for_each_o
 }
 
 TEST(kiln_crash, finds_every_planted_bug) {
-  for (const fault_verdict& v : kill_faults(1, [] { return false; })) EXPECT_TRUE(v.killed) << name_of(v.fault) << " survived " << v.crashes << " crashes";
+  for (const mutant_verdict& v : kill_mutants(1, [] { return false; })) EXPECT_TRUE(v.killed) << name_of(v.mutant) << " survived " << v.crashes << " crashes";
 }
 
 TEST(kiln_crash, says_what_it_cannot_judge) {

@@ -5,18 +5,18 @@
 namespace stele::sim {
 namespace {
 
-struct listener final : actor {
+struct listener final : event_handler {
   std::vector<std::pair<picoseconds, std::uint64_t>> heard;
-  void act(picoseconds now, std::uint64_t what) override { heard.emplace_back(now, what); }
+  void handle(picoseconds now, std::uint64_t what) override { heard.emplace_back(now, what); }
 };
 
 TEST(event_queue, orders_by_time_then_by_asking) {
   event_queue q;
   listener l;
-  q.at(20, l, 1);
-  q.at(10, l, 2);
-  q.at(20, l, 3);
-  q.at(10, l, 4);
+  q.schedule(20, l, 1);
+  q.schedule(10, l, 2);
+  q.schedule(20, l, 3);
+  q.schedule(10, l, 4);
   EXPECT_EQ(q.next(), 10u);
   while (!q.empty()) q.step();
   const std::vector<std::pair<picoseconds, std::uint64_t>> expected = {{10, 2}, {10, 4}, {20, 1}, {20, 3}};

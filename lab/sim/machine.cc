@@ -11,20 +11,20 @@ namespace stele::sim {
 namespace {
 
 // What adds up over a run, by path and unit.
-std::vector<quantity> sums_of(simulation& s) {
+std::vector<quantity> totals_of(simulation& s) {
   thread_counts t;
   for (const auto& thread : s.threads) t += thread->counts;
   const hierarchy_counts& c = s.caches->counts;
   const auto n = [](std::uint64_t v) { return static_cast<double>(v); };
   std::vector<quantity> q = {{"run.transactions", n(t.commits), ""}, {"run.operations", n(t.operations), ""}, {"run.events", n(t.events), ""}, {"run.instructions", n(t.instructions), ""},
                              {"run.loads", n(t.loads), ""}, {"run.stores", n(t.stores), ""}, {"run.commit_time", n(t.commit_time) / 1000, "ns"},
-                             {"isolation.attempts_lost", n(t.attempts_lost), ""}, {"isolation.conflicts", n(s.apart->counts.conflicts), ""},
-                             {"isolation.displacements", n(s.apart->counts.displacements), ""}, {"isolation.lock_taken", n(s.apart->counts.lock_taken), ""},
+                             {"isolation.attempts_lost", n(t.aborts), ""}, {"isolation.conflicts", n(s.isolation->counts.conflicts), ""},
+                             {"isolation.displacements", n(s.isolation->counts.capacity_aborts), ""}, {"isolation.lock_taken", n(s.isolation->counts.lock_taken), ""},
                              {"l1.hits", n(c.l1_hits), ""}, {"l1.misses", n(c.l1_misses), ""}, {"l2.hits", n(c.l2_hits), ""}, {"l2.misses", n(c.l2_misses), ""},
                              {"l3.hits", n(c.l3_hits), ""}, {"l3.misses", n(c.l3_misses), ""}, {"l3.reads", n(c.l3_reads), ""},
                              {"l3.writes", n(c.l3_writes + c.l3_fills), ""}, {"l3.written_back_to", n(c.l3_writes), "lines"},
                              {"coherence.invalidations", n(c.invalidations), ""}, {"coherence.transfers", n(c.transfers), ""},
-                             {"coherence.flushed", n(c.flushed_lines), "lines"}, {"coherence.refusals", n(c.refusals), ""}};
+                             {"coherence.flushed", n(c.flushed_lines), "lines"}, {"coherence.refusals", n(c.nacks), ""}};
   const auto add_memory = [&](const char* name, memory_system& m) {
     const memory_statistics d = m.statistics(s.events.now());
     const std::string at = std::string(name) + ".";
@@ -35,9 +35,9 @@ std::vector<quantity> sums_of(simulation& s) {
     q.push_back({at + "energy", m.energy(s.events.now()).total_pj() / 1000, "nJ"});
   };
   add_memory("nonvolatile_memory", *s.memories->nonvolatile);
-  add_memory("volatile_memory", *s.memories->other);
-  if (s.with_kiln != nullptr) {
-    const kiln_counts& k = s.with_kiln->counts;
+  add_memory("volatile_memory", *s.memories->volatile_memory);
+  if (s.kiln_design != nullptr) {
+    const kiln_counts& k = s.kiln_design->counts;
     for (const auto& [what, value] : {std::pair{"transactions", k.transactions}, {"lines", k.lines}, {"arrived_before_end", k.arrived_before_end},
                                       {"queue_evictions", k.queue_evictions}, {"superseded_kept", k.superseded_kept}, {"superseded_written", k.superseded_written},
                                       {"overflows", k.overflows}, {"overflowed_lines", k.overflowed_lines},
@@ -53,7 +53,7 @@ double value_of(const std::vector<quantity>& q, std::string_view path) {
   return found == q.end() ? 0 : found->value;
 }
 
-// Rates, ratios and energies that follow from the sums.
+// Rates, ratios and energies that follow from the totals.
 void add_derived(run_result& r) {
   const std::vector<quantity> q = r.quantities;
   const auto of = [&](std::string_view path) { return value_of(q, path); };
@@ -76,30 +76,30 @@ void add_derived(run_result& r) {
 }
 
 // Samples while threads run.
-class sampler final : actor {
+class sampler final : event_handler {
  public:
-  sampler(simulation& s, picoseconds interval, time_line& into) : simulation_(s), line_(into) {
+  sampler(simulation& s, picoseconds interval, time_series& into) : simulation_(s), line_(into) {
     line_.interval = interval;
     line_.names = {"run.transactions", "run.instructions", "l3.misses", "l3.writes", "nonvolatile_memory.reads", "nonvolatile_memory.writes"};
-    if (interval != 0) simulation_.events.at(interval, *this);
+    if (interval != 0) simulation_.events.schedule(interval, *this);
   }
 
  private:
-  void act(picoseconds now, std::uint64_t) override {
-    const auto sums = sums_of(simulation_);
+  void handle(picoseconds now, std::uint64_t) override {
+    const auto totals = totals_of(simulation_);
     std::vector<double> sample;
-    for (const std::string& name : line_.names) sample.push_back(value_of(sums, name));
+    for (const std::string& name : line_.names) sample.push_back(value_of(totals, name));
     line_.samples.push_back(std::move(sample));
-    if (!simulation_.all_finished()) simulation_.events.at(now + line_.interval, *this);
+    if (!simulation_.all_finished()) simulation_.events.schedule(now + line_.interval, *this);
   }
 
   simulation& simulation_;
-  time_line& line_;
+  time_series& line_;
 };
 
 // Where counting begins.
-struct beginning {
-  std::vector<quantity> sums;
+struct baseline {
+  std::vector<quantity> totals;
   picoseconds at = 0;
 };
 
@@ -123,14 +123,14 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   auto tape = feed::open(options.tape, machine.cores.count * machine.cores.threads_per_core);
   if (!tape) return std::unexpected(tape.error());
   std::unique_ptr<simulation> s;
-  beginning from;
+  baseline from;
   std::uint64_t commits = 0;
   picoseconds last_commit = 0;
   simulation::options how;
   how.seed = options.seed;
   how.committed = [&](unsigned, picoseconds now) {
     last_commit = now;
-    if (++commits == options.warm_up_transactions) from = {sums_of(*s), now};
+    if (++commits == options.warm_up_transactions) from = {totals_of(*s), now};
   };
   auto made = simulation::make(machine, std::move(*tape), std::move(how));
   if (!made) return std::unexpected(made.error());
@@ -147,9 +147,9 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   for (const auto& t : s->threads) r.simulated = std::max(r.simulated, t->time());
   if (commits != 0) r.simulated = std::max(last_commit, from.at);
   r.simulated -= from.at;
-  r.quantities = sums_of(*s);
-  subtract(r.quantities, from.sums);
-  if (s->with_kiln != nullptr) r.add("kiln.pending_at_most", static_cast<double>(s->with_kiln->counts.pending_at_most));  // no sum
+  r.quantities = totals_of(*s);
+  subtract(r.quantities, from.totals);
+  if (s->kiln_design != nullptr) r.add("kiln.pending_at_most", static_cast<double>(s->kiln_design->counts.max_pending));  // no sum
   add_derived(r);
   return r;
 }

@@ -130,7 +130,7 @@ std::vector<cells> rows_of(std::span<const run_result> results) {
   return rows;
 }
 
-json line_of(const time_line& line) {
+json line_of(const time_series& line) {
   json samples = json::array();
   for (const std::vector<double>& sample : line.samples) {
     json row = json::array();

@@ -20,7 +20,7 @@ struct quantity {
 };
 
 // Samples at interval, 2 * interval, ...; each has one value for each name.
-struct time_line {
+struct time_series {
   picoseconds interval = 0;  // 0: none was asked for
   std::vector<std::string> names;
   std::vector<std::vector<double>> samples;
@@ -31,7 +31,7 @@ struct run_result {
   std::string tape;
   picoseconds simulated = 0;
   std::vector<quantity> quantities;
-  time_line line;
+  time_series line;
   std::string label;  // what tells it from others beside it, such as its design; may be empty
 
   void add(std::string path, double value, std::string unit = {}) {

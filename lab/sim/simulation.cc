@@ -17,45 +17,45 @@ result<isolation_kind> isolation_named(const std::string& name) {
 
 result<std::unique_ptr<simulation>> simulation::make(const machine_config& machine, feed tape, options o) {
   std::unique_ptr<simulation> s(new simulation(machine, std::move(tape)));
-  if (auto together = s->put_together(std::move(o)); !together) return std::unexpected(together.error());
+  if (auto together = s->assemble(std::move(o)); !together) return std::unexpected(together.error());
   return s;
 }
 
-result<> simulation::put_together(options o) {
-  auto lasting = make_memory(events, machine.nonvolatile_memory), other = make_memory(events, machine.volatile_memory);
-  if (!lasting) return std::unexpected(lasting.error());
+result<> simulation::assemble(options o) {
+  auto nonvolatile = make_memory(events, machine.nonvolatile_memory), other = make_memory(events, machine.volatile_memory);
+  if (!nonvolatile) return std::unexpected(nonvolatile.error());
   if (!other) return std::unexpected(other.error());
-  memories = std::make_unique<two_memories>(std::move(*lasting), std::move(*other));
+  memories = std::make_unique<hybrid_memory>(std::move(*nonvolatile), std::move(*other));
   auto made = hierarchy::make(events, *memories, machine, o.seed);
   if (!made) return std::unexpected(made.error());
   caches = std::move(*made);
-  if (o.keep_values) caches->keep_values();
+  if (o.track_values) caches->track_values();
 
   const auto kind = isolation_named(machine.design.isolation);
   if (!kind) return std::unexpected(kind.error());
-  const picoseconds handoff = 2 * caches->wires().latency() + from_ns(machine.l3.read_latency_ns);
-  apart = std::make_unique<isolation>(*kind, machine.cores.count, machine.design.htm_retries, handoff);
-  if (*kind == isolation_kind::htm) caches->watched_by(apart.get());
+  const picoseconds handoff = 2 * caches->interconnect().latency() + from_ns(machine.l3.read_latency_ns);
+  isolation = std::make_unique<isolation_control>(*kind, machine.cores.count, machine.design.htm_retries, handoff);
+  if (*kind == isolation_kind::htm) caches->set_observer(isolation.get());
 
   const unsigned count = tape.threads();
   const auto named = design_named(machine.design.name);
   if (!named) return std::unexpected(named.error());
-  auto design_made = (*named)->make({events, *caches, machine, count, o.fault});
+  auto design_made = (*named)->make({events, *caches, machine, count, o.mutant});
   if (!design_made) return std::unexpected(design_made.error());
   persistence = std::move(*design_made);
-  with_kiln = dynamic_cast<kiln*>(persistence.get());
+  kiln_design = dynamic_cast<kiln*>(persistence.get());
 
-  around_.reset(new hardware_thread::surroundings{events, *caches, *apart, *persistence, tape, machine, o.observer, std::move(o.committed)});
+  environment_.reset(new hardware_thread::environment{events, *caches, *isolation, *persistence, tape, machine, o.observer, std::move(o.committed)});
   for (unsigned t = 0; t < count; ++t) {
     const unsigned core = t % machine.cores.count, sharing = (count - core + machine.cores.count - 1) / machine.cores.count;
-    threads.push_back(std::make_unique<hardware_thread>(*around_, t, sharing));
+    threads.push_back(std::make_unique<hardware_thread>(*environment_, t, sharing));
   }
   for (auto& t : threads) t->start();
   return {};
 }
 
-bool simulation::advance(std::size_t events_at_most, picoseconds until) {
-  while (events_at_most-- != 0) {
+bool simulation::advance(std::size_t max_events, picoseconds until) {
+  while (max_events-- != 0) {
     if (events.next() > until || events.empty()) return false;
     events.step();
   }
@@ -76,8 +76,8 @@ result<> simulation::finish() {
                                                   "caches, or keep transactions apart (design.isolation)");
   persistence->finish(events.now());
   while (advance(1 << 20)) {}
-  if (with_kiln != nullptr && with_kiln->uncommitted() != 0)
-    return base::fail(errc::invalid_argument, std::to_string(with_kiln->uncommitted()) +
+  if (kiln_design != nullptr && kiln_design->uncommitted() != 0)
+    return base::fail(errc::invalid_argument, std::to_string(kiln_design->uncommitted()) +
                                                   " transactions wait for each other's lines and never commit: they share lines and nothing "
                                                   "keeps them apart; give design.isolation = \"htm\" or \"mutex\"");
   return {};

@@ -13,24 +13,24 @@
 namespace stele::sim {
 
 // Nonvolatile and volatile memory behind one face, told apart by address.
-class two_memories final : public memory {
+class hybrid_memory final : public memory {
  public:
-  two_memories(std::unique_ptr<memory_system> lasting, std::unique_ptr<memory_system> rest) : nonvolatile(std::move(lasting)), other(std::move(rest)) {}
+  hybrid_memory(std::unique_ptr<memory_system> nonvolatile_part, std::unique_ptr<memory_system> volatile_part) : nonvolatile(std::move(nonvolatile_part)), volatile_memory(std::move(volatile_part)) {}
 
-  void submit(picoseconds now, const request& r) override { (r.address >= volatile_memory_at ? *other : *nonvolatile).submit(now, r); }
+  void submit(picoseconds now, const request& r) override { (r.address >= volatile_memory_at ? *volatile_memory : *nonvolatile).submit(now, r); }
   void barrier(picoseconds now, std::uint16_t source) override { nonvolatile->barrier(now, source); }
-  std::size_t unfinished() const noexcept override { return nonvolatile->unfinished() + other->unfinished(); }
+  std::size_t outstanding() const noexcept override { return nonvolatile->outstanding() + volatile_memory->outstanding(); }
 
-  const std::unique_ptr<memory_system> nonvolatile, other;
+  const std::unique_ptr<memory_system> nonvolatile, volatile_memory;
 };
 
 class simulation {
  public:
   struct options {
     std::uint64_t seed = 1;
-    kiln_fault fault = kiln_fault::none;
+    kiln_mutant mutant = kiln_mutant::none;
     store_observer* observer = nullptr;
-    bool keep_values = false;
+    bool track_values = false;
     std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
   };
 
@@ -38,7 +38,7 @@ class simulation {
   [[nodiscard]] static result<std::unique_ptr<simulation>> make(const machine_config& machine, feed tape, options o);
 
   // Up to so many events, none after `until`. False: nothing is left to happen (until then).
-  bool advance(std::size_t events_at_most, picoseconds until = never);
+  bool advance(std::size_t max_events, picoseconds until = never);
   // Nothing is left to happen: what the design has put off is done, then the tape must be at its end. Errors: the tape's;
   // invalid_argument, when threads wait for each other and the tape is not at its end.
   [[nodiscard]] result<> finish();
@@ -47,18 +47,18 @@ class simulation {
   event_queue events;
   machine_config machine;
   feed tape;
-  std::unique_ptr<two_memories> memories;
+  std::unique_ptr<hybrid_memory> memories;
   std::unique_ptr<hierarchy> caches;
-  std::unique_ptr<isolation> apart;
+  std::unique_ptr<isolation_control> isolation;
   std::unique_ptr<design> persistence;
-  kiln* with_kiln = nullptr;  // the design, when it is Kiln
+  kiln* kiln_design = nullptr;  // the design, when it is Kiln
   std::vector<std::unique_ptr<hardware_thread>> threads;
 
  private:
   simulation(machine_config m, feed t) : machine(std::move(m)), tape(std::move(t)) {}
-  [[nodiscard]] result<> put_together(options o);
+  [[nodiscard]] result<> assemble(options o);
 
-  std::unique_ptr<hardware_thread::surroundings> around_;
+  std::unique_ptr<hardware_thread::environment> environment_;
 };
 
 }  // namespace stele::sim

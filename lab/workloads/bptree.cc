@@ -1,6 +1,6 @@
 // bptree: keys toggled in a b+ tree of 4 KiB nodes.
 #include <stele/bptree.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/native.h>
 #include <workloads/toggle.h>
 
@@ -26,7 +26,7 @@ using bptree = toggle<maps, N>;
 
 }  // namespace
 
-constinit const kind bptree_kind = {"bptree", make_sized<workload, pool_run, bptree>,
+constinit const workload_entry bptree_entry = {"bptree", make_sized<workload, pool_run, bptree>,
                                     make_sized<volatile_run, plain_run, bptree>, make_native_sized<bptree>};
 
 }  // namespace stele::workloads

@@ -34,10 +34,10 @@ class basic_graph {
   struct vertex {
     typename Memory::template field<edge*> first;
     typename Memory::template field<std::uint32_t> degree;
-    typename Memory::template field<std::uint32_t> room;
+    typename Memory::template field<std::uint32_t> max_degree;
   };
   // Where an edge hangs.
-  struct place {
+  struct edge_position {
     vertex* from = nullptr;
     edge* before = nullptr;  // in the list; null: the edge is first
     edge* found = nullptr;
@@ -45,7 +45,7 @@ class basic_graph {
 
   basic_graph() noexcept = default;  // for zeroed memory: leaves it as it is
   ~basic_graph() noexcept(false) {
-    detail::end_of_life([&] { release(); });
+    detail::run_destructor([&] { release(); });
   }
   basic_graph(const basic_graph&) = delete;
   basic_graph& operator=(const basic_graph&) = delete;
@@ -59,11 +59,11 @@ class basic_graph {
   vertex& at(std::uint64_t i) const { return vertices_.load()[i]; }  // i < vertices()
 
   // The newest edge of the vertex to `to`.
-  place find(std::uint64_t from, std::uint32_t to) const {
+  edge_position find(std::uint64_t from, std::uint32_t to) const {
     return walk(from, [&](edge* e, std::uint64_t) { return e->to == to; });
   }
   // The edge at a position of the vertex's list, which is newest first; the last one if the list is shorter.
-  place find_position(std::uint64_t from, std::uint64_t position) const {
+  edge_position find_position(std::uint64_t from, std::uint64_t position) const {
     return walk(from, [&](edge* e, std::uint64_t i) { return i == position || e->next.load() == nullptr; });
   }
 
@@ -74,7 +74,7 @@ class basic_graph {
     return *fresh;
   }
   // The place is of an edge.
-  void erase(const place& p) {
+  void erase(const edge_position& p) {
     if (p.before == nullptr) {
       p.from->first = p.found->next.load();
     } else {
@@ -104,18 +104,18 @@ class basic_graph {
     for (std::uint64_t i = 0; i < vertices(); ++i) {
       std::uint64_t length = 0, degree = at(i).degree;
       for (const edge* e = at(i).first; e != nullptr; e = e->next) {
-        if (++length > degree) return detail::broken("graph: a vertex has more edges than it counts");
-        if (e->to >= vertices()) return detail::broken("graph: an edge leads out of the graph");
+        if (++length > degree) return detail::corrupt_error("graph: a vertex has more edges than it counts");
+        if (e->to >= vertices()) return detail::corrupt_error("graph: an edge leads out of the graph");
       }
-      if (length != degree) return detail::broken("graph: a vertex has fewer edges than it counts");
+      if (length != degree) return detail::corrupt_error("graph: a vertex has fewer edges than it counts");
     }
     return {};
   }
 
  private:
   template <class Wanted>
-  place walk(std::uint64_t from, Wanted&& wanted) const {
-    place p{&at(from)};
+  edge_position walk(std::uint64_t from, Wanted&& wanted) const {
+    edge_position p{&at(from)};
     std::uint64_t i = 0;
     for (edge* e = p.from->first; e != nullptr; p.before = e, e = e->next, ++i) {
       if (!wanted(e, i)) continue;

@@ -1,6 +1,6 @@
 // hash: keys toggled in a hash map with as many buckets as keys, so chains stay short and never move.
 #include <stele/hash_map.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/native.h>
 #include <workloads/toggle.h>
 
@@ -29,7 +29,7 @@ using hash = toggle<maps, N>;
 
 }  // namespace
 
-constinit const kind hash_kind = {"hash", make_sized<workload, pool_run, hash>,
+constinit const workload_entry hash_entry = {"hash", make_sized<workload, pool_run, hash>,
                                   make_sized<volatile_run, plain_run, hash>, make_native_sized<hash>,
                                   make_sized<workload, coalescing_run, hash>};
 

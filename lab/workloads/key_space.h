@@ -15,7 +15,7 @@ class key_space {
   explicit key_space(const parameters& p);
 
   std::uint64_t size() const noexcept { return parameters_.keys; }
-  const parameters& given() const noexcept { return parameters_; }
+  const parameters& params() const noexcept { return parameters_; }
 
   // A key by the choice asked for. With zipf the frequent keys lie scattered.
   std::uint64_t draw(base::rng& random) const {
@@ -27,7 +27,7 @@ class key_space {
   std::uint64_t scattered(std::uint64_t i) const noexcept { return (i * stride_ + start_) % parameters_.keys; }
 
   // Whether an initially half full structure holds the key, and the word that fills the value there.
-  bool holds_at_start(std::uint64_t key) const noexcept { return (base::mix(parameters_.seed ^ base::mix(key)) & 1) != 0; }
+  bool present_at_start(std::uint64_t key) const noexcept { return (base::mix(parameters_.seed ^ base::mix(key)) & 1) != 0; }
   std::uint64_t word_at_start(std::uint64_t key) const noexcept { return base::mix(parameters_.seed + key); }
 
  private:

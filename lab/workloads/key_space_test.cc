@@ -22,7 +22,7 @@ TEST(key_space, scattered_order_is_a_permutation) {
 TEST(key_space, starts_half_full) {
   const key_space keys({.keys = 100'000, .seed = 2});
   std::size_t held = 0;
-  for (std::uint64_t k = 0; k < keys.size(); ++k) held += keys.holds_at_start(k);
+  for (std::uint64_t k = 0; k < keys.size(); ++k) held += keys.present_at_start(k);
   EXPECT_NEAR(static_cast<double>(held), 50'000, 1000);
 }
 

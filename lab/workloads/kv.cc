@@ -4,7 +4,7 @@
 // characters, a value's is one word over and over; an append adds a quarter of the value size.
 #include <stele/hash_map.h>
 #include <stele/string.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/run.h>
 
 #include <array>
@@ -37,7 +37,7 @@ class value_text {
 };
 
 std::size_t append_size(const key_space& keys) {
-  return std::max<std::size_t>(keys.given().value_size / 4, 8);
+  return std::max<std::size_t>(keys.params().value_size / 4, 8);
 }
 
 std::uint64_t digest_text(std::string_view key, std::string_view value) {
@@ -46,9 +46,9 @@ std::uint64_t digest_text(std::string_view key, std::string_view value) {
 
 class kv_model final : public model {
  public:
-  explicit kv_model(const key_space& keys) : value_size_(keys.given().value_size), append_size_(append_size(keys)) {
+  explicit kv_model(const key_space& keys) : value_size_(keys.params().value_size), append_size_(append_size(keys)) {
     for (std::uint64_t k = 0; k < keys.size(); ++k) {
-      if (keys.holds_at_start(k)) texts_[k] = text(keys.word_at_start(k), value_size_);
+      if (keys.present_at_start(k)) texts_[k] = text(keys.word_at_start(k), value_size_);
     }
   }
   void apply(const operation& op) override {
@@ -81,14 +81,14 @@ struct kv {
   template <class Map>
   static void fill(Map& map, const key_space& keys, std::uint64_t i) {
     const std::uint64_t key = keys.scattered(i);
-    if (keys.holds_at_start(key)) map.insert(key_text(key), value_text(keys.word_at_start(key), keys.given().value_size));
+    if (keys.present_at_start(key)) map.insert(key_text(key), value_text(keys.word_at_start(key), keys.params().value_size));
   }
   template <class Map>
   static void apply(Map& map, const key_space& keys, const operation& op) {
     const key_text key(op.a);
     switch (op.what) {
       case operation::kind::put:
-        map.insert_or_assign(key, value_text(op.b, keys.given().value_size));
+        map.insert_or_assign(key, value_text(op.b, keys.params().value_size));
         break;
       case operation::kind::append:
         append(map, key, value_text(op.b, append_size(keys)));
@@ -111,7 +111,7 @@ struct kv {
   }
   template <class Map>
   static void read(const Map& map, const operation& op) {
-    if (const auto found = map.find(key_text(op.a)); found != map.end()) use(found->second.str());
+    if (const auto found = map.find(key_text(op.a)); found != map.end()) do_not_optimize(found->second.str());
   }
   template <class Map>
   static std::uint64_t digest(const Map& map) {
@@ -137,7 +137,7 @@ std::unique_ptr<Base> make_kv(const parameters& p) {
 
 }  // namespace
 
-constinit const kind kv_kind = {"kv", make_kv<workload, pool_run<kv>>, make_kv<volatile_run, plain_run<kv>>, nullptr,
+constinit const workload_entry kv_entry = {"kv", make_kv<workload, pool_run<kv>>, make_kv<volatile_run, plain_run<kv>>, nullptr,
                                 make_kv<workload, coalescing_run<kv>>};
 
 }  // namespace stele::workloads

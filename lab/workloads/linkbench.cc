@@ -10,7 +10,7 @@
 // and updates fall to nodes and links as in LinkBench. Ids follow Zipf's law with the skew asked for, else LinkBench's for
 // reads of links, 0.8.
 #include <workloads/graph.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/rows.h>
 #include <workloads/run.h>
 
@@ -21,7 +21,7 @@ namespace stele::workloads {
 namespace {
 
 constexpr std::uint64_t types = 2, links_at_start = 32;  // the most in a list
-constexpr double usual_theta = 0.8;
+constexpr double default_theta = 0.8;
 
 std::uint64_t nodes_of(const parameters& p) {
   return std::max<std::uint64_t>(p.keys / 8, 1);
@@ -52,7 +52,7 @@ class id_choice {
   explicit id_choice(const parameters& p)
       : ids_({.keys = nodes_of(p),
               .choice = key_choice::zipf,
-              .zipf_theta = p.choice == key_choice::zipf ? p.zipf_theta : usual_theta,
+              .zipf_theta = p.choice == key_choice::zipf ? p.zipf_theta : default_theta,
               .seed = p.seed}) {}
 
   std::uint64_t nodes() const { return ids_.size(); }
@@ -67,7 +67,7 @@ class id_choice {
   // most.
   std::optional<link> at_start(const key_space& keys, std::uint64_t i) const {
     if (i % 2 != 0) return std::nullopt;
-    base::rng random(base::mix(keys.given().seed) + i);
+    base::rng random(base::mix(keys.params().seed) + i);
     const std::uint64_t from = (draw(random) + nodes() / 2) % nodes();
     return link{list_of(from, random.below(types)), static_cast<std::uint32_t>(draw(random)), keys.word_at_start(i)};
   }
@@ -92,7 +92,7 @@ class social_graph {
   using values = element<V, Memory>;
   using graph = basic_graph<V, Memory>;
   using vertex = typename graph::vertex;
-  using place = typename graph::place;
+  using edge_position = typename graph::edge_position;
   struct node {
     typename Memory::template field<std::uint64_t> version;
     typename values::stored payload;
@@ -111,7 +111,7 @@ class social_graph {
     vertex& v = links_.at(l.list);
     if (v.degree == links_at_start || links_.find(l.list, l.to).found != nullptr) return;
     links_.insert(v, l.to, 0, value_from<V>(l.word));
-    v.room = room_at_start(v.degree);
+    v.max_degree = room_at_start(v.degree);
   }
 
   void update_node(std::uint64_t id, std::uint64_t word) {
@@ -120,23 +120,23 @@ class social_graph {
   }
   // An update if the link is there, as in LinkBench.
   void add_link(const change& c, std::uint64_t word) {
-    const place there = links_.find(c.list, c.to);
+    const edge_position there = links_.find(c.list, c.to);
     if (there.found != nullptr) return update(there, word);
     vertex& v = links_.at(c.list);
     if (v.degree >= room_of(v)) links_.erase(links_.find_position(c.list, v.degree));
     links_.insert(v, c.to, 0, value_from<V>(word));
   }
   void update_link(const change& c, std::uint64_t word) {
-    if (const place p = chosen(c); p.found != nullptr) update(p, word);
+    if (const edge_position p = chosen(c); p.found != nullptr) update(p, word);
   }
   void delete_link(const change& c) {
-    if (const place p = chosen(c); p.found != nullptr) links_.erase(p);
+    if (const edge_position p = chosen(c); p.found != nullptr) links_.erase(p);
   }
 
-  void read_node(std::uint64_t id) const { use(values::get(nodes_[id].payload)); }
-  void count_links(std::uint64_t list) const { use(links_.at(list).degree.load()); }
+  void read_node(std::uint64_t id) const { do_not_optimize(values::get(nodes_[id].payload)); }
+  void count_links(std::uint64_t list) const { do_not_optimize(links_.at(list).degree.load()); }
   void read_links(std::uint64_t list) const {
-    for (const auto* e = links_.at(list).first.load(); e != nullptr; e = e->next) use(values::get(e->value));
+    for (const auto* e = links_.at(list).first.load(); e != nullptr; e = e->next) do_not_optimize(values::get(e->value));
   }
 
   std::uint64_t digest() const {
@@ -155,22 +155,22 @@ class social_graph {
   }
   // Errors: corrupt, when the lists are not as long as they count, or longer than they may be.
   result<> check() const {
-    if (auto sound = links_.check(); !sound) return sound;
+    if (auto ok = links_.check(); !ok) return ok;
     for (std::uint64_t list = 0; list < links_.vertices(); ++list)
       if (links_.at(list).degree > room_of(links_.at(list)))
-        return detail::broken("linkbench: a list of links is longer than its room");
+        return detail::corrupt_error("linkbench: a list of links is longer than its room");
     return {};
   }
 
  private:
-  static std::uint32_t room_of(const vertex& v) { return std::max<std::uint32_t>(v.room, 1); }  // 0: no link at the start
-  static void update(const place& p, std::uint64_t word) {
+  static std::uint32_t room_of(const vertex& v) { return std::max<std::uint32_t>(v.max_degree, 1); }  // 0: no link at the start
+  static void update(const edge_position& p, std::uint64_t word) {
     p.found->label += 1;
     values::assign(p.found->value, value_from<V>(word));
   }
-  place chosen(const change& c) const {
+  edge_position chosen(const change& c) const {
     const std::uint32_t count = links_.at(c.list).degree;
-    return count == 0 ? place{} : links_.find_position(c.list, c.position % count);
+    return count == 0 ? edge_position{} : links_.find_position(c.list, c.position % count);
   }
 
   graph links_;  // an edge's label is its version
@@ -180,7 +180,7 @@ class social_graph {
 class social_model final : public model {
  public:
   social_model(const id_choice& ids, const key_space& keys)
-      : value_size_(keys.given().value_size), nodes_(ids.nodes()), lists_(ids.nodes() * types) {
+      : value_size_(keys.params().value_size), nodes_(ids.nodes()), lists_(ids.nodes() * types) {
     for (std::uint64_t id = 0; id < nodes_.size(); ++id) nodes_[id].word = keys.word_at_start(id);
     for (std::uint64_t i = 0; i < keys.size(); ++i) {
       const auto l = ids.at_start(keys, i);
@@ -257,7 +257,7 @@ class linkbench {
 
   linkbench(id_choice ids) : ids_(std::move(ids)) {}
 
-  static void prepare(auto& graph, const key_space& keys) { graph.make_nodes(nodes_of(keys.given())); }
+  static void prepare(auto& graph, const key_space& keys) { graph.make_nodes(nodes_of(keys.params())); }
   void fill(auto& graph, const key_space& keys, std::uint64_t i) const {
     if (i < ids_.nodes()) graph.load_node(i, keys.word_at_start(i));
     if (const auto l = ids_.at_start(keys, i)) graph.load_link(*l);
@@ -289,7 +289,7 @@ std::unique_ptr<Base> make_linkbench(const parameters& p) {
 
 }  // namespace
 
-constinit const kind linkbench_kind = {"linkbench", make_linkbench<workload, pool_run>,
+constinit const workload_entry linkbench_entry = {"linkbench", make_linkbench<workload, pool_run>,
                                        make_linkbench<volatile_run, plain_run>, nullptr,
                                        make_linkbench<workload, coalescing_run>};
 

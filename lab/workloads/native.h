@@ -15,7 +15,7 @@
 namespace stele::workloads {
 
 struct native_plan {
-  parameters what{};  // its value size is a power of two from 8 to 1 MiB
+  parameters params{};  // its value size is a power of two from 8 to 1 MiB
   unsigned threads = 1;
   std::uint64_t operations = 10'000;
   std::uint64_t seed = 1;  // of the operations
@@ -48,12 +48,12 @@ class native_run {
 native_costs native_costs_of(std::string_view workload) noexcept;
 
 // What the tape of such a run begins with.
-media::tape_shape native_shape(native_run& run, const native_plan& plan);
+media::tape_options native_shape(native_run& run, const native_plan& plan);
 
-// Performs the plan's operations onto the tape, while `go_on(operations done)` says so, and lists them where asked to.
+// Performs the plan's operations onto the tape, while `should_continue(operations done)` says so, and lists them where asked to.
 // Errors: full.
 [[nodiscard]] result<> record_native(native_run& run, std::string_view workload, const native_plan& plan, media::tape_writer& tape,
-                       const std::function<bool(std::uint64_t)>& go_on, std::vector<operation>* performed = nullptr);
+                       const std::function<bool(std::uint64_t)>& should_continue, std::vector<operation>* performed = nullptr);
 
 template <class Kind>
 class native_of final : public native_run {
@@ -61,22 +61,22 @@ class native_of final : public native_run {
 
  public:
   native_of(const parameters& p, std::unique_ptr<native_space> space) : native_run(std::move(space)), keys_(p) {
-    const native_space::scope mine(this->space());
+    const native_space::scope guard(this->space());
     root_ = traced_memory::make<root>();
   }
 
   void set_up() override {
-    const native_space::scope mine(space());
+    const native_space::scope guard(space());
     Kind::prepare(*root_, keys_);
     for (std::uint64_t i = 0; i < keys_.size(); ++i) Kind::fill(*root_, keys_, i);
   }
   operation draw(base::rng& random) const override { return Kind::draw(keys_, random); }
   void apply(const operation& op) override {
-    const native_space::scope mine(space());
+    const native_space::scope guard(space());
     run_operation<Kind>(*root_, keys_, op);
   }
   std::uint64_t digest() override {
-    const native_space::scope mine(space());
+    const native_space::scope guard(space());
     return Kind::digest(*root_);
   }
   std::unique_ptr<model> make_model() const override { return Kind::make_model(keys_); }

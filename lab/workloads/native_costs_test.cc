@@ -20,7 +20,7 @@ counted count_accesses(const std::string& workload, native_plan plan) {
   const auto tape = media::tape_writer::to_memory(native_shape(**run, plan));
   EXPECT_TRUE(record_native(**run, workload, plan, *tape, [](std::uint64_t) { return true; }));
   EXPECT_TRUE(tape->finish());
-  auto reader = media::tape_reader::over(tape->memory());
+  auto reader = media::tape_reader::from_memory(tape->memory());
   counted c;
   for (auto e = reader->next(); e && *e; e = reader->next()) {
     if ((*e)->op == media::tape_op::compute) c.allocations += (*e)->address;
@@ -39,10 +39,10 @@ INSTANTIATE_TEST_SUITE_P(all, native_costs_of_plain_twins,
 
 TEST_P(native_costs_of_plain_twins, DISABLED_run) {
   const auto& [workload, size, keys] = GetParam();
-  const native_plan plan{.what = {.value_size = size, .keys = keys}, .operations = operations};
+  const native_plan plan{.params = {.value_size = size, .keys = keys}, .operations = operations};
   const counted c = count_accesses(workload, plan);
   fmt::print("{} operations, {} accesses, {} further lines, {} allocations\n", operations, c.accesses, c.further_lines, c.allocations);
-  const auto plain = make_volatile(workload, plan.what);
+  const auto plain = make_volatile(workload, plan.params);
   ASSERT_TRUE(plain);
   (*plain)->set_up();
   base::rng random(base::mix(plan.seed));

@@ -80,7 +80,7 @@ void native_space::fill_zero(void* to, std::size_t size_bytes) {
   stored(to, size_bytes);
 }
 
-void native_space::record_to(media::tape_writer& tape, unsigned thread, const native_costs& costs) {
+void native_space::start_recording(media::tape_writer& tape, unsigned thread, const native_costs& costs) {
   tape_ = &tape;
   thread_ = thread;
   threads_ = std::max(threads_, thread + 1);
@@ -98,13 +98,13 @@ void native_space::loaded_pointer(const void* at, std::size_t size_bytes) {
   if (tape_ == nullptr || address >= size_) return;
   instructions_ += costs_.per_access;
   write_instructions();
-  tape_->load_of_pointer(thread_, address, static_cast<std::uint32_t>(size_bytes));
+  tape_->pointer_load(thread_, address, static_cast<std::uint32_t>(size_bytes));
 }
 
 void native_space::write(media::tape_op op, std::uint64_t address, std::size_t size_bytes) {
   instructions_ += costs_.per_access;
   for (const std::uint64_t end = address + size_bytes; address < end;) {
-    const std::size_t n = std::min<std::size_t>(piece_bytes, end - address);
+    const std::size_t n = std::min<std::size_t>(max_access_bytes, end - address);
     instructions_ += (n - 1) / 64 * costs_.per_line;
     write_instructions();
     tape_->event(op, thread_, address, static_cast<std::uint32_t>(n), op == media::tape_op::store && whole_values_ ? base_ + address : nullptr);

@@ -29,7 +29,7 @@ struct native_costs {
 class native_space {
  public:
   static constexpr std::size_t first_address = 4096;  // what lies before is never handed out: 0 is null
-  static constexpr std::size_t piece_bytes = 4096;    // the longest access on the tape
+  static constexpr std::size_t max_access_bytes = 4096;    // the longest access on the tape
 
   // Errors: io, when the host has no address space of that size.
   [[nodiscard]] static result<std::unique_ptr<native_space>> make(std::size_t size_bytes, bool whole_values);
@@ -61,9 +61,9 @@ class native_space {
   void deallocate(void* block);
   void fill_zero(void* to, std::size_t size_bytes);
 
-  // From here on accesses are written to the tape as `thread`'s, until record_nothing().
-  void record_to(media::tape_writer& tape, unsigned thread, const native_costs& costs);
-  void record_nothing() noexcept { tape_ = nullptr; }
+  // From here on accesses are written to the tape as `thread`'s, until stop_recording().
+  void start_recording(media::tape_writer& tape, unsigned thread, const native_costs& costs);
+  void stop_recording() noexcept { tape_ = nullptr; }
   void spend(std::uint64_t instructions) noexcept { instructions_ += instructions; }
   void write_instructions();  // those spent since the last event
 

@@ -39,7 +39,7 @@ recorded record(const std::string& workload, const native_plan& plan) {
 
 template <class F>
 void for_each_event(const media::tape_writer& tape, F&& f) {
-  auto reader = media::tape_reader::over(tape.memory());
+  auto reader = media::tape_reader::from_memory(tape.memory());
   ASSERT_TRUE(reader);
   for (;;) {
     const auto e = reader->next();
@@ -54,11 +54,11 @@ INSTANTIATE_TEST_SUITE_P(all, native, testing::ValuesIn(native_workloads), [](co
 
 TEST_P(native, agrees_with_its_model_and_its_plain_twin) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const native_plan plan{.what = {.value_size = std::size_t{8} << seed % 10, .keys = 1 + seed * 13, .read_share = 0.2, .seed = seed},
+    const native_plan plan{.params = {.value_size = std::size_t{8} << seed % 10, .keys = 1 + seed * 13, .read_share = 0.2, .seed = seed},
                            .threads = static_cast<unsigned>(1 + seed % 5), .operations = 400, .seed = seed, .bytes = seed % 2 == 0};
     const recorded r = record(GetParam(), plan);
     const auto model = r.run->make_model();
-    const auto plain = make_volatile(GetParam(), plan.what);
+    const auto plain = make_volatile(GetParam(), plan.params);
     ASSERT_TRUE(plain);
     (*plain)->set_up();
     for (const operation& op : r.operations) model->apply(op);
@@ -71,9 +71,9 @@ TEST_P(native, agrees_with_its_model_and_its_plain_twin) {
 
 TEST_P(native, a_plan_has_one_tape) {
   for (const bool bytes : {false, true}) {
-    const native_plan plan{.what = {.value_size = 64, .keys = 300, .read_share = 0.1}, .threads = 3, .operations = 500, .bytes = bytes};
+    const native_plan plan{.params = {.value_size = 64, .keys = 300, .read_share = 0.1}, .threads = 3, .operations = 500, .bytes = bytes};
     const recorded a = record(GetParam(), plan);
-    const recorded elsewhere = record("sps", {.what = {.keys = 100'000}});  // other host addresses
+    const recorded elsewhere = record("sps", {.params = {.keys = 100'000}});  // other host addresses
     const recorded b = record(GetParam(), plan);
     EXPECT_TRUE(std::ranges::equal(a.tape->memory(), b.tape->memory()));
     native_plan other = plan;
@@ -83,7 +83,7 @@ TEST_P(native, a_plan_has_one_tape) {
 }
 
 TEST_P(native, the_tape_makes_the_memory) {
-  const recorded r = record(GetParam(), {.what = {.value_size = 128, .keys = 200}, .threads = 2, .operations = 2000, .bytes = true});
+  const recorded r = record(GetParam(), {.params = {.value_size = 128, .keys = 200}, .threads = 2, .operations = 2000, .bytes = true});
   const native_space& space = r.run->space();
   std::vector<std::byte> memory(space.size());
   std::uint64_t stores = 0;
@@ -101,19 +101,19 @@ TEST_P(native, the_tape_makes_the_memory) {
 // invoked, begin, accesses, commit, returned, on the thread whose turn it is, and nothing between.
 TEST_P(native, transactions_are_well_formed) {
   constexpr unsigned threads = 4;
-  const recorded r = record(GetParam(), {.what = {.value_size = 32, .keys = 500, .read_share = 0.3}, .threads = threads, .operations = 1000});
+  const recorded r = record(GetParam(), {.params = {.value_size = 32, .keys = 500, .read_share = 0.3}, .threads = threads, .operations = 1000});
   const std::vector<tape_op> order = {tape_op::invoked, tape_op::tx_begin, tape_op::tx_commit, tape_op::returned};
   std::uint64_t number = 0, marks = 0, pointers = 0, accesses = 0;
   for_each_event(*r.tape, [&](const tape_event& e) {
     ASSERT_EQ(e.thread, number % threads);
-    pointers += e.of_pointer;
+    pointers += e.loads_pointer;
     if (e.op == tape_op::load || e.op == tape_op::store) {
       ASSERT_EQ(marks, 2u) << "an access outside a transaction";
       ASSERT_EQ(e.tag, media::tape_tag::data);
       ASSERT_GE(e.address, native_space::first_address);
       ASSERT_LE(e.address + e.length, r.run->space().used());
-      ASSERT_TRUE(e.length > 0 && e.length <= native_space::piece_bytes);
-      ASSERT_TRUE(!e.of_pointer || (e.op == tape_op::load && e.length == 8));
+      ASSERT_TRUE(e.length > 0 && e.length <= native_space::max_access_bytes);
+      ASSERT_TRUE(!e.loads_pointer || (e.op == tape_op::load && e.length == 8));
       ASSERT_TRUE(e.bytes.empty());
       ++accesses;
       return;
@@ -133,7 +133,7 @@ TEST_P(native, transactions_are_well_formed) {
 }
 
 TEST_P(native, reads_store_nothing) {
-  const recorded r = record(GetParam(), {.what = {.keys = 200, .read_share = 1}, .operations = 300});
+  const recorded r = record(GetParam(), {.params = {.keys = 200, .read_share = 1}, .operations = 300});
   std::uint64_t loads = 0;
   for_each_event(*r.tape, [&](const tape_event& e) {
     loads += e.op == tape_op::load;
@@ -151,23 +151,23 @@ std::size_t resident_bytes() {
 TEST_P(native, elements_of_512_KiB_take_little_memory_and_are_on_the_tape_whole) {
   constexpr std::size_t element = std::size_t{512} << 10;
   const std::size_t before = resident_bytes();
-  const recorded r = record(GetParam(), {.what = {.value_size = element, .keys = 1024}, .threads = 2, .operations = 20});
+  const recorded r = record(GetParam(), {.params = {.value_size = element, .keys = 1024}, .threads = 2, .operations = 20});
   std::uint64_t stored = 0, longest = 0, inserts = 0;
   for_each_event(*r.tape, [&](const tape_event& e) {
     if (e.op != tape_op::store) return;
     stored += e.length;
     longest = std::max<std::uint64_t>(longest, e.length);
-    inserts += e.length == native_space::piece_bytes;
+    inserts += e.length == native_space::max_access_bytes;
   });
-  EXPECT_EQ(longest, native_space::piece_bytes);
-  EXPECT_EQ(inserts % (element / native_space::piece_bytes), 0u);
+  EXPECT_EQ(longest, native_space::max_access_bytes);
+  EXPECT_EQ(inserts % (element / native_space::max_access_bytes), 0u);
   EXPECT_GT(stored, 2 * element);
   EXPECT_LT(resident_bytes() - before, std::size_t{64} << 20);
 }
 
 TEST_P(native, takes_every_size) {
   for (std::size_t size = 8; size <= largest_native_value; size *= 2) {
-    const recorded r = record(GetParam(), {.what = {.value_size = size, .keys = 40}, .operations = 30});
+    const recorded r = record(GetParam(), {.params = {.value_size = size, .keys = 40}, .operations = 30});
     const auto model = r.run->make_model();
     for (const operation& op : r.operations) model->apply(op);
     EXPECT_EQ(r.run->digest(), model->digest()) << size;
@@ -176,13 +176,13 @@ TEST_P(native, takes_every_size) {
 
 // Toggling gives back what it takes: the structure does not wander through its address space.
 TEST_P(native, freed_blocks_are_reused) {
-  const recorded few = record(GetParam(), {.what = {.value_size = 512, .keys = 256}, .threads = 4, .operations = 2'000});
-  const recorded many = record(GetParam(), {.what = {.value_size = 512, .keys = 256}, .threads = 4, .operations = 40'000});
+  const recorded few = record(GetParam(), {.params = {.value_size = 512, .keys = 256}, .threads = 4, .operations = 2'000});
+  const recorded many = record(GetParam(), {.params = {.value_size = 512, .keys = 256}, .threads = 4, .operations = 40'000});
   EXPECT_LT(many.run->space().used(), 2 * few.run->space().used());
 }
 
 TEST_P(native, compute_is_what_the_costs_say) {
-  native_plan plan{.what = {.keys = 100}, .operations = 200, .costs = native_costs{}};
+  native_plan plan{.params = {.keys = 100}, .operations = 200, .costs = native_costs{}};
   for_each_event(*record(GetParam(), plan).tape, [](const tape_event& e) { ASSERT_NE(e.op, tape_op::compute); });
   plan.costs = native_costs{.per_access = 3, .per_operation = 10};
   std::uint64_t compute = 0, accesses = 0;
@@ -203,8 +203,8 @@ TEST(native_runs, have_measured_costs) {
 TEST(native_runs, bad_plans_are_refused) {
   EXPECT_EQ(make_native("spss", {}).error().code, errc::not_found);
   EXPECT_EQ(make_native("kv", {}).error().code, errc::invalid_argument);
-  EXPECT_EQ(make_native("sps", {.what = {.value_size = 2u << 20}}).error().code, errc::invalid_argument);
-  EXPECT_EQ(make_native("sps", {.what = {.value_size = 1u << 20, .keys = 1u << 21}}).error().code, errc::invalid_argument);
+  EXPECT_EQ(make_native("sps", {.params = {.value_size = 2u << 20}}).error().code, errc::invalid_argument);
+  EXPECT_EQ(make_native("sps", {.params = {.value_size = 1u << 20, .keys = 1u << 21}}).error().code, errc::invalid_argument);
   EXPECT_EQ(make_native("sps", {.threads = 0}).error().code, errc::invalid_argument);
   EXPECT_EQ(make_native("sps", {.threads = 65536}).error().code, errc::invalid_argument);
 }

@@ -1,6 +1,6 @@
 // rbtree: keys toggled in a red-black tree.
 #include <stele/map.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/native.h>
 #include <workloads/toggle.h>
 
@@ -27,7 +27,7 @@ using rbtree = toggle<maps, N>;
 
 }  // namespace
 
-constinit const kind rbtree_kind = {"rbtree", make_sized<workload, pool_run, rbtree>,
+constinit const workload_entry rbtree_entry = {"rbtree", make_sized<workload, pool_run, rbtree>,
                                     make_sized<volatile_run, plain_run, rbtree>, make_native_sized<rbtree>,
                                     make_sized<workload, coalescing_run, rbtree>};
 

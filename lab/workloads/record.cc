@@ -14,7 +14,7 @@ namespace stele::workloads {
 namespace {
 
 // A thread that ends gives its log back, so all stay until the last operation is done.
-result<> take_turns(workload& w, const recorded_run& r) {
+result<> take_turns(workload& w, const recording_options& r) {
   base::rng random(r.seed);
   result<> outcome;
   std::atomic<std::uint64_t> turn{0};
@@ -26,9 +26,9 @@ result<> take_turns(workload& w, const recorded_run& r) {
       }
       const operation op = w.draw(random);
       if (outcome && !r.cancelled()) {
-        w.core().mechanism().note(0, media::mark::invoked, now);
+        w.core().mechanism().note(0, media::tape_mark::invoked, now);
         outcome = w.apply({&op, 1});
-        w.core().mechanism().note(0, media::mark::returned, now);
+        w.core().mechanism().note(0, media::tape_mark::returned, now);
       }
       turn.store(now + 1);
       turn.notify_all();
@@ -40,7 +40,7 @@ result<> take_turns(workload& w, const recorded_run& r) {
   return outcome;
 }
 
-pool_options options_of(const recorded_run& r, const std::string& mechanism) {
+pool_options options_of(const recording_options& r, const std::string& mechanism) {
   pool_options p;
   // The transaction that makes a warehouse logs its tables.
   const std::size_t tables_bytes = r.workload == "tpcc" ? 2 * tpcc::live_bytes(tpcc::shape(r.content)) : 0;
@@ -63,34 +63,34 @@ result<> fill(workload& w, const std::string& path, const pool_options& options)
 }
 
 result<detail::pool_handle> open_recorded(workload& w, const std::string& path, const detail::mechanism_entry& m, const pool_options& options,
-                                          const recorded_run& r, const make_tape& make, std::unique_ptr<media::tape_writer>& tape) {
+                                          const recording_options& r, const tape_factory& make, std::unique_ptr<media::tape_writer>& tape) {
   auto file = storage::pool_file::open(path, m.map, 0);
   if (!file) return std::unexpected(file.error());
-  media::tape_shape shape = detail::tape_shape_of(file->header(), m.logs);
-  shape.keep_bytes = r.keep_bytes;
+  media::tape_options shape = detail::tape_options_of(file->header(), m.logs);
+  shape.record_bytes = r.record_bytes;
   auto made = make(shape);
   if (!made) return std::unexpected(made.error());
   tape = std::move(*made);
-  if (r.keep_bytes) tape->image(file->base(), file->header().size);
+  if (r.record_bytes) tape->image(file->base(), file->header().size);
   const detail::media_choice media = media::on_tape(*tape, {.background = false});
   auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, m, options);
   if (!opened) return std::unexpected(opened.error());
-  return detail::pool_handle::over(std::move(*opened), w.root_size());
+  return detail::pool_handle::from_runtime(std::move(*opened), w.root_size());
 }
 
-result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, workload& w, const recorded_run& r, const make_tape& make) {
+result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, workload& w, const recording_options& r, const tape_factory& make) {
   const auto mechanism = detail::find_mechanism(r.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
   const pool_options options = options_of(r, (*mechanism)->name);
   if (auto created = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, "recorded", (*mechanism)->home}); !created)
     return std::unexpected(created.error());
-  if (!r.filling_too)
+  if (!r.record_set_up)
     if (auto filled = fill(w, path, options); !filled) return std::unexpected(filled.error());
   std::unique_ptr<media::tape_writer> tape;
   auto handle = open_recorded(w, path, **mechanism, options, r, make, tape);
   if (!handle) return std::unexpected(handle.error());
   w.attach(std::move(*handle));
-  auto done = r.filling_too ? w.set_up() : result<>();
+  auto done = r.record_set_up ? w.set_up() : result<>();
   if (done) done = take_turns(w, r);
   w.detach();
   if (!done) return std::unexpected(done.error());
@@ -100,7 +100,7 @@ result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, w
 
 }  // namespace
 
-result<std::unique_ptr<media::tape_writer>> record(const recorded_run& r, const make_tape& make) {
+result<std::unique_ptr<media::tape_writer>> record(const recording_options& r, const tape_factory& make) {
   auto w = make_workload(r.workload, r.content);
   if (!w) return std::unexpected(w.error());
   static std::atomic<unsigned> made{0};

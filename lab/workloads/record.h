@@ -12,21 +12,21 @@
 
 namespace stele::workloads {
 
-struct recorded_run {
+struct recording_options {
   std::string workload = "sps", mechanism;  // "": the library's default
   parameters content{.keys = 4096};
   std::uint64_t operations = 10'000;
   std::uint64_t seed = 1;  // of the operations
   unsigned threads = 1;
-  bool keep_bytes = true;    // stores with what they store, and the pool's content at the beginning
-  bool filling_too = false;  // the tape begins with the empty pool, else with the filled one
+  bool record_bytes = true;    // stores with what they store, and the pool's content at the beginning
+  bool record_set_up = false;  // the tape begins with the empty pool, else with the filled one
   std::string dir = ".";     // where the pool is
   std::function<bool()> cancelled = [] { return false; };
 };
 
-using make_tape = std::function<result<std::unique_ptr<media::tape_writer>>(const media::tape_shape&)>;
+using tape_factory = std::function<result<std::unique_ptr<media::tape_writer>>(const media::tape_options&)>;
 
 // The finished tape that `make` began. Errors: those of the pool and of the tape; invalid_argument.
-[[nodiscard]] result<std::unique_ptr<media::tape_writer>> record(const recorded_run& r, const make_tape& make);
+[[nodiscard]] result<std::unique_ptr<media::tape_writer>> record(const recording_options& r, const tape_factory& make);
 
 }  // namespace stele::workloads

@@ -9,8 +9,8 @@ namespace {
 
 using media::tape_op;
 
-recorded_run small(unsigned threads) {
-  recorded_run r;
+recording_options small(unsigned threads) {
+  recording_options r;
   r.mechanism = "base";
   r.content.keys = 64;
   r.operations = 60;
@@ -19,11 +19,11 @@ recorded_run small(unsigned threads) {
   return r;
 }
 
-result<std::unique_ptr<media::tape_writer>> in_memory(const media::tape_shape& shape) { return media::tape_writer::to_memory(shape); }
+result<std::unique_ptr<media::tape_writer>> in_memory(const media::tape_options& shape) { return media::tape_writer::to_memory(shape); }
 
 TEST(record, a_run_gives_the_same_events_again) {
-  recorded_run r = small(3);
-  r.keep_bytes = false;  // a pool's identity is random
+  recording_options r = small(3);
+  r.record_bytes = false;  // a pool's identity is random
   const auto one = record(r, in_memory), other = record(r, in_memory);
   ASSERT_TRUE(one) << one.error().message;
   ASSERT_TRUE(other);
@@ -34,7 +34,7 @@ TEST(record, a_run_gives_the_same_events_again) {
 TEST(record, threads_have_logs_of_their_own_and_operations_are_marked) {
   const auto tape = record(small(3), in_memory);
   ASSERT_TRUE(tape) << tape.error().message;
-  auto reader = media::tape_reader::over((*tape)->memory());
+  auto reader = media::tape_reader::from_memory((*tape)->memory());
   std::set<unsigned> writers;
   std::uint64_t begun = 0, ended = 0, commits = 0;
   while (auto e = *reader->next()) {
@@ -54,16 +54,16 @@ TEST(record, threads_have_logs_of_their_own_and_operations_are_marked) {
 }
 
 TEST(record, may_begin_with_the_empty_pool) {
-  recorded_run r = small(1);
+  recording_options r = small(1);
   const auto filled = record(r, in_memory);
-  r.filling_too = true;
+  r.record_set_up = true;
   const auto whole = record(r, in_memory);
   ASSERT_TRUE(filled && whole);
   EXPECT_GT((*whole)->events(), (*filled)->events());
 }
 
 TEST(record, refuses_what_there_is_not) {
-  recorded_run r = small(1);
+  recording_options r = small(1);
   r.mechanism = "nonesuch";
   EXPECT_FALSE(record(r, in_memory));
   r = small(1);

@@ -1,5 +1,5 @@
-// Workloads by name. A new one is a source file, a line in kinds.h and one here.
-#include <workloads/kinds.h>
+// Workloads by name. A new one is a source file, a line in entries.h and one here.
+#include <workloads/entries.h>
 #include <workloads/native.h>
 
 #include <array>
@@ -9,16 +9,16 @@ namespace stele::workloads {
 
 namespace {
 
-constexpr std::array kinds = {&sps_kind,      &hash_kind,     &rbtree_kind,   &bptree_kind,   &kv_kind,
-                              &sdg_kind,      &ssca2_kind,    &ycsb_kinds[0], &ycsb_kinds[1], &ycsb_kinds[2],
-                              &ycsb_kinds[3], &ycsb_kinds[4], &ycsb_kinds[5], &tpcc_kind,     &linkbench_kind,
-                              &store_kind};
+constexpr std::array entries = {&sps_entry,      &hash_entry,     &rbtree_entry,   &bptree_entry,   &kv_entry,
+                              &sdg_entry,      &ssca2_entry,    &ycsb_entries[0], &ycsb_entries[1], &ycsb_entries[2],
+                              &ycsb_entries[3], &ycsb_entries[4], &ycsb_entries[5], &tpcc_entry,     &linkbench_entry,
+                              &store_entry};
 
 std::unexpected<error> invalid(std::string message) {
   return std::unexpected(error{errc::invalid_argument, std::move(message)});
 }
 
-result<> check_value_size(const kind& k, std::size_t size, std::size_t largest_value) {
+result<> check_value_size(const workload_entry& k, std::size_t size, std::size_t largest_value) {
   const std::string said = "value size " + std::to_string(size) + ": give ";
   if (k.largest_value != 0) {
     if (size >= 1 && size <= k.largest_value) return {};
@@ -39,11 +39,11 @@ result<> check_parameters(const parameters& p) {
   return {};
 }
 
-result<const kind*> find_kind(std::string_view name, const parameters& p, std::size_t largest_value = 4096) {
-  for (const kind* k : kinds) {
+result<const workload_entry*> find_workload(std::string_view name, const parameters& p, std::size_t largest_value = 4096) {
+  for (const workload_entry* k : entries) {
     if (k->name != name) continue;
-    if (auto sound = check_value_size(*k, p.value_size, largest_value); !sound) return std::unexpected(std::move(sound.error()));
-    if (auto sound = check_parameters(p); !sound) return std::unexpected(std::move(sound.error()));
+    if (auto ok = check_value_size(*k, p.value_size, largest_value); !ok) return std::unexpected(std::move(ok.error()));
+    if (auto ok = check_parameters(p); !ok) return std::unexpected(std::move(ok.error()));
     return k;
   }
   std::string names;
@@ -53,8 +53,8 @@ result<const kind*> find_kind(std::string_view name, const parameters& p, std::s
 
 }  // namespace
 
-result<const kind*> find_native_kind(std::string_view name, const parameters& p) {
-  auto k = find_kind(name, p, largest_native_value);
+result<const workload_entry*> find_native_workload(std::string_view name, const parameters& p) {
+  auto k = find_workload(name, p, largest_native_value);
   if (k && (*k)->make_native == nullptr) return invalid("the workload " + std::string(name) + " has no native runs");
   if (k && p.coalesce) return invalid("native runs are in ordinary memory, which does not coalesce");
   return k;
@@ -62,12 +62,12 @@ result<const kind*> find_native_kind(std::string_view name, const parameters& p)
 
 std::vector<std::string> workload_names() {
   std::vector<std::string> names;
-  for (const kind* k : kinds) names.emplace_back(k->name);
+  for (const workload_entry* k : entries) names.emplace_back(k->name);
   return names;
 }
 
 result<std::unique_ptr<workload>> make_workload(std::string_view name, const parameters& p) {
-  const auto k = find_kind(name, p);
+  const auto k = find_workload(name, p);
   if (!k) return std::unexpected(k.error());
   if (!p.coalesce) return (*k)->make(p);
   if ((*k)->make_coalescing == nullptr) return invalid("the workload " + std::string(name) + " has no runs in coalescing memory");
@@ -75,7 +75,7 @@ result<std::unique_ptr<workload>> make_workload(std::string_view name, const par
 }
 
 result<std::unique_ptr<volatile_run>> make_volatile(std::string_view name, const parameters& p) {
-  const auto k = find_kind(name, p);
+  const auto k = find_workload(name, p);
   if (!k) return std::unexpected(k.error());
   return (*k)->make_volatile(p);
 }

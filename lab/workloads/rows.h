@@ -15,7 +15,7 @@ class basic_rows {
 
   basic_rows() noexcept = default;  // for zeroed memory: leaves it as it is
   ~basic_rows() noexcept(false) {
-    detail::end_of_life([&] { Memory::destroy_array(first_.load(), count_.load()); });
+    detail::run_destructor([&] { Memory::destroy_array(first_.load(), count_.load()); });
   }
   basic_rows(const basic_rows&) = delete;
   basic_rows& operator=(const basic_rows&) = delete;

@@ -33,7 +33,7 @@ void run_operation(Root& root, const key_space& keys, const operation& op) {
 template <class Kind, class Memory>
 class run_in final : public workload_on<typename Kind::template root<Memory>> {
   using root = typename Kind::template root<Memory>;
-  using workload_on<root>::pool_, workload::commits_as;
+  using workload_on<root>::pool_, workload::commit_durability;
 
  public:
   explicit run_in(const parameters& p, Kind kind = {}) : keys_(p), kind_(std::move(kind)) {}
@@ -42,7 +42,7 @@ class run_in final : public workload_on<typename Kind::template root<Memory>> {
 
   [[nodiscard]] result<> set_up() override {
     if (auto done = pool_->update([&](root& r) { Kind::prepare(r, keys_); }, durability::ordered); !done) return done;
-    const std::size_t batch = std::clamp<std::size_t>(batch_bytes / keys_.given().value_size, 1, 256);
+    const std::size_t batch = std::clamp<std::size_t>(batch_bytes / keys_.params().value_size, 1, 256);
     for (std::uint64_t from = 0; from < keys_.size(); from += batch) {
       const std::uint64_t to = std::min<std::uint64_t>(from + batch, keys_.size());
       if (auto done = pool_->update([&](root& r) { fill(r, from, to); }, durability::ordered); !done) return done;
@@ -62,17 +62,17 @@ class run_in final : public workload_on<typename Kind::template root<Memory>> {
         [&](root& r) {
           for (const operation& op : operations) run_operation<Kind>(r, keys_, op);
         },
-        commits_as());
+        commit_durability());
   }
 
   [[nodiscard]] result<std::uint64_t> digest() override {
     return pool_->read([](const root& r) -> result<std::uint64_t> {
-      if (auto sound = r.check(); !sound) return std::unexpected(std::move(sound.error()));
+      if (auto ok = r.check(); !ok) return std::unexpected(std::move(ok.error()));
       return Kind::digest(r);
     });
   }
 
-  void reach(const visitor& visit) override {
+  void visit_blocks(const visitor& visit) override {
     const auto done = pool_->read([&](const root& r) { r.visit_blocks(visit); });
     if (!done) throw failure(done.error());
   }

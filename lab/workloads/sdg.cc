@@ -2,7 +2,7 @@
 //
 // There is a vertex for every 16 keys (but at least 32 while there are keys enough), so a vertex has eight edges on the mean.
 #include <workloads/graph.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/native.h>
 #include <workloads/toggle.h>
 
@@ -26,7 +26,7 @@ class edge_map : public basic_graph<V, Memory> {
    private:
     edge_map& map_;
     std::uint32_t to_;
-    typename graph::place place_;
+    typename graph::edge_position place_;
   };
 
   void prepare(std::uint64_t keys) { this->make_vertices(std::max(std::min<std::uint64_t>(keys, 32), keys / 16)); }
@@ -66,6 +66,6 @@ using sdg = toggle<maps, N>;
 
 }  // namespace
 
-constinit const kind sdg_kind = {"sdg", make_sized<workload, pool_run, sdg>, make_sized<volatile_run, plain_run, sdg>, make_native_sized<sdg>};
+constinit const workload_entry sdg_entry = {"sdg", make_sized<workload, pool_run, sdg>, make_sized<volatile_run, plain_run, sdg>, make_native_sized<sdg>};
 
 }  // namespace stele::workloads

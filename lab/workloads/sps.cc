@@ -1,6 +1,6 @@
 // sps: swaps of two random elements of an array. Element i starts as a value made from i.
 #include <stele/array.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/native.h>
 #include <workloads/run.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 class array_model final : public model {
  public:
-  explicit array_model(const key_space& keys) : value_size_(keys.given().value_size) {
+  explicit array_model(const key_space& keys) : value_size_(keys.params().value_size) {
     for (std::uint64_t i = 0; i < keys.size(); ++i) words_.push_back(keys.word_at_start(i));
   }
   void apply(const operation& op) override {
@@ -47,7 +47,7 @@ struct sps {
   }
   template <class V, class Memory>
   static void read(const basic_array<V, Memory>& r, const operation& op) {
-    use(element<V, Memory>::get(r[op.a]));
+    do_not_optimize(element<V, Memory>::get(r[op.a]));
   }
   template <class V, class Memory>
   static std::uint64_t digest(const basic_array<V, Memory>& r) {
@@ -67,7 +67,7 @@ struct sps {
 
 }  // namespace
 
-constinit const kind sps_kind = {"sps", make_sized<workload, pool_run, sps>,
+constinit const workload_entry sps_entry = {"sps", make_sized<workload, pool_run, sps>,
                                  make_sized<volatile_run, plain_run, sps>, make_native_sized<sps>};
 
 }  // namespace stele::workloads

@@ -6,7 +6,7 @@
 // and a vertex may have one edge more than twice as many as at the start. Reads are kernel 2, the heaviest edges, of
 // eight neighbouring vertices at a time. Kernels 3 and 4 (subgraphs, betweenness) are left out: they read only.
 #include <workloads/graph.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/native.h>
 #include <workloads/rmat.h>
 #include <workloads/run.h>
@@ -27,7 +27,7 @@ rmat generator(const key_space& keys) {
 // The i-th edge of the initial graph; every second step adds one.
 std::optional<rmat::edge> edge_at_start(const key_space& keys, std::uint64_t i) {
   if (i % 2 != 0) return std::nullopt;
-  base::rng random(base::mix(keys.given().seed) + i);
+  base::rng random(base::mix(keys.params().seed) + i);
   return generator(keys).draw(random);
 }
 
@@ -52,20 +52,20 @@ std::uint64_t edge_key(std::uint64_t from, std::uint64_t to) { return from << 32
 
 class graph_model final : public model {
  public:
-  explicit graph_model(const key_space& keys) : value_size_(keys.given().value_size), vertices_(generator(keys).vertices()) {
+  explicit graph_model(const key_space& keys) : value_size_(keys.params().value_size), vertices_(generator(keys).vertices()) {
     for (std::uint64_t i = 0; i < keys.size(); ++i) {
       const auto e = edge_at_start(keys, i);
       if (!e) continue;
       vertex& v = vertices_[e->from];
       v.edges.push_front({e->to, keys.word_at_start(i)});
-      v.room = room_at_start(static_cast<std::uint32_t>(v.edges.size()));
+      v.max_degree = room_at_start(static_cast<std::uint32_t>(v.edges.size()));
     }
   }
   void apply(const operation& op) override {
     if (op.what != operation::kind::toggle) return;
     const change c(op);
     vertex& v = vertices_[c.from];
-    if (c.inserts_at(v.edges.size(), v.room)) return v.edges.push_front({c.to, op.b});
+    if (c.inserts_at(v.edges.size(), v.max_degree)) return v.edges.push_front({c.to, op.b});
     v.edges.erase(std::next(v.edges.begin(), static_cast<std::ptrdiff_t>(std::min(c.position, v.edges.size() - 1))));
   }
   std::uint64_t digest() const override {
@@ -79,7 +79,7 @@ class graph_model final : public model {
  private:
   struct vertex {
     std::list<std::pair<std::uint32_t, std::uint64_t>> edges;  // the newest first
-    std::uint64_t room = 0;
+    std::uint64_t max_degree = 0;
   };
   std::size_t value_size_;
   std::vector<vertex> vertices_;
@@ -101,13 +101,13 @@ struct ssca2 {
     if (!e) return;
     auto& v = g.at(e->from);
     insert(g, v, e->to, keys.word_at_start(i));
-    v.room = room_at_start(v.degree);
+    v.max_degree = room_at_start(v.degree);
   }
   template <class Graph>
   static void apply(Graph& g, const key_space&, const operation& op) {
     const change c(op);
     auto& v = g.at(c.from);
-    if (c.inserts_at(v.degree, v.room)) {
+    if (c.inserts_at(v.degree, v.max_degree)) {
       insert(g, v, c.to, op.b);
     } else {
       g.erase(g.find_position(c.from, c.position));
@@ -125,7 +125,7 @@ struct ssca2 {
         heaviest = e;
       }
     }
-    if (heaviest != nullptr) use(stored_value(heaviest->value));
+    if (heaviest != nullptr) do_not_optimize(stored_value(heaviest->value));
   }
   template <class Graph>
   static std::uint64_t digest(const Graph& g) {
@@ -152,6 +152,6 @@ struct ssca2 {
 
 }  // namespace
 
-constinit const kind ssca2_kind = {"ssca2", make_sized<workload, pool_run, ssca2>, make_sized<volatile_run, plain_run, ssca2>, make_native_sized<ssca2>};
+constinit const workload_entry ssca2_entry = {"ssca2", make_sized<workload, pool_run, ssca2>, make_sized<volatile_run, plain_run, ssca2>, make_native_sized<ssca2>};
 
 }  // namespace stele::workloads

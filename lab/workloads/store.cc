@@ -3,7 +3,7 @@
 
 #include <containers/kv_store.h>
 #include <stele/kv.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/run.h>
 
 #include <unordered_map>
@@ -21,7 +21,7 @@ template <class Store, class Size>
 void apply_to(Store& s, Size value_size, const operation& op) {
   if (op.what == kind_of::put) s.put(store::key(op.a), store::value(op.b, value_size, value_buffer));
   if (op.what == kind_of::erase) s.erase(store::key(op.a));
-  if (op.what == kind_of::read && s.get(store::key(op.a), read_buffer)) use(read_buffer);
+  if (op.what == kind_of::read && s.get(store::key(op.a), read_buffer)) do_not_optimize(read_buffer);
 }
 
 std::uint64_t digest_pair(std::string_view key, std::string_view value) {
@@ -59,7 +59,7 @@ class store_run final : public workload {
   std::string_view name() const override { return "store"; }
   std::size_t root_size() const override { return kv::root_size(); }
   void attach(detail::pool_handle handle) override {
-    auto opened = kv::over(std::move(handle));
+    auto opened = kv::from_handle(std::move(handle));
     if (!opened) throw failure(opened.error());
     kv_.emplace(std::move(*opened));
   }
@@ -70,7 +70,7 @@ class store_run final : public workload {
     kv::batch some;
     std::size_t bytes = 0;
     std::string buffer;
-    auto filled = store::fill(keys_.given(), [&](std::uint64_t number, std::uint64_t word) -> result<> {
+    auto filled = store::fill(keys_.params(), [&](std::uint64_t number, std::uint64_t word) -> result<> {
       some.put(store::key(number), store::value(word, value_size(), buffer));
       bytes += value_size() + store::key_bytes;
       if (bytes < batch_bytes && some.size() < batch_items) return {};
@@ -90,18 +90,18 @@ class store_run final : public workload {
     if (only_reads(operations)) {
       return kv_->read([&](const kv::view& v) {
         for (const operation& op : operations)
-          if (v.get(store::key(op.a), read_buffer)) use(read_buffer);
+          if (v.get(store::key(op.a), read_buffer)) do_not_optimize(read_buffer);
       });
     }
     return kv_->update(
         [&](kv::changes& c) {
           for (const operation& op : operations) apply_to(c, value_size(), op);
         },
-        commits_as());
+        commit_durability());
   }
 
   result<std::uint64_t> digest() override {
-    if (auto sound = kv_->check(); !sound) return std::unexpected(std::move(sound.error()));
+    if (auto ok = kv_->check(); !ok) return std::unexpected(std::move(ok.error()));
     return kv_->read([](const kv::view& v) {
       std::uint64_t sum = 0;
       v.for_each({}, {}, [&](std::string_view key, std::string_view value) {
@@ -112,26 +112,26 @@ class store_run final : public workload {
     });
   }
 
-  void reach(const visitor& visit) override {
+  void visit_blocks(const visitor& visit) override {
     const auto done = kv_->read([&](const kv::view&) { kv_->visit_blocks(visit); });
     if (!done) throw failure(done.error());
   }
 
-  std::unique_ptr<model> make_model() const override { return std::make_unique<store_model>(keys_.given()); }
+  std::unique_ptr<model> make_model() const override { return std::make_unique<store_model>(keys_.params()); }
 
  private:
   static constexpr std::size_t batch_bytes = 16384, batch_items = 16;  // of one transaction of set_up, which has to fit the explorer's logs
 
-  std::size_t value_size() const { return keys_.given().value_size; }
+  std::size_t value_size() const { return keys_.params().value_size; }
   result<> apply_one(const operation& op) {
     const auto without_value = [](auto done) -> result<> { return done ? result<>{} : std::unexpected(std::move(done.error())); };
     const store::key key(op.a);
     switch (op.what) {
-      case kind_of::put: return kv_->put(key, store::value(op.b, value_size(), value_buffer), commits_as());
-      case kind_of::erase: return without_value(kv_->erase(key, commits_as()));
+      case kind_of::put: return kv_->put(key, store::value(op.b, value_size(), value_buffer), commit_durability());
+      case kind_of::erase: return without_value(kv_->erase(key, commit_durability()));
       default: {
         auto there = kv_->get(key, read_buffer);
-        if (there && *there) use(read_buffer);
+        if (there && *there) do_not_optimize(read_buffer);
         return without_value(std::move(there));
       }
     }
@@ -146,14 +146,14 @@ class plain_store_run final : public volatile_run {
   explicit plain_store_run(const parameters& p) : keys_(p) {}
 
   void set_up() override {
-    (void)store::fill(keys_.given(), [&](std::uint64_t number, std::uint64_t word) -> result<> {
-      store_->put(store::key(number), store::value(word, keys_.given().value_size, value_buffer));
+    (void)store::fill(keys_.params(), [&](std::uint64_t number, std::uint64_t word) -> result<> {
+      store_->put(store::key(number), store::value(word, keys_.params().value_size, value_buffer));
       return {};
     });
   }
   operation draw(base::rng& random) const override { return store::draw(keys_, random); }
   void apply(std::span<const operation> operations) override {
-    for (const operation& op : operations) apply_to(*store_, keys_.given().value_size, op);
+    for (const operation& op : operations) apply_to(*store_, keys_.params().value_size, op);
   }
   std::uint64_t digest() override {
     std::uint64_t sum = 0;
@@ -177,7 +177,7 @@ std::unique_ptr<Base> make_run(const parameters& p) {
 
 }  // namespace
 
-constinit const kind store_kind = {.name = "store",
+constinit const workload_entry store_entry = {.name = "store",
                                    .make = make_run<workload, store_run>,
                                    .make_volatile = make_run<volatile_run, plain_store_run>,
                                    .make_native = nullptr,

@@ -37,8 +37,8 @@ inline std::string_view value(std::uint64_t word, std::size_t size_bytes, std::s
   return to;
 }
 
-inline bool holds_at_start(const key_space& keys, std::uint64_t number) {
-  return base::mix(keys.given().seed ^ base::mix(number)) % 8 != 0;
+inline bool present_at_start(const key_space& keys, std::uint64_t number) {
+  return base::mix(keys.params().seed ^ base::mix(number)) % 8 != 0;
 }
 
 inline operation draw(const key_space& keys, base::rng& random) {
@@ -54,7 +54,7 @@ template <class Put>
   const key_space keys(p);
   for (std::uint64_t i = 0; i < keys.size(); ++i) {
     const std::uint64_t number = keys.scattered(i);
-    if (!holds_at_start(keys, number)) continue;
+    if (!present_at_start(keys, number)) continue;
     if (result<> done = put(number, keys.word_at_start(number)); !done) return done;
   }
   return {};

@@ -11,9 +11,9 @@ namespace stele::workloads {
 
 class toggle_model final : public model {
  public:
-  explicit toggle_model(const key_space& keys) : value_size_(keys.given().value_size) {
+  explicit toggle_model(const key_space& keys) : value_size_(keys.params().value_size) {
     for (std::uint64_t k = 0; k < keys.size(); ++k) {
-      if (keys.holds_at_start(k)) words_[k] = keys.word_at_start(k);
+      if (keys.present_at_start(k)) words_[k] = keys.word_at_start(k);
     }
   }
   void apply(const operation& op) override {
@@ -43,7 +43,7 @@ struct toggle {
   template <class Map>
   static void fill(Map& map, const key_space& keys, std::uint64_t i) {
     const std::uint64_t key = keys.scattered(i);
-    if (keys.holds_at_start(key)) map.insert(key, value_from<typename Map::mapped_type>(keys.word_at_start(key)));
+    if (keys.present_at_start(key)) map.insert(key, value_from<typename Map::mapped_type>(keys.word_at_start(key)));
   }
   template <class Map>
   static void apply(Map& map, const key_space&, const operation& op) {
@@ -56,7 +56,7 @@ struct toggle {
   }
   template <class Map>
   static void read(const Map& map, const operation& op) {
-    if (const auto* stored = Maps::find(map, op.a)) use(stored_value(*stored));
+    if (const auto* stored = Maps::find(map, op.a)) do_not_optimize(stored_value(*stored));
   }
   template <class Map>
   static std::uint64_t digest(const Map& map) {

@@ -7,7 +7,7 @@
 // take the places of the oldest, delivered or not; customers are found by number, not name; no new order is rolled back;
 // delivery is one transaction for all districts of a warehouse. Of an operation the kind is the transaction: insert is a new
 // order, put a payment, read an order status, erase a delivery, scan a stock level.
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/run.h>
 #include <workloads/tpcc_tables.h>
 
@@ -20,24 +20,24 @@ class warehouse_model final : public model {
   using rows = plain_rows;
 
  public:
-  explicit warehouse_model(const key_space& keys) : keys_(keys), shape_(keys.given()), warehouses_(shape_.warehouses) {
+  explicit warehouse_model(const key_space& keys) : keys_(keys), shape_(keys.params()), warehouses_(shape_.warehouses) {
     const std::uint64_t customers = shape_.all_customers();
     for (std::uint64_t w = 0; w < warehouses_.size(); ++w) {
       warehouse& h = warehouses_[w];
       h.ytd = customers * paid_at_start;
       h.districts.resize(shape_.districts);
       for (std::uint64_t d = 0; d < shape_.districts; ++d)
-        start_district(h.districts[d], keys, shape_, w * shape_.districts + d);
+        init_district(h.districts[d], keys, shape_, w * shape_.districts + d);
       h.customers.resize(customers);
       for (std::uint64_t c = 0; c < customers; ++c) {
-        start_customer(h.customers[c], keys, w * customers + c);
+        init_customer(h.customers[c], keys, w * customers + c);
         h.customer_words.push_back(word_at_start(keys, table::customer_text, w * customers + c));
       }
       h.stocks.resize(shape_.items);
-      for (std::uint64_t i = 0; i < shape_.items; ++i) start_stock(h.stocks[i], keys, w * shape_.items + i);
+      for (std::uint64_t i = 0; i < shape_.items; ++i) init_stock(h.stocks[i], keys, w * shape_.items + i);
       h.orders.resize(shape_.all_orders());
       h.new_orders.resize(h.orders.size());
-      h.lines.resize(h.orders.size() * most_lines);
+      h.lines.resize(h.orders.size() * max_lines);
       h.payments.resize(h.orders.size());
     }
   }
@@ -89,7 +89,7 @@ class warehouse_model final : public model {
       blob<24> text{};
       fill_with(text.bytes, std::min<std::uint64_t>(shape_.text_bytes, 24), stock_word(l.supply, l.item));
       const std::uint64_t amount = std::uint64_t{price_at_start(keys_, l.item)} * l.quantity;
-      h.lines[place * most_lines + i] = {amount,
+      h.lines[place * max_lines + i] = {amount,
                                          0,
                                          static_cast<std::uint32_t>(l.item),
                                          static_cast<std::uint16_t>(l.supply),
@@ -125,7 +125,7 @@ class warehouse_model final : public model {
       auto& c = h.customers[i * shape_.customers + o.customer];
       o.carrier = in.carrier;
       ++c.deliveries;
-      for (std::uint64_t l = place * most_lines; l < place * most_lines + o.lines; ++l) {
+      for (std::uint64_t l = place * max_lines; l < place * max_lines + o.lines; ++l) {
         h.lines[l].delivered = in.date;
         c.balance += static_cast<std::int64_t>(h.lines[l].amount.load());
       }
@@ -156,7 +156,7 @@ class warehouse_model final : public model {
   std::vector<warehouse> warehouses_;
 };
 
-struct load {
+struct benchmark {
   static constexpr std::string_view name = "tpcc";
   template <class Memory>
   using root = tables<Memory>;
@@ -176,7 +176,7 @@ struct load {
 
   static operation draw(const key_space& keys, base::rng& random) {
     using enum operation::kind;
-    const std::uint64_t choice = random.below(100), district = random.below(shape(keys.given()).all_districts()),
+    const std::uint64_t choice = random.below(100), district = random.below(shape(keys.params()).all_districts()),
                         seed = random();
     return {choice < 45 ? insert : choice < 88 ? put : choice < 92 ? read : choice < 96 ? erase : scan, district, seed};
   }
@@ -191,8 +191,8 @@ std::unique_ptr<Base> make(const parameters& p) {
 }  // namespace
 }  // namespace tpcc
 
-constinit const kind tpcc_kind = {"tpcc", tpcc::make<workload, pool_run<tpcc::load>>,
-                                  tpcc::make<volatile_run, plain_run<tpcc::load>>, nullptr,
-                                  tpcc::make<workload, coalescing_run<tpcc::load>>};
+constinit const workload_entry tpcc_entry = {"tpcc", tpcc::make<workload, pool_run<tpcc::benchmark>>,
+                                  tpcc::make<volatile_run, plain_run<tpcc::benchmark>>, nullptr,
+                                  tpcc::make<workload, coalescing_run<tpcc::benchmark>>};
 
 }  // namespace stele::workloads

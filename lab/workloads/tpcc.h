@@ -11,7 +11,7 @@
 
 namespace stele::workloads::tpcc {
 
-inline constexpr std::uint64_t least_lines = 5, most_lines = 15;  // of an order
+inline constexpr std::uint64_t min_lines = 5, max_lines = 15;  // of an order
 
 // A key is a row of stock. A warehouse has up to 100,000 of them and each district 3 customers for a hundred, as specified.
 struct shape {
@@ -96,7 +96,7 @@ inline std::uint64_t live_bytes(const shape& s) {
   const std::uint64_t stock = 8 + sizeof(plain_rows::stock) + s.text_bytes,
                       customer = sizeof(plain_rows::customer) + s.text_bytes;
   const std::uint64_t order =
-      sizeof(plain_rows::order) + 8 + most_lines * sizeof(plain_rows::order_line) + sizeof(plain_rows::payment);
+      sizeof(plain_rows::order) + 8 + max_lines * sizeof(plain_rows::order_line) + sizeof(plain_rows::payment);
   return s.warehouses *
          (s.items * stock + s.districts * (s.customers * customer + s.orders * order + sizeof(plain_rows::district)));
 }
@@ -115,7 +115,7 @@ inline std::uint64_t tax_at_start(const key_space& keys, table t, std::uint64_t 
 inline constexpr std::uint64_t paid_at_start = 1000;  // by each customer
 
 template <class Customer>
-void start_customer(Customer& c, const key_space& keys, std::uint64_t row) {
+void init_customer(Customer& c, const key_space& keys, std::uint64_t row) {
   const std::uint64_t word = word_at_start(keys, table::customer, row);
   c.balance = -static_cast<std::int64_t>(paid_at_start);
   c.ytd_payment = paid_at_start;
@@ -124,11 +124,11 @@ void start_customer(Customer& c, const key_space& keys, std::uint64_t row) {
   c.has_bad_credit = (word >> 32) % 10 == 0;
 }
 template <class Stock>
-void start_stock(Stock& s, const key_space& keys, std::uint64_t row) {
+void init_stock(Stock& s, const key_space& keys, std::uint64_t row) {
   s.quantity = static_cast<std::uint32_t>(10 + word_at_start(keys, table::stock, row) % 91);
 }
 template <class District>
-void start_district(District& d, const key_space& keys, const shape& s, std::uint64_t row) {
+void init_district(District& d, const key_space& keys, const shape& s, std::uint64_t row) {
   d.ytd = s.customers * paid_at_start;
   d.tax = tax_at_start(keys, table::district, row);
   d.next_order = 1;
@@ -167,12 +167,12 @@ struct new_order_input : terminal {
   std::uint64_t customer;
   std::uint32_t count;
   bool is_local = true;
-  std::array<line, most_lines> lines;
+  std::array<line, max_lines> lines;
 
   new_order_input(const operation& op, const shape& s) : terminal(op, s) {
     base::rng random(op.b);
     customer = choose_customer(random, s);
-    count = static_cast<std::uint32_t>(least_lines + random.below(most_lines - least_lines + 1));
+    count = static_cast<std::uint32_t>(min_lines + random.below(max_lines - min_lines + 1));
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint64_t supply = random.below(100) == 0 ? other_warehouse(random, s, warehouse) : warehouse;
       lines[i] = {non_uniform(random, s.items, 16), supply, static_cast<std::uint32_t>(1 + random.below(10))};

@@ -16,7 +16,7 @@ inline std::uint64_t digest_key(table t, std::uint64_t warehouse, std::uint64_t 
 template <class Memory>
 class texts_in {
  public:
-  void lie_at(std::byte* first, std::uint64_t size_bytes) {
+  void place_at(std::byte* first, std::uint64_t size_bytes) {
     bytes_ = first;
     size_ = size_bytes;
   }
@@ -45,11 +45,11 @@ template <class Memory>
 class tables {
   using rows = rows_of<Memory>;
   using district = typename rows::district;
-  using customer = spaced_in<typename rows::customer, Memory>;
+  using customer = line_padded_in<typename rows::customer, Memory>;
   using order = typename rows::order;
   using order_line = typename rows::order_line;
-  using stock = spaced_in<typename rows::stock, Memory>;
-  using payment = spaced_in<typename rows::payment, Memory>;
+  using stock = line_padded_in<typename rows::stock, Memory>;
+  using payment = line_padded_in<typename rows::payment, Memory>;
   template <class T>
   using cell = typename Memory::template field<T>;
   template <class Row>
@@ -60,7 +60,7 @@ class tables {
   using pool_resident = void;
 
   void prepare(const key_space& keys) {
-    const shape s(keys.given());
+    const shape s(keys.params());
     shape_ = s;
     prices_.make(s.items);
     warehouses_.make(s.warehouses);
@@ -77,11 +77,11 @@ class tables {
     warehouse& here = warehouses_[w];
     if (item == 0) make_warehouse(here, keys, w);
     if (w == 0) prices_[item] = price_at_start(keys, item);
-    start_stock(here.stocks[item], keys, i);
+    init_stock(here.stocks[item], keys, i);
     here.stock_texts.set(item, word_at_start(keys, table::stock_text, i));
     const std::uint64_t customers = s.all_customers();
     for (std::uint64_t c = item * customers / s.items; c < (item + 1) * customers / s.items; ++c) {
-      start_customer(here.customers[c], keys, w * customers + c);
+      init_customer(here.customers[c], keys, w * customers + c);
       here.customer_texts.set(c, word_at_start(keys, table::customer_text, w * customers + c));
     }
   }
@@ -106,10 +106,10 @@ class tables {
     here.new_orders[place] = id;
     std::uint64_t total = 0;
     for (std::uint32_t i = 0; i < in.count; ++i)
-      total += sell(in.lines[i], in.warehouse, here.lines[place * most_lines + i]);
+      total += sell(in.lines[i], in.warehouse, here.lines[place * max_lines + i]);
     customer& buyer = here.customers[in.district * s.customers + in.customer];
     buyer.last_order = id;
-    use(total * (10'000 - buyer.discount) * (10'000 + here.tax + d.tax));
+    do_not_optimize(total * (10'000 - buyer.discount) * (10'000 + here.tax + d.tax));
   }
 
   void pay(const operation& op) {
@@ -149,7 +149,7 @@ class tables {
       o.carrier = in.carrier;
       std::uint64_t total = 0;
       for (std::uint32_t l = 0; l < o.lines; ++l) {
-        order_line& line = here.lines[place * most_lines + l];
+        order_line& line = here.lines[place * max_lines + l];
         line.delivered = in.date;
         total += line.amount;
       }
@@ -164,12 +164,12 @@ class tables {
     const order_status_input in(op, s);
     const warehouse& here = warehouses_[in.warehouse];
     const customer& c = here.customers[in.district * s.customers + in.customer];
-    use(c.balance.load());
+    do_not_optimize(c.balance.load());
     const std::uint64_t id = c.last_order, place = s.place_of(in.district, id);
     const order& o = here.orders[place];
     if (id == 0 || o.id != id) return;  // none yet, or its place has been taken
-    use(o.carrier.load());
-    for (std::uint32_t i = 0; i < o.lines; ++i) use(here.lines[place * most_lines + i].amount.load());
+    do_not_optimize(o.carrier.load());
+    for (std::uint32_t i = 0; i < o.lines; ++i) do_not_optimize(here.lines[place * max_lines + i].amount.load());
   }
 
   // The items of the district's last 20 orders that are short in stock.
@@ -177,18 +177,18 @@ class tables {
     const shape s = shape_;
     const stock_level_input in(op, s);
     const warehouse& here = warehouses_[in.warehouse];
-    std::array<std::uint32_t, 20 * most_lines> low;
+    std::array<std::uint32_t, 20 * max_lines> low;
     std::size_t count = 0;
     const std::uint64_t next = here.districts[in.district].next_order;
     for (std::uint64_t id = next - std::min({next - 1, s.orders, std::uint64_t{20}}); id < next; ++id) {
       const std::uint64_t place = s.place_of(in.district, id);
       for (std::uint32_t i = 0; i < here.orders[place].lines; ++i) {
-        const std::uint32_t item = here.lines[place * most_lines + i].item;
+        const std::uint32_t item = here.lines[place * max_lines + i].item;
         if (here.stocks[item].quantity < in.threshold) low[count++] = item;
       }
     }
     std::sort(low.begin(), low.begin() + count);
-    use(std::unique(low.begin(), low.begin() + count) - low.begin());
+    do_not_optimize(std::unique(low.begin(), low.begin() + count) - low.begin());
   }
 
   std::uint64_t digest() const {
@@ -218,13 +218,13 @@ class tables {
     cell<stock*> stocks;
     cell<order*> orders;                    // a district's side by side, the id modulo their number
     cell<cell<std::uint64_t>*> new_orders;  // beside each order its id, or 0: delivered
-    cell<order_line*> lines;                // most_lines for each order
+    cell<order_line*> lines;                // max_lines for each order
     cell<payment*> payments;                // as orders, by number
     texts customer_texts, stock_texts;
 
     warehouse() noexcept = default;  // for zeroed memory
     ~warehouse() noexcept(false) {
-      detail::end_of_life([&] { Memory::deallocate(block.load()); });
+      detail::run_destructor([&] { Memory::deallocate(block.load()); });
     }
     warehouse(const warehouse&) = delete;
     warehouse& operator=(const warehouse&) = delete;
@@ -241,7 +241,7 @@ class tables {
     const std::uint64_t tables_bytes = table_bytes<district>(s.districts) + table_bytes<customer>(s.all_customers()) +
                                        table_bytes<stock>(s.items) + table_bytes<order>(s.all_orders()) +
                                        table_bytes<cell<std::uint64_t>>(s.all_orders()) +
-                                       table_bytes<order_line>(s.all_orders() * most_lines) + table_bytes<payment>(s.all_orders());
+                                       table_bytes<order_line>(s.all_orders() * max_lines) + table_bytes<payment>(s.all_orders());
     auto* at = static_cast<std::byte*>(Memory::allocate(tables_bytes + (s.all_customers() + s.items) * s.text_bytes, 64));
     here.block = at;
     Memory::fill_zero(at, tables_bytes);  // texts are written before they are read
@@ -254,20 +254,20 @@ class tables {
     place(here.stocks, s.items);
     place(here.orders, s.all_orders());
     place(here.new_orders, s.all_orders());
-    place(here.lines, s.all_orders() * most_lines);
+    place(here.lines, s.all_orders() * max_lines);
     place(here.payments, s.all_orders());
-    here.customer_texts.lie_at(at, s.text_bytes);
-    here.stock_texts.lie_at(at + s.all_customers() * s.text_bytes, s.text_bytes);
-    for (std::uint64_t d = 0; d < s.districts; ++d) start_district(here.districts[d], keys, s, w * s.districts + d);
+    here.customer_texts.place_at(at, s.text_bytes);
+    here.stock_texts.place_at(at + s.all_customers() * s.text_bytes, s.text_bytes);
+    for (std::uint64_t d = 0; d < s.districts; ++d) init_district(here.districts[d], keys, s, w * s.districts + d);
   }
   // The line's amount.
-  std::uint64_t sell(const new_order_input::line& in, std::uint64_t home, order_line& line) {
+  std::uint64_t sell(const new_order_input::line& in, std::uint64_t home_warehouse, order_line& line) {
     const warehouse& supply = warehouses_[in.supply];
     stock& sold = supply.stocks[in.item];
     sold.quantity = quantity_after(sold.quantity, in.quantity);
     sold.ytd += in.quantity;
     sold.orders += 1;
-    if (in.supply != home) sold.remote_orders += 1;
+    if (in.supply != home_warehouse) sold.remote_orders += 1;
     blob<24> text{};
     supply.stock_texts.get(in.item, text.bytes);
     const std::uint64_t amount = std::uint64_t{prices_[in.item]} * in.quantity;
@@ -302,7 +302,7 @@ class tables {
     sum += digest_rows<plain_rows::stock>(table::stock, w, h.stocks, s.items);
     sum += digest_rows<plain_rows::order>(table::order, w, h.orders, s.all_orders());
     sum += digest_rows<std::uint64_t>(table::new_order, w, h.new_orders, s.all_orders());
-    sum += digest_rows<plain_rows::order_line>(table::line, w, h.lines, s.all_orders() * most_lines);
+    sum += digest_rows<plain_rows::order_line>(table::line, w, h.lines, s.all_orders() * max_lines);
     return sum + digest_rows<plain_rows::payment>(table::payment, w, h.payments, s.all_orders());
   }
 
@@ -311,7 +311,7 @@ class tables {
   };
   [[nodiscard]] result<> check_warehouse(const warehouse& h, const shape& s, sums& all) const;
   [[nodiscard]] result<> check_district(const warehouse& h, const shape& s, std::uint64_t district) const;
-  bool is_sound(const warehouse& h, const shape& s, std::uint64_t in_district, std::uint64_t id) const;
+  bool is_consistent(const warehouse& h, const shape& s, std::uint64_t in_district, std::uint64_t id) const;
 
   cell<shape> shape_;
   table_of<cell<std::uint32_t>> prices_;  // of items

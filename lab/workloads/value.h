@@ -63,7 +63,7 @@ inline std::uint64_t digest_word(std::uint64_t key, std::uint64_t word, std::siz
 
 // Makes the compiler take the value as used, so that reading it is not optimized away.
 template <class T>
-void use(const T& value) {
+void do_not_optimize(const T& value) {
   asm volatile("" : : "r"(&value) : "memory");
 }
 

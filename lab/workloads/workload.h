@@ -70,22 +70,22 @@ class workload {
   // Runs the operations as one transaction (a read transaction when all of them only read). Thread-safe.
   [[nodiscard]] virtual result<> apply(std::span<const operation> operations) = 0;
   // What the commits of apply have reached when it returns, from now on; at first durable. Not while another thread applies.
-  void commit_as(durability d) noexcept { commits_as_ = d; }
+  void set_commit_durability(durability d) noexcept { commit_durability_ = d; }
 
   // The digest of the structure's content, read in one transaction; equals the model's after the same operations.
   // An error when one of the structure's own invariants does not hold.
   [[nodiscard]] virtual result<std::uint64_t> digest() = 0;
   // Calls `visit` for every allocated block that the structure reaches, the root object excepted. Inside a read transaction.
-  virtual void reach(const visitor& visit) = 0;
+  virtual void visit_blocks(const visitor& visit) = 0;
 
   // The model after set_up().
   virtual std::unique_ptr<model> make_model() const = 0;
 
  protected:
-  durability commits_as() const noexcept { return commits_as_; }
+  durability commit_durability() const noexcept { return commit_durability_; }
 
  private:
-  durability commits_as_ = durability::durable;
+  durability commit_durability_ = durability::durable;
 };
 
 // One whose pool has such a root.

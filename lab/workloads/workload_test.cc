@@ -50,9 +50,9 @@ TEST_P(each_workload, on_ordinary_memory_agrees_with_its_model) {
 }
 
 // A workload on a pool of its own.
-class attached {
+class attached_workload {
  public:
-  attached(const std::string& name, const parameters& p, std::size_t pool_size)
+  attached_workload(const std::string& name, const parameters& p, std::size_t pool_size)
       : w_(workload_of(name, p)), size_(pool_size) {
     attach();
   }
@@ -77,7 +77,7 @@ void expect_digest(workload& w, const model& m, const std::string& where) {
   ASSERT_EQ(*digest, m.digest()) << where;
 }
 
-void play(attached& w, model& m, base::rng& random, std::size_t transactions, std::size_t in_each) {
+void play(attached_workload& w, model& m, base::rng& random, std::size_t transactions, std::size_t in_each) {
   for (std::size_t t = 0; t < transactions; ++t) {
     const auto operations = draw_some(*w, random, in_each);
     const auto done = w->apply(operations);
@@ -90,7 +90,7 @@ void play(attached& w, model& m, base::rng& random, std::size_t transactions, st
 
 TEST_P(each_workload, on_a_small_pool_agrees_with_its_model) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    attached w(GetParam(), {.keys = 16 + seed * 8, .read_share = 0.2, .seed = seed}, std::size_t{64} << 10);
+    attached_workload w(GetParam(), {.keys = 16 + seed * 8, .read_share = 0.2, .seed = seed}, std::size_t{64} << 10);
     const auto m = w->make_model();
     const auto ready = w->set_up();
     ASSERT_TRUE(ready) << ready.error().message;
@@ -102,7 +102,7 @@ TEST_P(each_workload, on_a_small_pool_agrees_with_its_model) {
 
 TEST_P(each_workload, on_a_pool_agrees_with_its_model_for_every_value_size) {
   for (std::size_t size = 8; size <= 4096; size *= 2) {
-    attached w(GetParam(), {.value_size = size, .keys = 500, .choice = key_choice::zipf, .seed = size},
+    attached_workload w(GetParam(), {.value_size = size, .keys = 500, .choice = key_choice::zipf, .seed = size},
                std::size_t{32} << 20);
     const auto m = w->make_model();
     const auto ready = w->set_up();
@@ -117,7 +117,7 @@ TEST(coalescing_workloads, agree_with_their_models) {
     for (const std::size_t size : {8, 32, 64, 128, 2048}) {
       SCOPED_TRACE(name);
       const parameters p{.value_size = size, .keys = 200, .seed = size, .coalesce = true};
-      attached w(name, p, std::size_t{16} << 20);
+      attached_workload w(name, p, std::size_t{16} << 20);
       const auto m = w->make_model();
       ASSERT_TRUE(w->set_up());
       base::rng random(size);
@@ -135,7 +135,7 @@ TEST(coalescing_workloads, are_not_all_of_them) {
 }
 
 TEST_P(each_workload, survives_detaching_and_attaching) {
-  attached w(GetParam(), {.keys = 300, .seed = 3}, std::size_t{8} << 20);
+  attached_workload w(GetParam(), {.keys = 300, .seed = 3}, std::size_t{8} << 20);
   const auto m = w->make_model();
   ASSERT_TRUE(w->set_up());
   base::rng random(3);
@@ -148,15 +148,15 @@ TEST_P(each_workload, survives_detaching_and_attaching) {
 }
 
 TEST_P(each_workload, reaches_each_block_once) {
-  attached w(GetParam(), {.value_size = 128, .keys = 200, .seed = 4}, std::size_t{8} << 20);
+  attached_workload w(GetParam(), {.value_size = 128, .keys = 200, .seed = 4}, std::size_t{8} << 20);
   ASSERT_TRUE(w->set_up());
   std::set<const void*> blocks;
-  w->reach([&](const void* block) { EXPECT_TRUE(blocks.insert(block).second); });
+  w->visit_blocks([&](const void* block) { EXPECT_TRUE(blocks.insert(block).second); });
   EXPECT_FALSE(blocks.empty());
 }
 
 TEST_P(each_workload, reads_do_not_commit) {
-  attached w(GetParam(), {.keys = 100, .read_share = 1, .seed = 5}, std::size_t{8} << 20);
+  attached_workload w(GetParam(), {.keys = 100, .read_share = 1, .seed = 5}, std::size_t{8} << 20);
   const auto m = w->make_model();
   ASSERT_TRUE(w->set_up());
   base::rng random(5);
@@ -165,7 +165,7 @@ TEST_P(each_workload, reads_do_not_commit) {
 
 TEST(workloads, values_of_the_store_have_any_size) {
   for (const std::size_t size : {1, 3, 20, 100, 5000, 300'000}) {
-    attached w("store", {.value_size = size, .keys = 40, .read_share = 0.2, .seed = size}, std::size_t{64} << 20);
+    attached_workload w("store", {.value_size = size, .keys = 40, .read_share = 0.2, .seed = size}, std::size_t{64} << 20);
     const auto m = w->make_model();
     ASSERT_TRUE(w->set_up());
     base::rng random(size);

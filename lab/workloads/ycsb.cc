@@ -7,7 +7,7 @@
 // update writes the whole record in place, where YCSB writes one of ten fields; a read-modify-write makes the new record
 // from the old.
 #include <stele/bptree.h>
-#include <workloads/kinds.h>
+#include <workloads/entries.h>
 #include <workloads/run.h>
 
 #include <unordered_map>
@@ -27,13 +27,13 @@ constexpr mix mixes[] = {
     {"ycsb-d", 95, 0, 5, 0, 0, true},   {"ycsb-e", 0, 0, 5, 0, 95, false}, {"ycsb-f", 50, 0, 0, 50, 0, false},
 };
 constexpr std::uint64_t longest_scan = 100;
-constexpr double usual_theta = 0.99;
+constexpr double default_theta = 0.99;
 
 // How a mix draws. A read has a rank of recency as its key when its word is `by_recency`; a scan's word is its length.
-class drawing {
+class mix_generator {
  public:
-  drawing(const mix& m, const parameters& p) : mix_(m) {
-    if (m.reads_latest) recency_.emplace(p.keys, p.choice == key_choice::zipf ? p.zipf_theta : usual_theta);
+  mix_generator(const mix& m, const parameters& p) : mix_(m) {
+    if (m.reads_latest) recency_.emplace(p.keys, p.choice == key_choice::zipf ? p.zipf_theta : default_theta);
   }
 
   static constexpr std::uint64_t by_recency = 1;
@@ -58,7 +58,7 @@ class drawing {
 };
 
 // Which keys there are.
-struct extent {
+struct key_range {
   std::uint64_t loaded;    // those from 0 on, at the start
   std::uint64_t inserted;  // so many times
 
@@ -84,14 +84,14 @@ class record_table {
   using pool_resident = void;
 
   // Of an empty table.
-  void announce(std::uint64_t keys) { loaded_ = keys; }
+  void set_loaded(std::uint64_t keys) { loaded_ = keys; }
   void load(std::uint64_t key, std::uint64_t word) { records_.insert(key, value_from<V>(word)); }
 
   void update(std::uint64_t key, std::uint64_t word) {
     if (auto* const record = records_.find(key)) values::assign(*record, value_from<V>(word));
   }
   void insert(std::uint64_t word) {
-    const extent now = present();
+    const key_range now = present();
     records_.insert_or_assign(now.next(), value_from<V>(word));
     inserted_ = now.inserted + 1;
   }
@@ -104,12 +104,12 @@ class record_table {
     values::assign(*record, value_from<V>(modified(word, with)));
   }
   void read(std::uint64_t key) const {
-    if (const auto* const record = records_.find(key)) use(values::get(*record));
+    if (const auto* const record = records_.find(key)) do_not_optimize(values::get(*record));
   }
   void read_latest(std::uint64_t rank) const { read(present().latest(rank)); }
   void scan(std::uint64_t from, std::uint64_t length) const {
     for (auto it = records_.lower_bound(from); it != records_.end() && length != 0; ++it, --length)
-      use(values::get((*it).second));
+      do_not_optimize(values::get((*it).second));
   }
 
   std::uint64_t digest() const {
@@ -123,27 +123,27 @@ class record_table {
   }
   // Errors: corrupt, when the tree is, or does not hold just the keys that were loaded and inserted.
   result<> check() const {
-    if (auto sound = records_.check(); !sound) return sound;
+    if (auto ok = records_.check(); !ok) return ok;
     std::uint64_t next = 0;
     bool in_order = true;
     records_.for_each([&](std::uint64_t key, const auto&) { in_order &= key == next++; });
     if (!in_order || next != present().keys())
-      return detail::broken("ycsb: the keys are not those that were loaded and inserted");
+      return detail::corrupt_error("ycsb: the keys are not those that were loaded and inserted");
     return {};
   }
 
  private:
-  extent present() const { return {loaded_, inserted_}; }
+  key_range present() const { return {loaded_, inserted_}; }
 
   basic_bptree<std::uint64_t, V, Memory> records_;
   typename Memory::template field<std::uint64_t> loaded_;
-  std::byte apart_[64];  // the counter changes; what every operation reads is on another line
+  std::byte padding_[64];  // the counter changes; what every operation reads is on another line
   typename Memory::template field<std::uint64_t> inserted_;
 };
 
 class record_model final : public model {
  public:
-  explicit record_model(const key_space& keys) : value_size_(keys.given().value_size), present_{keys.size(), 0} {
+  explicit record_model(const key_space& keys) : value_size_(keys.params().value_size), present_{keys.size(), 0} {
     for (std::uint64_t k = 0; k < keys.size(); ++k) put(k, keys.word_at_start(k));
   }
   void apply(const operation& op) override {
@@ -163,7 +163,7 @@ class record_model final : public model {
   }
 
   std::size_t value_size_;
-  extent present_;
+  key_range present_;
   std::unordered_map<std::uint64_t, std::uint64_t> words_;
   std::uint64_t sum_ = 0;  // of their digests
 };
@@ -174,9 +174,9 @@ class ycsb {
   template <class Memory>
   using root = record_table<blob<N>, Memory>;
 
-  ycsb(drawing d) : name(d.name()), drawing_(std::move(d)) {}
+  ycsb(mix_generator d) : name(d.name()), generator_(std::move(d)) {}
 
-  static void prepare(auto& table, const key_space& keys) { table.announce(keys.size()); }
+  static void prepare(auto& table, const key_space& keys) { table.set_loaded(keys.size()); }
   static void fill(auto& table, const key_space& keys, std::uint64_t i) {
     const std::uint64_t key = keys.scattered(i);
     table.load(key, keys.word_at_start(key));
@@ -188,31 +188,31 @@ class ycsb {
   }
   static void read(const auto& table, const operation& op) {
     if (op.what == operation::kind::scan) return table.scan(op.a, op.b);
-    if (op.b == drawing::by_recency) return table.read_latest(op.a);
+    if (op.b == mix_generator::by_recency) return table.read_latest(op.a);
     table.read(op.a);
   }
   static std::uint64_t digest(const auto& table) { return table.digest(); }
-  operation draw(const key_space& keys, base::rng& random) const { return drawing_.draw(keys, random); }
+  operation draw(const key_space& keys, base::rng& random) const { return generator_.draw(keys, random); }
   static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<record_model>(keys); }
 
   std::string_view name;
 
  private:
-  drawing drawing_;
+  mix_generator generator_;
 };
 
 template <char Letter, class Base, template <class> class Run>
 std::unique_ptr<Base> make_ycsb(const parameters& p) {
-  return make_sized<Base, Run, ycsb>(p, drawing(mixes[Letter - 'a'], p));
+  return make_sized<Base, Run, ycsb>(p, mix_generator(mixes[Letter - 'a'], p));
 }
 
 template <char Letter>
-constexpr kind kind_of = {mixes[Letter - 'a'].name, make_ycsb<Letter, workload, pool_run>,
+constexpr workload_entry entry_of = {mixes[Letter - 'a'].name, make_ycsb<Letter, workload, pool_run>,
                           make_ycsb<Letter, volatile_run, plain_run>, nullptr,
                           make_ycsb<Letter, workload, coalescing_run>};
 
 }  // namespace
 
-constinit const kind ycsb_kinds[] = {kind_of<'a'>, kind_of<'b'>, kind_of<'c'>, kind_of<'d'>, kind_of<'e'>, kind_of<'f'>};
+constinit const workload_entry ycsb_entries[] = {entry_of<'a'>, entry_of<'b'>, entry_of<'c'>, entry_of<'d'>, entry_of<'e'>, entry_of<'f'>};
 
 }  // namespace stele::workloads

@@ -1,4 +1,4 @@
-// check(): ends the program with a sentence where going on would damage a pool. For programmers' errors only; what
+// check(): ends the program with a message where going on would damage a pool. For programmers' errors only; what
 // input, hardware or a user can cause is a stele::error.
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace stele::base {
 
-[[noreturn, gnu::cold]] inline void check_failed(const char* sentence, const char* file, int line) {
-  std::fprintf(stderr, "stele: %s (%s:%d)\n", sentence, file, line);
+[[noreturn, gnu::cold]] inline void check_failed(const char* message, const char* file, int line) {
+  std::fprintf(stderr, "stele: %s (%s:%d)\n", message, file, line);
   std::abort();
 }
 
-inline void check(bool holds, const char* sentence, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  if (!holds) [[unlikely]]
-    check_failed(sentence, file, line);
+inline void check(bool condition, const char* message, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  if (!condition) [[unlikely]]
+    check_failed(message, file, line);
 }
 
 inline std::unexpected<error> fail(errc code, std::string message) {

@@ -1,4 +1,4 @@
-// The system call behind heavy_fence.
+// The system call behind asymmetric_fence_heavy.
 #include <base/epochs.h>
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -8,7 +8,7 @@ namespace stele::base {
 
 const bool has_membarrier = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 
-void heavy_fence() noexcept {
+void asymmetric_fence_heavy() noexcept {
   if (has_membarrier) ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }

@@ -10,21 +10,21 @@ namespace {
 
 TEST(epochs, nobody_holds_back_what_nobody_can_know) {
   epochs e(3);
-  const auto gone = e.now();
+  const auto retired_epoch = e.now();
   (void)e.advance();
-  EXPECT_GT(e.oldest(), gone);
+  EXPECT_GT(e.oldest_pinned(), retired_epoch);
 }
 
 TEST(epochs, a_reader_holds_back_until_it_lets_go_or_pins_anew) {
   epochs e(3);
   e.pin(1);
-  const auto gone = e.now();
+  const auto retired_epoch = e.now();
   (void)e.advance();
-  EXPECT_LE(e.oldest(), gone);
+  EXPECT_LE(e.oldest_pinned(), retired_epoch);
   e.pin(1);
-  EXPECT_GT(e.oldest(), gone);
+  EXPECT_GT(e.oldest_pinned(), retired_epoch);
   e.unpin(1);
-  EXPECT_GT(e.oldest(), gone);
+  EXPECT_GT(e.oldest_pinned(), retired_epoch);
 }
 
 // One thread puts cells out of sight and poisons them when it may; others must never read a poisoned one.
@@ -45,19 +45,19 @@ TEST(epochs, no_reader_meets_what_was_used_again) {
         e.unpin(r);
       }
     });
-  std::vector<std::pair<std::uint64_t*, std::uint64_t>> out_of_sight;
-  bool let_go = false;
-  for (int i = 0; i < 3000 || !let_go; ++i) {
+  std::vector<std::pair<std::uint64_t*, std::uint64_t>> retired;
+  bool reclaimed = false;
+  for (int i = 0; i < 3000 || !reclaimed; ++i) {
     if (i >= 3000) std::this_thread::yield();  // a reader that is pinned has lost its processor
     auto* const fresh = new std::uint64_t(1);
     all.push_back(fresh);
-    out_of_sight.push_back({seen.exchange(fresh), e.now()});
+    retired.push_back({seen.exchange(fresh), e.now()});
     (void)e.advance();
-    const auto oldest = e.oldest();
-    std::erase_if(out_of_sight, [&](const auto& o) {
+    const auto oldest = e.oldest_pinned();
+    std::erase_if(retired, [&](const auto& o) {
       if (o.second >= oldest) return false;
       __atomic_store_n(o.first, 0, __ATOMIC_RELAXED);
-      return let_go = true;
+      return reclaimed = true;
     });
   }
   stop = true;

@@ -1,5 +1,5 @@
 // Counts of values by size class, for latencies: recording costs a few instructions, and any percentile is known to
-// within 1/32 of its value (log-linear classes after HdrHistogram, with 32 classes an octave).
+// within 1/32 of its value (log-linear bucket_count after HdrHistogram, with 32 bucket_count an octave).
 //
 // Values below 32 have a class each. Merging adds counts, so threads record apart. Not thread-safe.
 #pragma once
@@ -14,10 +14,10 @@ namespace stele::base {
 
 class histogram {
  public:
-  void record(std::uint64_t value) noexcept { ++counts_[class_of(value)]; }
+  void record(std::uint64_t value) noexcept { ++counts_[bucket_of(value)]; }
 
   void merge(const histogram& other) noexcept {
-    for (std::size_t i = 0; i < classes; ++i) counts_[i] += other.counts_[i];
+    for (std::size_t i = 0; i < bucket_count; ++i) counts_[i] += other.counts_[i];
   }
 
   std::uint64_t count() const noexcept {
@@ -32,32 +32,32 @@ class histogram {
         static_cast<std::uint64_t>(std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count()) + 0.5);
     std::uint64_t seen = 0;
     std::size_t last = 0;
-    for (std::size_t i = 0; i < classes; ++i) {
+    for (std::size_t i = 0; i < bucket_count; ++i) {
       if (counts_[i] == 0) continue;
       last = i;
       seen += counts_[i];
       if (seen >= wanted) break;
     }
-    return seen == 0 ? 0 : largest_of(last);
+    return seen == 0 ? 0 : bucket_max(last);
   }
 
  private:
   static constexpr unsigned precision_bits = 5;
-  static constexpr std::size_t per_octave = std::size_t{1} << precision_bits;
-  static constexpr std::size_t classes = (64 - precision_bits + 1) * per_octave;
+  static constexpr std::size_t buckets_per_octave = std::size_t{1} << precision_bits;
+  static constexpr std::size_t bucket_count = (64 - precision_bits + 1) * buckets_per_octave;
 
-  static constexpr std::size_t class_of(std::uint64_t value) noexcept {
-    if (value < per_octave) return value;
+  static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
+    if (value < buckets_per_octave) return value;
     const unsigned shift = static_cast<unsigned>(std::bit_width(value)) - precision_bits - 1;
-    return shift * per_octave + (value >> shift);
+    return shift * buckets_per_octave + (value >> shift);
   }
-  static constexpr std::uint64_t largest_of(std::size_t index) noexcept {
-    if (index < per_octave) return index;
-    const std::size_t shift = index / per_octave - 1;
-    return ((index - shift * per_octave + 1) << shift) - 1;
+  static constexpr std::uint64_t bucket_max(std::size_t index) noexcept {
+    if (index < buckets_per_octave) return index;
+    const std::size_t shift = index / buckets_per_octave - 1;
+    return ((index - shift * buckets_per_octave + 1) << shift) - 1;
   }
 
-  std::array<std::uint64_t, classes> counts_{};
+  std::array<std::uint64_t, bucket_count> counts_{};
 };
 
 }  // namespace stele::base

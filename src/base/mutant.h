@@ -108,11 +108,11 @@ enum class mutant : std::uint16_t {
   heap_freed_twice,       // a freed block enters the free list twice
   heap_untracked_free,    // freeing is not part of the transaction: a crash loses it
   heap_untracked_take,    // taking a block is not part of the transaction: a crash loses it
-  heap_no_descriptor,     // a new superblock's descriptor is not part of the transaction
-  heap_stale_states,      // a chunk turned superblock keeps the block states of its former use
+  heap_no_descriptor,     // a new slab's descriptor is not part of the transaction
+  heap_stale_states,      // a chunk turned slab keeps the block states of its former use
   heap_short_extent,      // freeing an extent forgets its last chunk
-  heap_stale_list,        // a superblock of an earlier session is listed without asking which blocks are free
-  heap_abort_keeps,       // blocks of a superblock that was rolled back stay in the free list
+  heap_stale_list,        // a slab of an earlier session is listed without asking which blocks are free
+  heap_abort_keeps,       // blocks of a slab that was rolled back stay in the free list
   default_no_settle_fence,// home is stored before ordered commits are durable
   default_last_record,    // settling leaves out the last line of the records
   default_ordered_home_first,// an ordered commit stores home itself
@@ -392,15 +392,15 @@ inline constinit std::atomic<mutant> planted_mutant{mutant::none};
 
 // Where a load more would be felt: asked only in the program that explores schedules.
 #ifdef STELE_SCHEDULED
-inline constexpr bool in_schedules = true;
+inline constexpr bool schedule_explorer_build = true;
 #else
-inline constexpr bool in_schedules = false;
+inline constexpr bool schedule_explorer_build = false;
 #endif
-[[gnu::always_inline]] inline bool planted_in_schedules(mutant m) noexcept { return in_schedules && planted(m); }
+[[gnu::always_inline]] inline bool planted_in_schedule_explorer(mutant m) noexcept { return schedule_explorer_build && planted(m); }
 
 template <class Media>
 [[gnu::always_inline]] inline bool planted(mutant m) noexcept {
-  if constexpr (Media::explores)
+  if constexpr (Media::under_exploration)
     return planted(m);
   else
     return false;

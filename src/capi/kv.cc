@@ -17,7 +17,7 @@ namespace {
 
 using namespace stele;
 
-constexpr std::size_t most_kept = 1 << 20;  // bytes of a thread's buffer that outlive a call
+constexpr std::size_t max_cached_bytes = 1 << 20;  // bytes of a thread's buffer that outlive a call
 
 std::string_view bytes_of(const void* from, std::size_t size, const char* name) {
   if (size == 0) return {};
@@ -36,11 +36,11 @@ result<> open_store(const char* path, const stele_options* options, stele_kv** t
 // Without ending the attempt of a body: that a key is not there is an answer.
 int found_or_not(int code, bool found) {
   if (code != STELE_OK || found) return code;
-  return capi::tell(STELE_NOT_FOUND, "the store has no such key");
+  return capi::set_last_error(STELE_NOT_FOUND, "the store has no such key");
 }
 
 template <class T>
-result<> keep(result<T> from, T& to) {
+result<> move_value(result<T> from, T& to) {
   if (!from) return std::unexpected(std::move(from.error()));
   to = std::move(*from);
   return {};
@@ -90,7 +90,7 @@ int stele_kv_check(const stele_kv* kv) {
 int stele_kv_count(const stele_kv* kv, uint64_t* items) {
   return capi::call([&]() -> result<> {
     std::size_t count = 0;
-    const result<> counted = keep(capi::required(kv, "kv")->store.size(), count);
+    const result<> counted = move_value(capi::required(kv, "kv")->store.size(), count);
     *capi::required(items, "items") = count;
     return counted;
   });
@@ -104,26 +104,26 @@ int stele_kv_put(stele_kv* kv, const void* key, size_t key_size, const void* val
 }
 
 int stele_kv_erase(stele_kv* kv, const void* key, size_t key_size, int durability) {
-  bool there = false;
+  bool found = false;
   const int code = capi::call([&] {
-    return keep(capi::required(kv, "kv")->store.erase(bytes_of(key, key_size, "key"), capi::durability_of(durability)),
-                there);
+    return move_value(capi::required(kv, "kv")->store.erase(bytes_of(key, key_size, "key"), capi::durability_of(durability)),
+                found);
   });
-  return found_or_not(code, there);
+  return found_or_not(code, found);
 }
 
 int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to, size_t room, size_t* size) {
   static thread_local std::string value;
-  bool there = false;
+  bool found = false;
   const int code = capi::call([&] {
     if (room != 0) capi::required(to, "to");
     capi::required(size, "size");
-    return keep(capi::required(kv, "kv")->store.get(bytes_of(key, key_size, "key"), value), there);
+    return move_value(capi::required(kv, "kv")->store.get(bytes_of(key, key_size, "key"), value), found);
   });
-  if (code != STELE_OK || !there) return found_or_not(code, there);
+  if (code != STELE_OK || !found) return found_or_not(code, found);
   *size = value.size();
   if (room != 0) std::memcpy(to, value.data(), std::min(room, value.size()));
-  if (value.capacity() > most_kept) std::string().swap(value);
+  if (value.capacity() > max_cached_bytes) std::string().swap(value);
   return STELE_OK;
 }
 
@@ -146,12 +146,12 @@ int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size, const 
 }
 
 int stele_kv_next(stele_kv_cursor* cursor, stele_kv_item* item) {
-  bool there = false;
+  bool found = false;
   const int code = capi::call([&] {
     capi::required(item, "item");
-    return keep(capi::required(cursor, "cursor")->at.next(), there);
+    return move_value(capi::required(cursor, "cursor")->at.next(), found);
   });
-  if (code != STELE_OK || !there) return found_or_not(code, there);
+  if (code != STELE_OK || !found) return found_or_not(code, found);
   const auto& at = cursor->at;
   *item = {at.key().data(), at.key().size(), at.value().data(), at.value().size()};
   return STELE_OK;

@@ -7,7 +7,7 @@ using namespace stele;
 
 result<> open_pool(const char* path, const stele_options* options, std::size_t root_size, stele_pool** to) {
   *capi::required(to, "pool") = nullptr;
-  if (root_size == 0) capi::refuse("a pool's root has at least one byte; root_size is 0");
+  if (root_size == 0) capi::throw_invalid_argument("a pool's root has at least one byte; root_size is 0");
   auto handle = detail::pool_handle::open(capi::required(path, "path"), capi::options_of(options), root_size);
   if (!handle) return std::unexpected(std::move(handle.error()));
   auto& core = handle->core();

@@ -12,26 +12,26 @@ namespace {
 constexpr const char* no_memory = "the process has no memory left; nothing was changed";
 
 // The sentence of this thread's last error; `text` stands in where there is no memory for `kept`.
-struct sentence {
+struct error_text {
   std::string kept;
   const char* text = "";
 };
-thread_local sentence last;
+thread_local error_text last_error;
 
 // Code and sentence of the exception in flight.
 int classify() noexcept {
   try {
     throw;
   } catch (const detail::restart&) {
-    return tell(STELE_RETRY, "another transaction stands in the way; return from the body, which is then run again");
+    return set_last_error(STELE_RETRY, "another transaction stands in the way; return from the body, which is then run again");
   } catch (const failure& f) {
-    return tell(f.why());
+    return set_last_error(f.why());
   } catch (const std::bad_alloc&) {
-    return tell(STELE_NO_MEMORY, no_memory);
+    return set_last_error(STELE_NO_MEMORY, no_memory);
   } catch (const std::exception& e) {
-    return tell(STELE_CANCELLED, e.what());
+    return set_last_error(STELE_CANCELLED, e.what());
   } catch (...) {
-    return tell(STELE_CANCELLED, "the body threw an exception; nothing was changed");
+    return set_last_error(STELE_CANCELLED, "the body threw an exception; nothing was changed");
   }
 }
 
@@ -41,46 +41,46 @@ std::string text_or_nothing(const char* text) {
 
 }  // namespace
 
-int tell(int code, const char* message) noexcept {
+int set_last_error(int code, const char* message) noexcept {
   try {
-    last.kept = message;
-    last.text = last.kept.c_str();
+    last_error.kept = message;
+    last_error.text = last_error.kept.c_str();
   } catch (...) {
-    last.text = no_memory;
+    last_error.text = no_memory;
   }
   return code;
 }
-int tell(const error& e) noexcept {
-  return tell(code_of(e.code), e.message.c_str());
+int set_last_error(const error& e) noexcept {
+  return set_last_error(code_of(e.code), e.message.c_str());
 }
 
-int tell_exception() noexcept {
+int set_error_from_exception() noexcept {
   const int code = classify();
   if (running == nullptr) return code;
   running->thrown = std::current_exception();
   return running->state = code;
 }
 
-void refuse(std::string message) {
+void throw_invalid_argument(std::string message) {
   throw failure({errc::invalid_argument, std::move(message)});
 }
 
 durability durability_of(int d) {
   if (d == STELE_DURABLE) return durability::durable;
   if (d == STELE_ORDERED) return durability::ordered;
-  refuse("the durability " + std::to_string(d) + " is neither STELE_DURABLE nor STELE_ORDERED");
+  throw_invalid_argument("the durability " + std::to_string(d) + " is neither STELE_DURABLE nor STELE_ORDERED");
 }
 
 pool_options options_of(const stele_options* options) {
   stele_options o = STELE_OPTIONS_INIT;
   if (options != nullptr) {
     if (options->size < offsetof(stele_options, layout) || options->size > sizeof o)
-      refuse("stele_options.size is " + std::to_string(options->size) +
+      throw_invalid_argument("stele_options.size is " + std::to_string(options->size) +
              "; begin with STELE_OPTIONS_INIT, and use a library not older than the header");
     std::memcpy(&o, options, options->size);
   }
   if (o.policy < STELE_STM || o.policy > STELE_EXTERNAL)
-    refuse("the policy " + std::to_string(o.policy) + " is none of STELE_STM, STELE_SINGLE_WRITER, STELE_EXTERNAL");
+    throw_invalid_argument("the policy " + std::to_string(o.policy) + " is none of STELE_STM, STELE_SINGLE_WRITER, STELE_EXTERNAL");
   pool_options to;
   to.create_size = o.create_size;
   to.layout = text_or_nothing(o.layout);
@@ -110,7 +110,7 @@ const char* stele_code_name(int code) {
 }
 
 const char* stele_error_message(void) {
-  return stele::capi::last.text;
+  return stele::capi::last_error.text;
 }
 
 }  // extern "C"

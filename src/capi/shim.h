@@ -29,22 +29,22 @@ constexpr int code_of(errc code) noexcept {
 }
 
 // Keeps the sentence for stele_error_message and returns the code.
-int tell(int code, const char* message) noexcept;
-int tell(const error& e) noexcept;
+int set_last_error(int code, const char* message) noexcept;
+int set_last_error(const error& e) noexcept;
 // The same for the exception in flight. Inside a body it becomes the state of its attempt.
-int tell_exception() noexcept;
+int set_error_from_exception() noexcept;
 
-[[noreturn]] void refuse(std::string message);  // throws failure(errc::invalid_argument)
+[[noreturn]] void throw_invalid_argument(std::string message);  // throws failure(errc::invalid_argument)
 template <class T>
 T* required(T* pointer, const char* name) {
-  if (pointer == nullptr) refuse(std::string("the argument ") + name + " is null");
+  if (pointer == nullptr) throw_invalid_argument(std::string("the argument ") + name + " is null");
   return pointer;
 }
 durability durability_of(int d);
 pool_options options_of(const stele_options* options);
 
-inline int outcome(const result<>& r) noexcept {
-  return r ? STELE_OK : tell(r.error());
+inline int code_of(const result<>& r) noexcept {
+  return r ? STELE_OK : set_last_error(r.error());
 }
 
 // f() -> result<>, as part of the running transaction if there is one: then its error ends the attempt.
@@ -54,33 +54,33 @@ int call(F&& f) noexcept {
   try {
     const result<> r = f();
     if (!r && running != nullptr) throw failure(r.error());
-    return outcome(r);
+    return code_of(r);
   } catch (...) {
-    return tell_exception();
+    return set_error_from_exception();
   }
 }
 
 // f() in the transaction tx.
 template <class F>
-int inside(const stele_tx* tx, F&& f) noexcept {
+int call_in_transaction(const stele_tx* tx, F&& f) noexcept {
   if (tx == nullptr || tx != running)
-    return tell(STELE_INVALID_ARGUMENT, "the argument tx is not the transaction of the body that this thread is running");
+    return set_last_error(STELE_INVALID_ARGUMENT, "the argument tx is not the transaction of the body that this thread is running");
   if (tx->state != STELE_OK) return tx->state;
   try {
     f();
     return STELE_OK;
   } catch (...) {
-    return tell_exception();
+    return set_error_from_exception();
   }
 }
 
 // While a body runs, its transaction is this thread's.
-class scope {
+class body_scope {
  public:
-  explicit scope(stele_tx& tx) noexcept : outer_(running) { running = &tx; }
-  ~scope() { running = outer_; }
-  scope(const scope&) = delete;
-  scope& operator=(const scope&) = delete;
+  explicit body_scope(stele_tx& tx) noexcept : outer_(running) { running = &tx; }
+  ~body_scope() { running = outer_; }
+  body_scope(const body_scope&) = delete;
+  body_scope& operator=(const body_scope&) = delete;
 
  private:
   stele_tx* outer_;
@@ -92,7 +92,7 @@ int attempt_body(detail::runtime& pool, Body& body) {
   stele_tx tx{&pool};
   int own = 0;
   {
-    const scope here(tx);
+    const body_scope here(tx);
     own = body(&tx);
   }
   if (tx.thrown) std::rethrow_exception(tx.thrown);

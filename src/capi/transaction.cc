@@ -7,19 +7,19 @@ namespace {
 
 using namespace stele;
 
-std::size_t checked(const void* place, std::size_t size, const char* what) {
+std::size_t check_range(const void* place, std::size_t size, const char* what) {
   const detail::access& a = detail::this_access;
-  const std::uintptr_t in_pool = reinterpret_cast<std::uintptr_t>(place) - a.home;
+  const std::uintptr_t in_pool = reinterpret_cast<std::uintptr_t>(place) - a.pool_base;
   if (in_pool < a.size && a.size - in_pool >= size) return size;
-  capi::refuse(std::string("the place to ") + what +
+  capi::throw_invalid_argument(std::string("the place to ") + what +
                " is not in the pool of the running transaction; plain memory is loaded and stored as ever");
 }
 
 template <class T>
 T& word_at(const T* place, const char* what) {
-  checked(place, sizeof(T), what);
+  check_range(place, sizeof(T), what);
   if (reinterpret_cast<std::uintptr_t>(place) % alignof(T) != 0)
-    capi::refuse(std::string("the word to ") + what + " is not at a multiple of 8");
+    capi::throw_invalid_argument(std::string("the word to ") + what + " is not at a multiple of 8");
   return const_cast<T&>(*place);
 }
 
@@ -33,11 +33,11 @@ Field& field_at(const T* place, const char* what) {
   return reinterpret_cast<Field&>(word_at(place, what));
 }
 
-constexpr std::size_t most_bytes = std::size_t{1} << 46;
+constexpr std::size_t max_bytes = std::size_t{1} << 46;
 
 void* allocate_zeroed(std::size_t size) {
-  if (size == 0) capi::refuse("a block has at least one byte; size is 0");
-  if (size > most_bytes) throw failure({errc::full, "a block of " + std::to_string(size) + " bytes does not fit a pool"});
+  if (size == 0) capi::throw_invalid_argument("a block has at least one byte; size is 0");
+  if (size > max_bytes) throw failure({errc::full, "a block of " + std::to_string(size) + " bytes does not fit a pool"});
   void* const block = detail::allocate(size, 16);
   detail::fill_zero(block, size);
   return block;
@@ -69,38 +69,38 @@ int stele_read(stele_pool* pool, stele_read_body body, void* arg) {
 }
 
 int stele_load(stele_tx* tx, void* to, const void* from, size_t n) {
-  return capi::inside(tx, [&] { load_bytes(capi::required(to, "to"), from, checked(from, n, "load")); });
+  return capi::call_in_transaction(tx, [&] { load_bytes(capi::required(to, "to"), from, check_range(from, n, "load")); });
 }
 
 int stele_store(stele_tx* tx, void* to, const void* from, size_t n) {
-  return capi::inside(tx, [&] { store_bytes(to, capi::required(from, "from"), checked(to, n, "store")); });
+  return capi::call_in_transaction(tx, [&] { store_bytes(to, capi::required(from, "from"), check_range(to, n, "store")); });
 }
 
 int stele_load_u64(stele_tx* tx, uint64_t* to, const uint64_t* from) {
-  return capi::inside(tx, [&] { *capi::required(to, "to") = field_at<word_field>(from, "load").load(); });
+  return capi::call_in_transaction(tx, [&] { *capi::required(to, "to") = field_at<word_field>(from, "load").load(); });
 }
 
 int stele_store_u64(stele_tx* tx, uint64_t* to, uint64_t value) {
-  return capi::inside(tx, [&] { field_at<word_field>(to, "store").store(value); });
+  return capi::call_in_transaction(tx, [&] { field_at<word_field>(to, "store").store(value); });
 }
 
 int stele_alloc(stele_tx* tx, size_t size, void** block) {
-  return capi::inside(tx, [&] { *capi::required(block, "block") = allocate_zeroed(size); });
+  return capi::call_in_transaction(tx, [&] { *capi::required(block, "block") = allocate_zeroed(size); });
 }
 
 int stele_free(stele_tx* tx, void* block) {
-  return capi::inside(tx, [&] {
+  return capi::call_in_transaction(tx, [&] {
     if (block != nullptr) detail::deallocate(block);
   });
 }
 
 int stele_get_ptr(stele_tx* tx, const stele_ptr* from, void** to) {
-  return capi::inside(tx, [&] { *capi::required(to, "to") = field_at<pointer_field>(from, "load").load(); });
+  return capi::call_in_transaction(tx, [&] { *capi::required(to, "to") = field_at<pointer_field>(from, "load").load(); });
 }
 
 int stele_set_ptr(stele_tx* tx, stele_ptr* at, void* target) {
-  return capi::inside(tx, [&] {
-    if (target != nullptr) checked(target, 1, "point to");
+  return capi::call_in_transaction(tx, [&] {
+    if (target != nullptr) check_range(target, 1, "point to");
     field_at<pointer_field>(at, "store").store(static_cast<char*>(target));
   });
 }

@@ -23,7 +23,7 @@ using narrow = basic_bptree<std::uint64_t, std::uint64_t, Memory, 8>;
 TYPED_TEST(bptree_on, behaves_as_a_map_of_words) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     bed<words<TypeParam>, TypeParam> b;
-    map_play<words<TypeParam>>(
+    map_property_test<words<TypeParam>>(
         {.seed = seed, .keys = std::size_t{150} << seed, .operations = 8000, .batch = seed, .check_every = 256})
         .run(b);
   }
@@ -32,7 +32,7 @@ TYPED_TEST(bptree_on, behaves_as_a_map_of_words) {
 TYPED_TEST(bptree_on, behaves_as_a_map_when_tall) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     bed<narrow<TypeParam>, TypeParam> b;
-    map_play<narrow<TypeParam>>(
+    map_property_test<narrow<TypeParam>>(
         {.seed = seed, .keys = std::size_t{10} << seed, .operations = 6000, .batch = seed, .check_every = 32})
         .run(b);
   }
@@ -41,13 +41,13 @@ TYPED_TEST(bptree_on, behaves_as_a_map_when_tall) {
 TYPED_TEST(bptree_on, behaves_as_a_map_of_large_values) {
   using map = basic_bptree<std::uint64_t, blob<256>, TypeParam, 16>;
   bed<map, TypeParam> b;
-  map_play<map>({.seed = 5, .keys = 400, .operations = 4000, .batch = 5}).run(b);
+  map_property_test<map>({.seed = 5, .keys = 400, .operations = 4000, .batch = 5}).run(b);
 }
 
 TYPED_TEST(bptree_on, behaves_as_a_map_of_strings_by_number) {
   using map = basic_bptree<std::int16_t, basic_string<TypeParam>, TypeParam, 8>;
   bed<map, TypeParam> b;
-  map_play<map>({.seed = 6, .keys = 200, .operations = 4000, .batch = 2}).run(b);
+  map_property_test<map>({.seed = 6, .keys = 200, .operations = 4000, .batch = 2}).run(b);
 }
 
 template <class Tree>

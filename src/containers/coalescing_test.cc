@@ -67,7 +67,7 @@ TEST(coalescing, no_object_is_on_more_lines_than_its_size_needs) {
 TEST(coalescing, a_text_behind_others_is_on_no_more_lines_than_it_needs) {
   for (std::size_t end = 16; end < 400; ++end)
     for (std::size_t size = 1; size < 400; ++size) {
-      const std::size_t at = detail::place_behind(end, size);
+      const std::size_t at = detail::offset_after(end, size);
       ASSERT_GE(at, end);
       ASSERT_EQ(at % 8, 0u);
       ASSERT_EQ(lines_from(at, size), lines_for(size)) << end << ", " << size;
@@ -88,16 +88,16 @@ TEST(coalescing, arrays_and_texts_of_their_own_have_lines_of_their_own) {
 }
 
 template <std::size_t N>
-void expect_spaced() {
-  using element = spaced_in<object<N>, memory>;
-  static_assert(std::is_same_v<spaced_in<object<N>, pool_memory>, object<N>>);
+void expect_line_padded() {
+  using element = line_padded_in<object<N>, memory>;
+  static_assert(std::is_same_v<line_padded_in<object<N>, pool_memory>, object<N>>);
   for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(lines_from(i * sizeof(element), N), lines_for(N)) << N;
   EXPECT_TRUE(sizeof(element) == sizeof(object<N>) || lines_from(64 - alignof(object<N>), N) > lines_for(N)) << "no padding where none is needed: " << N;
 }
 
 TEST(coalescing, spaced_elements_are_on_no_more_lines_than_their_size_needs) {
-  expect_spaced<8>(), expect_spaced<16>(), expect_spaced<24>(), expect_spaced<32>(), expect_spaced<48>(), expect_spaced<56>();
-  expect_spaced<64>(), expect_spaced<72>(), expect_spaced<96>(), expect_spaced<100>(), expect_spaced<120>(), expect_spaced<136>(), expect_spaced<1000>();
+  expect_line_padded<8>(), expect_line_padded<16>(), expect_line_padded<24>(), expect_line_padded<32>(), expect_line_padded<48>(), expect_line_padded<56>();
+  expect_line_padded<64>(), expect_line_padded<72>(), expect_line_padded<96>(), expect_line_padded<100>(), expect_line_padded<120>(), expect_line_padded<136>(), expect_line_padded<1000>();
 }
 
 using texts = coalescing_hash_map<coalescing_string, coalescing_string>;
@@ -154,8 +154,8 @@ TEST(coalescing, a_text_that_outgrows_its_place_moves_out_and_everything_is_give
       ASSERT_EQ(t.size(), model.size());
       for (const auto& [k, v] : model) {
         ASSERT_EQ(t.find(k)->second.str(), v);
-        const result<> sound = t.find(k)->second.check();
-        ASSERT_TRUE(sound) << sound.error().message;
+        const result<> status = t.find(k)->second.check();
+        ASSERT_TRUE(status) << status.error().message;
       }
     });
   }

@@ -148,8 +148,8 @@ TYPED_TEST(document_on, behaves_as_plain_values) {
       });
       if (i % 20 == 0 || i > 580)
         b.read([&](const dict& d) {
-          const result<> sound = d.check();
-          ASSERT_TRUE(sound) << sound.error().message;
+          const result<> status = d.check();
+          ASSERT_TRUE(status) << status.error().message;
           ASSERT_TRUE(plain_of(d) == plain{model});
           ASSERT_EQ(d.size(), model.items.size());
           blocks_of(d);

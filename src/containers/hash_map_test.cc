@@ -32,7 +32,7 @@ using words = basic_hash_map<std::uint64_t, std::uint64_t, Memory>;
 TYPED_TEST(hash_map_on, behaves_as_a_map_of_words) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     bed<words<TypeParam>, TypeParam> b;
-    map_play<words<TypeParam>>({.seed = seed, .keys = std::size_t{20} << seed, .operations = 4000, .batch = seed}).run(b);
+    map_property_test<words<TypeParam>>({.seed = seed, .keys = std::size_t{20} << seed, .operations = 4000, .batch = seed}).run(b);
   }
 }
 
@@ -40,14 +40,14 @@ TYPED_TEST(hash_map_on, behaves_as_a_map_of_strings) {
   using map = basic_hash_map<basic_string<TypeParam>, basic_string<TypeParam>, TypeParam>;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     bed<map, TypeParam> b;
-    map_play<map>({.seed = seed, .keys = 300, .operations = 3000, .batch = 3}).run(b);
+    map_property_test<map>({.seed = seed, .keys = 300, .operations = 3000, .batch = 3}).run(b);
   }
 }
 
 TYPED_TEST(hash_map_on, behaves_as_a_map_of_large_values) {
   using map = basic_hash_map<std::uint32_t, blob<1024>, TypeParam>;
   bed<map, TypeParam> b;
-  map_play<map>({.seed = 9, .keys = 100, .operations = 2000, .batch = 5}).run(b);
+  map_property_test<map>({.seed = 9, .keys = 100, .operations = 2000, .batch = 5}).run(b);
 }
 
 TYPED_TEST(hash_map_on, zeroed_memory_is_an_empty_map) {
@@ -124,8 +124,8 @@ TYPED_TEST(hash_map_on, erasing_by_iterator_meets_every_item_once) {
         it = key % modulus == 0 ? m.erase(it) : std::next(it);
       }
       EXPECT_EQ(met.size(), 200u);
-      const result<> sound = m.check();
-      EXPECT_TRUE(sound) << sound.error().message;
+      const result<> status = m.check();
+      EXPECT_TRUE(status) << status.error().message;
       for (std::uint64_t k = 0; k < 200; ++k) ASSERT_EQ(m.count(k), k % modulus == 0 ? 0u : 1u);
     });
   }

@@ -22,11 +22,11 @@ result<> check_value(std::string_view value) {
   return invalid("a value of " + std::to_string(value.size()) + " bytes: give at most " + std::to_string(kv::max_value_bytes) +
                  ", or parts under keys of their own");
 }
-void expect(const result<>& sound) {
-  if (!sound) throw failure(sound.error());
+void throw_on_error(const result<>& status) {
+  if (!status) throw failure(status.error());
 }
 
-bool may_exist(std::string_view key) { return !key.empty() && key.size() <= kv::max_key_bytes; }
+bool is_valid_key(std::string_view key) { return !key.empty() && key.size() <= kv::max_key_bytes; }
 
 }  // namespace
 
@@ -58,12 +58,12 @@ result<kv> kv::open(const std::string& path, const pool_options& options) {
   with_layout.layout = layout;
   auto handle = detail::pool_handle::open(path, with_layout, sizeof(store));
   if (!handle) return std::unexpected(std::move(handle.error()));
-  auto opened = over(std::move(*handle));
+  auto opened = from_handle(std::move(*handle));
   if (!opened) opened.error().message = path + ": " + opened.error().message;
   return opened;
 }
 
-result<kv> kv::over(detail::pool_handle handle) {
+result<kv> kv::from_handle(detail::pool_handle handle) {
   auto s = std::make_unique<state>(std::move(handle));
   const auto version = s->read([&] { return s->root->version(); });
   if (!version) return std::unexpected(version.error());
@@ -76,38 +76,38 @@ result<kv> kv::over(detail::pool_handle handle) {
 }
 
 result<> kv::put(std::string_view key, std::string_view value, durability d) {
-  if (auto sound = check_key(key); !sound) return sound;
-  if (auto sound = check_value(value); !sound) return sound;
+  if (auto status = check_key(key); !status) return status;
+  if (auto status = check_value(value); !status) return status;
   return state_->update([&] { state_->root->put(key, value); }, d);
 }
 
 result<bool> kv::erase(std::string_view key, durability d) {
-  if (!may_exist(key)) return false;
+  if (!is_valid_key(key)) return false;
   return state_->update([&] { return state_->root->erase(key); }, d);
 }
 
 result<std::optional<std::string>> kv::get(std::string_view key) const {
   std::string value;
-  const auto there = get(key, value);
-  if (!there) return std::unexpected(there.error());
-  return *there ? std::optional(std::move(value)) : std::nullopt;
+  const auto found = get(key, value);
+  if (!found) return std::unexpected(found.error());
+  return *found ? std::optional(std::move(value)) : std::nullopt;
 }
 
 result<bool> kv::get(std::string_view key, std::string& into) const {
-  if (!may_exist(key)) return false;
+  if (!is_valid_key(key)) return false;
   return state_->read([&] { return state_->root->get(key, into); });
 }
 
 result<bool> kv::contains(std::string_view key) const {
-  if (!may_exist(key)) return false;
+  if (!is_valid_key(key)) return false;
   return state_->read([&] { return state_->root->contains(key); });
 }
 
 result<> kv::write(const batch& b, durability d) {
   std::string_view rest = b.bytes_;
   for (const batch::entry& e : b.entries_) {
-    if (auto sound = check_key(rest.substr(0, e.key_bytes)); !sound) return sound;
-    if (auto sound = check_value(rest.substr(e.key_bytes, e.value_bytes)); !sound) return sound;
+    if (auto status = check_key(rest.substr(0, e.key_bytes)); !status) return status;
+    if (auto status = check_value(rest.substr(e.key_bytes, e.value_bytes)); !status) return status;
     rest.remove_prefix(e.key_bytes + e.value_bytes);
   }
   return state_->update(
@@ -140,10 +140,10 @@ result<std::size_t> kv::size() const {
   return state_->read([&] { return state_->root->size(); });
 }
 result<> kv::check() const {
-  return state_->read([&] { return detail::walk_bounded([&] { return reinterpret_cast<const detail::kv_store<bounded_memory>*>(state_->root)->check(); }); });
+  return state_->read([&] { return detail::check_bounded([&] { return reinterpret_cast<const detail::kv_store<bounded_memory>*>(state_->root)->check(); }); });
 }
 
-result<> kv::backup(const std::string& path, const progress& told) { return detail::back_up(core(), path, told); }
+result<> kv::backup(const std::string& path, const progress& report) { return detail::back_up(core(), path, report); }
 result<> kv::grow(std::size_t size_bytes) { return detail::grow(core(), size_bytes); }
 result<> kv::sync() { return detail::sync_pool(core()); }
 ticket kv::committed() const noexcept { return {detail::newest_commit(core())}; }
@@ -163,8 +163,8 @@ std::optional<std::string> kv::view::get(std::string_view key) const {
   std::string value;
   return get(key, value) ? std::optional(std::move(value)) : std::nullopt;
 }
-bool kv::view::get(std::string_view key, std::string& into) const { return may_exist(key) && state_.root->get(key, into); }
-bool kv::view::contains(std::string_view key) const { return may_exist(key) && state_.root->contains(key); }
+bool kv::view::get(std::string_view key, std::string& into) const { return is_valid_key(key) && state_.root->get(key, into); }
+bool kv::view::contains(std::string_view key) const { return is_valid_key(key) && state_.root->contains(key); }
 void kv::view::for_each(std::string_view from, std::string_view to, const visit& f) const { state_.root->for_each(from, to, f); }
 
 std::optional<kv_item> kv::view::first(std::string_view from) const {
@@ -182,11 +182,11 @@ std::optional<kv_item> kv::view::last() const {
 std::size_t kv::view::size() const { return state_.root->size(); }
 
 void kv::changes::put(std::string_view key, std::string_view value) {
-  expect(check_key(key));
-  expect(check_value(value));
+  throw_on_error(check_key(key));
+  throw_on_error(check_value(value));
   state_.root->put(key, value);
 }
-bool kv::changes::erase(std::string_view key) { return may_exist(key) && state_.root->erase(key); }
+bool kv::changes::erase(std::string_view key) { return is_valid_key(key) && state_.root->erase(key); }
 
 // Outside of any.
 

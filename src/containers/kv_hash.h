@@ -30,19 +30,19 @@ class kv_hash {
   using line = std::array<std::uint64_t, slots + 1>;
 
  public:
-  struct found {
+  struct lookup_result {
     char* block = nullptr;  // null: there is no such key
-    format::kv_record_head lengths;
+    format::kv_record_header lengths;
     bucket* at = nullptr;
     unsigned slot = 0;
   };
   static std::uint64_t hash_of(std::string_view key) { return hash_bytes(key.data(), key.size()); }
 
-  [[gnu::always_inline]] found find(std::string_view key, std::uint64_t hash) const {
+  [[gnu::always_inline]] lookup_result find(std::string_view key, std::uint64_t hash) const {
     const std::size_t count = count_.load();
     if (count == 0) return {};
     line l;
-    for (std::size_t i = home_of(count, hash);; i = parent_of(i)) {
+    for (std::size_t i = bucket_index(count, hash);; i = parent_of(i)) {
       bucket* const b = bucket_at(i);
       l = load(b);
       if (is_split(i, l)) return find_in_chain(b, l, key, hash);
@@ -51,8 +51,8 @@ class kv_hash {
   // Of a key that find() did not find in this transaction.
   void insert(std::uint64_t hash, char* block) {
     if (count_.load() == 0) make_first();
-    bucket* b = split_home(count_.load(), hash);
-    for (link_guard guard;; guard.step(b)) {
+    bucket* b = find_split_bucket(count_.load(), hash);
+    for (cycle_detector guard;; guard.step(b)) {
       const line l = load(b);
       for (unsigned s = 0; s < slots; ++s) {
         if (l[s] != 0) continue;
@@ -62,17 +62,17 @@ class kv_hash {
       if (!next_of(l)) break;
       b = next_of(l);
     }
-    lengthen(b, hash, block);
+    insert_overflow(b, hash, block);
   }
-  void replace(const found& f, std::uint64_t hash, char* block) { f.at->slot[f.slot] = slot_word(hash, block); }
-  void erase(const found& f, std::uint64_t hash) {
+  void replace(const lookup_result& f, std::uint64_t hash, char* block) { f.at->slot[f.slot] = slot_word(hash, block); }
+  void erase(const lookup_result& f, std::uint64_t hash) {
     f.at->slot[f.slot] = 0;
     const std::size_t count = count_.load();
-    bucket* const home = bucket_at(split_index(count, hash));
-    if (next_of(load(home)) == nullptr) return;
+    bucket* const target = bucket_at(split_index(count, hash));
+    if (next_of(load(target)) == nullptr) return;
     std::vector<std::uint64_t> words;
-    gather(home, words);
-    if (words.size() % slots == 0) store_chain(home, words);  // one bucket fewer
+    collect_slots(target, words);
+    if (words.size() % slots == 0) store_chain(target, words);  // one bucket fewer
   }
 
   std::size_t size() const {
@@ -83,9 +83,9 @@ class kv_hash {
   template <class Visit>
   void visit_blocks(Visit& visit) const {
     const std::size_t count = count_.load();
-    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) visit(static_cast<const void*>(referred(segment_[s].load())));
+    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) visit(static_cast<const void*>(resolve(segment_[s].load())));
     for (std::size_t i = 0; i < count; ++i) {
-      link_guard guard;
+      cycle_detector guard;
       for (bucket* b = next_of(load(bucket_at(i))); b != nullptr; guard.step(b), b = next_of(load(b))) visit(static_cast<const void*>(b));
     }
   }
@@ -96,62 +96,62 @@ class kv_hash {
     for (std::size_t i = 0; i < count && outcome; ++i) {
       const line l = load(bucket_at(i));
       if (!is_split(i, l) && std::ranges::any_of(l, [](std::uint64_t w) { return w != 0; }))
-        outcome = broken("key-value store: a hash bucket that is not split off yet holds something");
+        outcome = corrupt_error("key-value store: a hash bucket that is not split off yet holds something");
     }
     if (!outcome) return outcome;
     for_each_slot([&](std::size_t i, std::uint64_t w) {
-      const std::uint64_t hash = record(referred(w)).hash();
-      if (split_index(count, hash) != i) outcome = broken("key-value store: a record is not in its key's hash bucket");
-      if (w >> format::kv_reference_bits != tag_of(hash)) outcome = broken("key-value store: a tag is not of its key's hash");
+      const std::uint64_t hash = record(resolve(w)).hash();
+      if (split_index(count, hash) != i) outcome = corrupt_error("key-value store: a record is not in its key's hash bucket");
+      if (w >> format::kv_reference_bits != tag_of(hash)) outcome = corrupt_error("key-value store: a tag is not of its key's hash");
     });
     return outcome;
   }
 
  private:
-  static constexpr std::size_t first = format::kv_first_buckets;
-  static constexpr std::size_t least_step = 8, most_step = 256;  // buckets added at a time
-  static constexpr std::size_t eagerness = 2;                    // buckets added for each that overflows, on the mean
+  static constexpr std::size_t first_buckets = format::kv_first_buckets;
+  static constexpr std::size_t min_step = 8, max_step = 256;  // buckets added at a time
+  static constexpr std::size_t buckets_per_overflow = 2;                    // buckets added for each that overflows, on the mean
 
   // As many as insertions make them, each chain's buckets claimed.
   [[nodiscard]] result<> check_buckets(std::size_t count) const {
     if (count == 0) return {};
-    if (count < first || count > first << (format::kv_segments - 1) || count % step_at(count) != 0) return broken("key-value store: its number of hash buckets is none that it can have");
-    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) claim<Memory>(referred(segment_[s].load()), std::max(first, start_of(s)) * sizeof(bucket));
+    if (count < first_buckets || count > first_buckets << (format::kv_segments - 1) || count % step_at(count) != 0) return corrupt_error("key-value store: its number of hash buckets is none that it can have");
+    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) claim<Memory>(resolve(segment_[s].load()), std::max(first_buckets, start_of(s)) * sizeof(bucket));
     for (std::size_t i = 0; i < count; ++i)
       for (const bucket* b = next_of(load(bucket_at(i))); b != nullptr; b = next_of(load(b))) claim<Memory>(b, sizeof(bucket));
     return {};
   }
-  static std::size_t step_at(std::size_t count) { return std::clamp(std::bit_floor(count) / 8, least_step, most_step); }
+  static std::size_t step_at(std::size_t count) { return std::clamp(std::bit_floor(count) / 8, min_step, max_step); }
 
   static std::uint64_t tag_of(std::uint64_t hash) { return hash >> format::kv_reference_bits; }
   std::uint64_t slot_word(std::uint64_t hash, const char* block) const {
-    return tag_of(hash) << format::kv_reference_bits | format::kv_reference(this, block);
+    return tag_of(hash) << format::kv_reference_bits | format::kv_encode_reference(this, block);
   }
-  char* referred(std::uint64_t w) const { return (w & format::kv_reference_mask) == 0 ? nullptr : format::kv_referred(this, w); }
-  bucket* next_of(const line& l) const { return reinterpret_cast<bucket*>(referred(l[slots])); }
+  char* resolve(std::uint64_t w) const { return (w & format::kv_reference_mask) == 0 ? nullptr : format::kv_decode_reference(this, w); }
+  bucket* next_of(const line& l) const { return reinterpret_cast<bucket*>(resolve(l[slots])); }
   static line load(const bucket* b) {
     line l;
-    expect_inside<Memory>(b, sizeof(bucket));
+    verify_in_heap<Memory>(b, sizeof(bucket));
     Memory::load_bytes(l.data(), b, sizeof l);
     return l;
   }
 
   // Segment 0 has the first buckets, each further one as many as are before it.
-  static std::size_t start_of(std::size_t segment) { return segment == 0 ? 0 : first << (segment - 1); }
+  static std::size_t start_of(std::size_t segment) { return segment == 0 ? 0 : first_buckets << (segment - 1); }
   bucket* bucket_at(std::size_t i) const {
-    const auto segment = static_cast<std::size_t>(std::bit_width(i / first));
+    const auto segment = static_cast<std::size_t>(std::bit_width(i / first_buckets));
     if (segment >= format::kv_segments) [[unlikely]]
-      damaged_store("more hash buckets than it can have");
-    return reinterpret_cast<bucket*>(referred(segment_[segment].load())) + (i - start_of(segment));
+      throw_corrupt_store("more hash buckets than it can have");
+    return reinterpret_cast<bucket*>(resolve(segment_[segment].load())) + (i - start_of(segment));
   }
   static std::size_t parent_of(std::size_t i) { return i ^ std::bit_floor(i); }
-  static bool is_split(std::size_t i, const line& l) { return i < first || (l[slots] & format::kv_bucket_split) != 0; }
-  static std::size_t home_of(std::size_t count, std::uint64_t hash) {
+  static bool is_split(std::size_t i, const line& l) { return i < first_buckets || (l[slots] & format::kv_bucket_split_bit) != 0; }
+  static std::size_t bucket_index(std::size_t count, std::uint64_t hash) {
     const std::size_t i = hash & (~std::size_t{0} >> std::countl_zero((count - 1) | 1));  // whatever the count
     return i < count ? i : parent_of(i);
   }
   std::size_t split_index(std::size_t count, std::uint64_t hash) const {
-    std::size_t i = home_of(count, hash);
+    std::size_t i = bucket_index(count, hash);
     while (!is_split(i, load(bucket_at(i)))) i = parent_of(i);
     return i;
   }
@@ -159,19 +159,19 @@ class kv_hash {
   // The slots with the tag of a hash, a bit each; free ones too if it is 0. Without branches on what was loaded, so that the processor goes on.
   static unsigned matches(const line& l, std::uint64_t hash) {
     const std::uint64_t wanted = hash & ~format::kv_reference_mask;
-    unsigned those = 0;
-    for (unsigned s = 0; s < slots; ++s) those |= static_cast<unsigned>((l[s] ^ wanted) <= format::kv_reference_mask) << s;
-    return those;
+    unsigned matching = 0;
+    for (unsigned s = 0; s < slots; ++s) matching |= static_cast<unsigned>((l[s] ^ wanted) <= format::kv_reference_mask) << s;
+    return matching;
   }
-  [[gnu::always_inline]] found find_in_chain(bucket* b, line& l, std::string_view key, std::uint64_t hash) const {
-    for (link_guard guard;; l = load(b)) {
+  [[gnu::always_inline]] lookup_result find_in_chain(bucket* b, line& l, std::string_view key, std::uint64_t hash) const {
+    for (cycle_detector guard;; l = load(b)) {
       for (unsigned left = matches(l, hash); left != 0; left &= left - 1) {
         const auto s = static_cast<unsigned>(std::countr_zero(left));
         if (l[s] == 0) continue;
-        const record r(referred(l[s]));
+        const record r(resolve(l[s]));
         r.prefetch();
-        format::kv_record_head lengths;
-        if (r.is_of(key, lengths)) return {r.block(), lengths, b, s};
+        format::kv_record_header lengths;
+        if (r.has_key(key, lengths)) return {r.block(), lengths, b, s};
       }
       b = next_of(l);
       if (b == nullptr) return {};
@@ -182,7 +182,7 @@ class kv_hash {
   void for_each_slot(F&& f) const {
     const std::size_t count = count_.load();
     for (std::size_t i = 0; i < count; ++i) {
-      link_guard guard;
+      cycle_detector guard;
       for (bucket* b = bucket_at(i); b != nullptr; guard.step(b)) {
         const line l = load(b);
         for (unsigned s = 0; s < slots; ++s)
@@ -193,15 +193,15 @@ class kv_hash {
   }
 
   void make_first() {
-    void* const block = Memory::allocate(first * sizeof(bucket), line_size);
-    Memory::fill_zero(block, first * sizeof(bucket));
-    segment_[0] = format::kv_reference(this, block);
-    count_ = first;
+    void* const block = Memory::allocate(first_buckets * sizeof(bucket), line_size);
+    Memory::fill_zero(block, first_buckets * sizeof(bucket));
+    segment_[0] = format::kv_encode_reference(this, block);
+    count_ = first_buckets;
   }
 
-  // The home bucket of a hash, split off its parents.
-  bucket* split_home(std::size_t count, std::uint64_t hash) {
-    const std::size_t i = home_of(count, hash);
+  // The target bucket of a hash, split off its parents.
+  bucket* find_split_bucket(std::size_t count, std::uint64_t hash) {
+    const std::size_t i = bucket_index(count, hash);
     bucket* const b = bucket_at(i);
     if (!is_split(i, load(b))) split(i);
     return b;
@@ -212,17 +212,17 @@ class kv_hash {
     bucket* const from = bucket_at(parent);
     if (!is_split(parent, load(from))) split(parent);
     std::vector<std::uint64_t> all, kept, moved;
-    gather(from, all);
-    for (const std::uint64_t w : all) record(referred(w)).prefetch();
+    collect_slots(from, all);
+    for (const std::uint64_t w : all) record(resolve(w)).prefetch();
     const std::size_t mask = 2 * std::bit_floor(i) - 1;
-    for (const std::uint64_t w : all) ((record(referred(w)).hash() & mask) == i ? moved : kept).push_back(w);
+    for (const std::uint64_t w : all) ((record(resolve(w)).hash() & mask) == i ? moved : kept).push_back(w);
     if (!moved.empty()) store_chain(from, kept);
     bucket* const to = bucket_at(i);
-    to->link = format::kv_bucket_split;
+    to->link = format::kv_bucket_split_bit;
     store_chain(to, moved);
   }
-  void gather(bucket* b, std::vector<std::uint64_t>& words) const {
-    for (link_guard guard; b != nullptr; guard.step(b)) {
+  void collect_slots(bucket* b, std::vector<std::uint64_t>& words) const {
+    for (cycle_detector guard; b != nullptr; guard.step(b)) {
       const line l = load(b);
       for (unsigned s = 0; s < slots; ++s)
         if (l[s] != 0) words.push_back(l[s]);
@@ -250,7 +250,7 @@ class kv_hash {
   bucket* append(bucket* b, const line& l) {
     void* const block = Memory::allocate(sizeof(bucket), line_size);
     Memory::fill_zero(block, sizeof(bucket));
-    b->link = (l[slots] & ~format::kv_reference_mask) | format::kv_reference(this, block);
+    b->link = (l[slots] & ~format::kv_reference_mask) | format::kv_encode_reference(this, block);
     return static_cast<bucket*>(block);
   }
   void free_chain(bucket* b) {
@@ -263,33 +263,33 @@ class kv_hash {
 
   // An insert into a chain without a free slot, whose last bucket is b: splits off what waits for it, or adds a bucket to the chain and
   // now and then a step to all.
-  void lengthen(bucket* b, std::uint64_t hash, char* block) {
+  void insert_overflow(bucket* b, std::uint64_t hash, char* block) {
     const std::size_t count = count_.load();
-    if (count < first || count > first << (format::kv_segments - 1)) damaged_store("its number of hash buckets is none that it can have");
-    const std::size_t home = home_of(count, hash);
-    for (std::size_t bit = std::max(first, std::bit_ceil(home + 1)); (home | bit) < count; bit *= 2) {
-      if (is_split(home | bit, load(bucket_at(home | bit)))) continue;
-      split(home | bit);
+    if (count < first_buckets || count > first_buckets << (format::kv_segments - 1)) throw_corrupt_store("its number of hash buckets is none that it can have");
+    const std::size_t target = bucket_index(count, hash);
+    for (std::size_t bit = std::max(first_buckets, std::bit_ceil(target + 1)); (target | bit) < count; bit *= 2) {
+      if (is_split(target | bit, load(bucket_at(target | bit)))) continue;
+      split(target | bit);
       return insert(hash, block);
     }
     append(b, load(b))->slot[0] = slot_word(hash, block);
     const std::size_t step = step_at(count);
-    if (tag_of(hash) % (step / eagerness) == 0) grow(count, step);
+    if (tag_of(hash) % (step / buckets_per_overflow) == 0) grow(count, step);
   }
   void grow(std::size_t count, std::size_t step) {
-    const auto segment = static_cast<std::size_t>(std::bit_width(count / first));
+    const auto segment = static_cast<std::size_t>(std::bit_width(count / first_buckets));
     if (segment >= format::kv_segments) return;
     try {
       if (start_of(segment) == count) {
         void* const block = Memory::allocate(count * sizeof(bucket), line_size);
-        segment_[segment] = format::kv_reference(this, block);
+        segment_[segment] = format::kv_encode_reference(this, block);
       }
     } catch (const failure& f) {
       if (f.why().code != errc::full) throw;
       return;  // no room: the item is in, and long chains are still right
     }
     count_ = count + step;
-    expect_inside<Memory>(bucket_at(count), step * sizeof(bucket));
+    verify_in_heap<Memory>(bucket_at(count), step * sizeof(bucket));
     Memory::fill_zero(bucket_at(count), step * sizeof(bucket));
   }
 

@@ -7,7 +7,7 @@
 // is left of an erased one; nodes are small, so that inserts of different keys hardly meet.
 //
 // Invariants: a node has at least two of {children, own record}; the key of a record begins with the bytes that lead to it;
-// no node is larger than its children took with some to spare (shrinks()). Zeroed memory is an empty tree. Does not own the records.
+// no node is larger than its children took with some to spare (should_shrink()). Zeroed memory is an empty tree. Does not own the records.
 #pragma once
 
 #include <containers/kv_record.h>
@@ -21,21 +21,21 @@ template <class Memory>
 class kv_radix {
   using word = typename Memory::template field<std::uint64_t>;
   using record = kv_record<Memory>;
-  using head = format::kv_node_head;
+  using head = format::kv_node_header;
   static constexpr auto& kinds = format::kv_node_kinds;
   static constexpr std::uint8_t full_kind = 3;  // a child for each byte
   static constexpr unsigned path_bytes = 8;     // that a node has of its path
   struct node {
-    word head, path, own;
+    word head, path, own_record;
     word rest[5];  // and more, by kind
   };
   using line = std::array<std::uint64_t, 8>;  // a node's first
-  struct image {
+  struct node_copy {
     line words;
     head h;
     std::uint64_t path() const { return words[1]; }
-    std::uint64_t own() const { return words[2]; }
-    unsigned entries() const { return h.count + (own() != 0); }
+    std::uint64_t own_record() const { return words[2]; }
+    unsigned entries() const { return h.count + (own_record() != 0); }
   };
 
  public:
@@ -43,46 +43,46 @@ class kv_radix {
 
   // Of a key that is not there.
   void insert(std::string_view key, char* block) {
-    const spot s = find(key);
+    const position s = find(key);
     switch (s.what) {
-      case spot::empty: *s.at = record_word(block); break;
-      case spot::at_record: part_records(s, key, block); break;
-      case spot::in_path: split_path(s, key, block); break;
-      case spot::at_end:
-        if (s.m.own() != 0) damaged_store("the ordered index has a key that the hash index lacks");
-        s.n->own = record_word(block);
+      case position::empty: *s.at = record_word(block); break;
+      case position::at_record: split_records(s, key, block); break;
+      case position::in_path: split_path(s, key, block); break;
+      case position::at_end:
+        if (s.m.own_record() != 0) throw_corrupt_store("the ordered index has a key that the hash index lacks");
+        s.n->own_record = record_word(block);
         break;
-      case spot::no_child: add_child(s, static_cast<unsigned char>(key[s.depth]), record_word(block)); break;
+      case position::no_child: add_child(s, static_cast<unsigned char>(key[s.depth]), record_word(block)); break;
     }
   }
   // Of a key that is there, with this record.
   void replace(std::string_view key, const char* before, char* block) {
-    const spot s = find(key);
-    expect_at(s, before);
-    (s.what == spot::at_end ? s.n->own : *s.at) = record_word(block);
+    const position s = find(key);
+    verify_position(s, before);
+    (s.what == position::at_end ? s.n->own_record : *s.at) = record_word(block);
   }
   void erase(std::string_view key, const char* block) {
-    const spot s = find(key);
-    expect_at(s, block);
-    if (s.what == spot::at_end) {
-      s.n->own = 0;
-      mend(s.n, s.at);
+    const position s = find(key);
+    verify_position(s, block);
+    if (s.what == position::at_end) {
+      s.n->own_record = 0;
+      shrink_or_collapse(s.n, s.at);
     } else if (s.n == nullptr) {
       *s.at = 0;
     } else {
       remove_child(s.n, s.at);
-      mend(s.n, s.above);
+      shrink_or_collapse(s.n, s.above);
     }
   }
 
   // The record with the greatest key; null when there is none.
   char* last() const {
     std::uint64_t ref = root_.load();
-    for (link_guard guard; ref != 0 && !is_record(ref);) {
+    for (cycle_detector guard; ref != 0 && !is_record(ref);) {
       const node* n = node_at(ref);
       guard.step(n);
-      const image m = load(n);
-      std::uint64_t greatest = m.own();  // every node has a child
+      const node_copy m = load(n);
+      std::uint64_t greatest = m.own_record();  // every node has a child
       int byte = -1;
       for_each_child(n, m, [&](unsigned b, std::uint64_t child) {
         if (static_cast<int>(b) > byte) byte = static_cast<int>(b), greatest = child;
@@ -94,33 +94,33 @@ class kv_radix {
 
   template <class Visit>
   void visit_blocks(Visit& visit) const {
-    for_each_node([&](const node* n, const image&) { visit(static_cast<const void*>(n)); });
+    for_each_node([&](const node* n, const node_copy&) { visit(static_cast<const void*>(n)); });
   }
   // Whether the key leads to this record.
   bool leads_to(std::string_view key, const char* block) const { return is_at(find(key), block); }
   // Errors: corrupt. Order and content of the records are for the store to see.
   [[nodiscard]] result<> check() const {
     result<> outcome;
-    for_each_node([&](const node* n, const image& m) {
-      if (m.entries() < 2) outcome = broken("key-value store: a node of the ordered index leads to less than two items");
-      if (shrinks(m.h)) outcome = broken("key-value store: a node of the ordered index is larger than it would be made");
-      if (m.own() != 0 && m.own() >> format::kv_reference_bits != 1) outcome = broken("key-value store: a node's own record is none");
+    for_each_node([&](const node* n, const node_copy& m) {
+      if (m.entries() < 2) outcome = corrupt_error("key-value store: a node of the ordered index leads to less than two items");
+      if (should_shrink(m.h)) outcome = corrupt_error("key-value store: a node of the ordered index is larger than it would be made");
+      if (m.own_record() != 0 && m.own_record() >> format::kv_reference_bits != 1) outcome = corrupt_error("key-value store: a node's own record is none");
       std::array<bool, 256> seen{};
       unsigned children = 0;
       for_each_child(n, m, [&](unsigned b, std::uint64_t child) {
-        if (seen[b] || child == 0) outcome = broken("key-value store: a byte occurs twice in a node of the ordered index, or leads nowhere");
-        if (child >> (format::kv_reference_bits + 1) != 0) outcome = broken("key-value store: a reference of the ordered index with bits beyond it");
+        if (seen[b] || child == 0) outcome = corrupt_error("key-value store: a byte occurs twice in a node of the ordered index, or leads nowhere");
+        if (child >> (format::kv_reference_bits + 1) != 0) outcome = corrupt_error("key-value store: a reference of the ordered index with bits beyond it");
         seen[b] = true;
         ++children;
       });
-      if (children != m.h.count) outcome = broken("key-value store: a node of the ordered index has other children than it counts");
+      if (children != m.h.count) outcome = corrupt_error("key-value store: a node of the ordered index has other children than it counts");
     });
     return outcome;
   }
 
  private:
   // Where a key is, or would go.
-  struct spot {
+  struct position {
     enum kind : std::uint8_t {
       empty,      // the tree is
       at_record,  // *at is a record: the key's own, or the keys differ behind `depth` + `same` bytes
@@ -131,44 +131,44 @@ class kv_radix {
     word* at = nullptr;     // refers to what is here: n, or a record below it
     word* above = nullptr;  // at_record: refers to n
     node* n = nullptr;
-    image m = {};
+    node_copy m = {};
     std::size_t depth = 0, same = 0;
   };
 
-  bool is_at(const spot& s, const char* block) const {
-    if (s.what == spot::at_end) return s.m.own() != 0 && block_at(s.m.own()) == block;
-    return s.what == spot::at_record && block_at(s.at->load()) == block;
+  bool is_at(const position& s, const char* block) const {
+    if (s.what == position::at_end) return s.m.own_record() != 0 && block_at(s.m.own_record()) == block;
+    return s.what == position::at_record && block_at(s.at->load()) == block;
   }
-  void expect_at(const spot& s, const char* block) const {
-    if (!is_at(s, block)) damaged_store("the ordered index does not lead to a record by its key");
+  void verify_position(const position& s, const char* block) const {
+    if (!is_at(s, block)) throw_corrupt_store("the ordered index does not lead to a record by its key");
   }
 
-  static bool is_record(std::uint64_t ref) { return (ref & format::kv_is_record) != 0; }
-  char* block_at(std::uint64_t ref) const { return format::kv_referred(this, ref); }
+  static bool is_record(std::uint64_t ref) { return (ref & format::kv_record_bit) != 0; }
+  char* block_at(std::uint64_t ref) const { return format::kv_decode_reference(this, ref); }
   node* node_at(std::uint64_t ref) const { return reinterpret_cast<node*>(block_at(ref)); }
-  std::uint64_t node_word(const node* n) const { return format::kv_reference(this, n); }
-  std::uint64_t record_word(const char* block) const { return format::kv_reference(this, block) | format::kv_is_record; }
+  std::uint64_t node_word(const node* n) const { return format::kv_encode_reference(this, n); }
+  std::uint64_t record_word(const char* block) const { return format::kv_encode_reference(this, block) | format::kv_record_bit; }
 
-  static image load(const node* n) {
-    image m;
-    expect_inside<Memory>(n, sizeof m.words);
+  static node_copy load(const node* n) {
+    node_copy m;
+    verify_in_heap<Memory>(n, sizeof m.words);
     Memory::load_bytes(m.words.data(), n, sizeof m.words);
     m.h = head::unpack(m.words[0]);
-    if (m.h.kind > full_kind || m.h.count > kinds[m.h.kind].children) damaged_store("a node of the ordered index of no kind");
-    expect_inside<Memory>(n, kinds[m.h.kind].bytes());
+    if (m.h.kind > full_kind || m.h.count > kinds[m.h.kind].children) throw_corrupt_store("a node of the ordered index of no kind");
+    verify_in_heap<Memory>(n, kinds[m.h.kind].bytes());
     return m;
   }
   static const word* byte_word(const node* n, unsigned i) { return &n->head + 3 + i; }
   static word* byte_word(node* n, unsigned i) { return &n->head + 3 + i; }
   static word* child_at(node* n, head h, unsigned i) { return &n->head + 3 + kinds[h.kind].byte_words + i; }
   static const word* child_at(const node* n, head h, unsigned i) { return child_at(const_cast<node*>(n), h, i); }
-  static std::uint64_t bytes_of(const node* n, const image& m, unsigned i) {
+  static std::uint64_t bytes_of(const node* n, const node_copy& m, unsigned i) {
     return i < 5 ? m.words[3 + i] : byte_word(n, i)->load();
   }
 
   // f(byte, child word) in no order.
   template <class F>
-  static void for_each_child(const node* n, const image& m, F&& f) {
+  static void for_each_child(const node* n, const node_copy& m, F&& f) {
     if (m.h.kind == full_kind) {
       for (unsigned b = 0; b < 256; ++b)
         if (const std::uint64_t child = child_at(n, m.h, b)->load(); child != 0) f(b, child);
@@ -185,7 +185,7 @@ class kv_radix {
       todo.pop_back();
       if (ref == 0 || is_record(ref)) continue;
       const node* const n = node_at(ref);
-      const image m = load(n);
+      const node_copy m = load(n);
       claim<Memory>(n, kinds[m.h.kind].bytes());
       f(n, m);
       for_each_child(n, m, [&](unsigned, std::uint64_t child) { todo.push_back(child); });
@@ -193,7 +193,7 @@ class kv_radix {
   }
 
   // Which child a byte leads to; null: none.
-  static word* find_child(node* n, const image& m, unsigned byte) {
+  static word* find_child(node* n, const node_copy& m, unsigned byte) {
     if (m.h.kind == full_kind) return child_at(n, m.h, byte)->load() == 0 ? nullptr : child_at(n, m.h, byte);
     constexpr std::uint64_t ones = 0x0101'0101'0101'0101, low = 0x7F7F'7F7F'7F7F'7F7F;
     for (unsigned i = 0; i * 8 < m.h.count; ++i) {
@@ -206,13 +206,13 @@ class kv_radix {
   }
 
   // A record below: its key begins with the bytes that lead to the node, and its path.
-  record any_below(std::uint64_t ref) const {
-    for (link_guard guard; !is_record(ref);) {
+  record any_descendant(std::uint64_t ref) const {
+    for (cycle_detector guard; !is_record(ref);) {
       const node* const n = node_at(ref);
       guard.step(n);
-      const image m = load(n);
-      if (m.own() != 0) {
-        ref = m.own();
+      const node_copy m = load(n);
+      if (m.own_record() != 0) {
+        ref = m.own_record();
       } else if (m.h.kind == full_kind) {
         unsigned b = 0;
         while (b < 255 && child_at(n, m.h, b)->load() == 0) ++b;
@@ -220,40 +220,40 @@ class kv_radix {
       } else {
         ref = child_at(n, m.h, 0)->load();
       }
-      if (ref == 0) damaged_store("a node of the ordered index leads nowhere");
+      if (ref == 0) throw_corrupt_store("a node of the ordered index leads nowhere");
     }
     return record(block_at(ref));
   }
   // How many bytes of the node's path the key goes along, from `depth` on.
-  std::size_t along_path(const node* n, const image& m, std::string_view key, std::size_t depth) const {
+  std::size_t match_path(const node* n, const node_copy& m, std::string_view key, std::size_t depth) const {
     const std::size_t end = std::min<std::size_t>(m.h.skip, key.size() - depth);
     if (m.h.skip > path_bytes) {
-      const record r = any_below(node_word(n));
-      return std::min(end, r.common(r.lengths(), key, depth));
+      const record r = any_descendant(node_word(n));
+      return std::min(end, r.common_prefix(r.lengths(), key, depth));
     }
     std::size_t same = 0;
     while (same < end && static_cast<unsigned char>(key[depth + same]) == (m.path() >> 8 * same & 255)) ++same;
     return same;
   }
 
-  spot find(std::string_view key) const {
-    spot s;
+  position find(std::string_view key) const {
+    position s;
     s.at = const_cast<word*>(&root_);
     for (std::uint64_t ref = s.at->load(); ref != 0; ref = s.at->load()) {
       if (is_record(ref)) {
-        s.what = spot::at_record;
+        s.what = position::at_record;
         return s;
       }
       s.above = s.at;
       s.n = node_at(ref);
       s.m = load(s.n);
-      s.same = along_path(s.n, s.m, key, s.depth);
-      s.what = spot::in_path;
+      s.same = match_path(s.n, s.m, key, s.depth);
+      s.what = position::in_path;
       if (s.same < s.m.h.skip) return s;
       s.depth += s.m.h.skip;
-      s.what = spot::at_end;
+      s.what = position::at_end;
       if (s.depth == key.size()) return s;
-      s.what = spot::no_child;
+      s.what = position::no_child;
       word* const child = find_child(s.n, s.m, static_cast<unsigned char>(key[s.depth]));
       if (child == nullptr) return s;
       s.at = child;
@@ -275,12 +275,12 @@ class kv_radix {
     node* const n = static_cast<node*>(Memory::allocate(bytes, h.kind == full_kind ? 8 : line_size));
     n->head = h.pack();
     n->path = path;
-    n->own = own;
+    n->own_record = own;
     if (h.kind == full_kind) Memory::fill_zero(n->rest, bytes - 24);
     return n;
   }
   // Puts a child behind those there are; the head is the caller's to store.
-  static void put_child(node* n, head h, std::uint64_t bytes_before, unsigned byte, std::uint64_t child) {
+  static void store_child(node* n, head h, std::uint64_t bytes_before, unsigned byte, std::uint64_t child) {
     if (h.kind == full_kind) {
       *child_at(n, h, byte) = child;
       return;
@@ -298,7 +298,7 @@ class kv_radix {
     std::uint64_t bytes = 0;
     for (const auto& [b, child] : {std::pair(byte, one), std::pair(other_byte, other)}) {
       if (b < 0) continue;
-      put_child(n, h, bytes, static_cast<unsigned>(b), child);
+      store_child(n, h, bytes, static_cast<unsigned>(b), child);
       bytes = static_cast<unsigned>(b);
       ++h.count;
     }
@@ -306,23 +306,23 @@ class kv_radix {
   }
   static int byte_at(std::string_view key, std::size_t at) { return at < key.size() ? static_cast<unsigned char>(key[at]) : -1; }
 
-  void part_records(const spot& s, std::string_view key, char* block) {
+  void split_records(const position& s, std::string_view key, char* block) {
     const std::uint64_t there = s.at->load();
     const record other(block_at(there));
     const auto lengths = other.lengths();
-    const std::size_t end = s.depth + other.common(lengths, key, s.depth);
-    if (end == key.size() && end == lengths.key_bytes) damaged_store("the ordered index has a key that the hash index lacks");
+    const std::size_t end = s.depth + other.common_prefix(lengths, key, s.depth);
+    if (end == key.size() && end == lengths.key_bytes) throw_corrupt_store("the ordered index has a key that the hash index lacks");
     char byte = 0;
     if (end < lengths.key_bytes) other.load_key(end, &byte, 1);
     const int other_byte = end < lengths.key_bytes ? static_cast<unsigned char>(byte) : -1;
     *s.at = node_word(make_fork(key.substr(s.depth, end - s.depth), other_byte, there, byte_at(key, end), record_word(block)));
   }
-  void split_path(const spot& s, std::string_view key, char* block) {
+  void split_path(const position& s, std::string_view key, char* block) {
     const std::size_t from = s.depth + s.same;  // of the bytes that lead to the node, the one that now parts
     char bytes[1 + path_bytes] = {};
     const std::size_t left = s.m.h.skip - s.same;
     if (s.m.h.skip > path_bytes) {
-      any_below(node_word(s.n)).load_key(from, bytes, std::min(left, sizeof bytes));
+      any_descendant(node_word(s.n)).load_key(from, bytes, std::min(left, sizeof bytes));
     } else {
       for (std::size_t i = 0; i < left; ++i) bytes[i] = static_cast<char>(s.m.path() >> 8 * (s.same + i));
     }
@@ -330,34 +330,34 @@ class kv_radix {
     h.skip = static_cast<std::uint32_t>(left - 1);
     s.n->head = h.pack();
     s.n->path = path_of({bytes + 1, std::min<std::size_t>(left - 1, path_bytes)});
-    const int parting = static_cast<unsigned char>(bytes[0]);
-    *s.at = node_word(make_fork(key.substr(s.depth, s.same), parting, node_word(s.n), byte_at(key, from), record_word(block)));
+    const int diverging_byte = static_cast<unsigned char>(bytes[0]);
+    *s.at = node_word(make_fork(key.substr(s.depth, s.same), diverging_byte, node_word(s.n), byte_at(key, from), record_word(block)));
   }
-  void add_child(const spot& s, unsigned byte, std::uint64_t child) {
+  void add_child(const position& s, unsigned byte, std::uint64_t child) {
     const head before = s.m.h;
     if (before.count == kinds[before.kind].children) {
-      if (before.kind == full_kind) damaged_store("a node of the ordered index counts children that it does not have");
-      node* const larger = remake(s.n, s.m, static_cast<std::uint8_t>(before.kind + 1));
+      if (before.kind == full_kind) throw_corrupt_store("a node of the ordered index counts children that it does not have");
+      node* const larger = resize_node(s.n, s.m, static_cast<std::uint8_t>(before.kind + 1));
       *s.above = node_word(larger);
-      spot there = s;
+      position there = s;
       there.n = larger;
       there.m = load(larger);
       return add_child(there, byte, child);
     }
     const std::uint64_t bytes = before.kind == full_kind ? 0 : bytes_of(s.n, s.m, before.count / 8u);
-    put_child(s.n, before, bytes, byte, child);
+    store_child(s.n, before, bytes, byte, child);
     head h = before;
     ++h.count;
     s.n->head = h.pack();
   }
   // The node in another kind; the old one is freed.
-  node* remake(node* n, const image& m, std::uint8_t kind) {
+  node* resize_node(node* n, const node_copy& m, std::uint8_t kind) {
     head h{kind, 0, m.h.skip};
-    node* const other = make_node({kind, m.h.count, m.h.skip}, m.path(), m.own());
+    node* const other = make_node({kind, m.h.count, m.h.skip}, m.path(), m.own_record());
     std::uint64_t bytes = 0;
     for_each_child(n, m, [&](unsigned byte, std::uint64_t child) {
-      if (h.count == kinds[kind].children) damaged_store("a node of the ordered index has more children than it counts");
-      put_child(other, h, bytes, byte, child);
+      if (h.count == kinds[kind].children) throw_corrupt_store("a node of the ordered index has more children than it counts");
+      store_child(other, h, bytes, byte, child);
       bytes = h.count % 8u == 0 ? byte : bytes | std::uint64_t{byte} << h.count % 8u * 8;
       ++h.count;
     });
@@ -366,9 +366,9 @@ class kv_radix {
   }
   // The last child takes the place of the one that goes.
   void remove_child(node* n, word* child) {
-    const image m = load(n);
+    const node_copy m = load(n);
     head h = m.h;
-    if (h.count-- == 0) damaged_store("a node of the ordered index has more children than it counts");
+    if (h.count-- == 0) throw_corrupt_store("a node of the ordered index has more children than it counts");
     n->head = h.pack();
     if (h.kind == full_kind) {
       *child = 0;
@@ -381,26 +381,26 @@ class kv_radix {
     *byte_word(n, i / 8) = (bytes_of(n, m, i / 8) & ~(std::uint64_t{255} << shift)) | byte << shift;
     *child = child_at(n, m.h, h.count)->load();
   }
-  static bool shrinks(head h) { return h.kind != 0 && h.count <= kinds[h.kind - 1].children * 3 / 4; }
+  static bool should_shrink(head h) { return h.kind != 0 && h.count <= kinds[h.kind - 1].children * 3 / 4; }
 
   // After an entry of n went; *at refers to n.
-  void mend(node* n, word* at) {
-    const image m = load(n);
+  void shrink_or_collapse(node* n, word* at) {
+    const node_copy m = load(n);
     if (m.entries() == 1) {
-      *at = m.own() != 0 ? m.own() : only_child(n, m);
+      *at = m.own_record() != 0 ? m.own_record() : merge_into_child(n, m);
       return Memory::deallocate(n);
     }
-    if (shrinks(m.h)) *at = node_word(remake(n, m, static_cast<std::uint8_t>(m.h.kind - 1)));
+    if (should_shrink(m.h)) *at = node_word(resize_node(n, m, static_cast<std::uint8_t>(m.h.kind - 1)));
   }
   // The child, whose path begins with that of n now.
-  std::uint64_t only_child(node* n, const image& m) {
+  std::uint64_t merge_into_child(node* n, const node_copy& m) {
     std::uint64_t ref = 0;
     unsigned byte = 0;
     for_each_child(n, m, [&](unsigned b, std::uint64_t child) { byte = b, ref = child; });
-    if (ref == 0) damaged_store("a node of the ordered index leads nowhere");
+    if (ref == 0) throw_corrupt_store("a node of the ordered index leads nowhere");
     if (is_record(ref)) return ref;
     node* const child = node_at(ref);
-    const image c = load(child);
+    const node_copy c = load(child);
     head h = c.h;
     h.skip += m.h.skip + 1;
     child->head = h.pack();

@@ -15,21 +15,21 @@ namespace stele::detail {
 
 // Of a range that a word of the content leads to. Nothing in memory that is no pool.
 template <class Memory>
-[[gnu::always_inline]] inline void expect_inside(const void* from, std::size_t bytes) {
-  if constexpr (requires { Memory::expect_inside(from, bytes); }) Memory::expect_inside(from, bytes);
+[[gnu::always_inline]] inline void verify_in_heap(const void* from, std::size_t bytes) {
+  if constexpr (requires { Memory::verify_in_heap(from, bytes); }) Memory::verify_in_heap(from, bytes);
 }
-[[noreturn]] [[gnu::noinline]] inline void damaged_store(const char* what) { throw failure({errc::corrupt, std::string("key-value store: ") + what + "; check the pool, or restore it from a copy"}); }
+[[noreturn]] [[gnu::noinline]] inline void throw_corrupt_store(const char* what) { throw failure({errc::corrupt, std::string("key-value store: ") + what + "; check the pool, or restore it from a copy"}); }
 
 // Finds out that a walk along links comes to a place again, after Brent, "An Improved Monte Carlo Factorization Algorithm" (1980).
-class link_guard {
+class cycle_detector {
  public:
   void step(const void* to) {
-    if (to == mark_) damaged_store("a chain of links ends in a circle");
-    if (++steps_ == limit_) mark_ = to, steps_ = 0, limit_ *= 2;
+    if (to == anchor_) throw_corrupt_store("a chain of links ends in a circle");
+    if (++steps_ == limit_) anchor_ = to, steps_ = 0, limit_ *= 2;
   }
 
  private:
-  const void* mark_ = this;  // nowhere in a pool
+  const void* anchor_ = this;  // nowhere in a pool
   std::uint64_t steps_ = 0, limit_ = 1;
 };
 
@@ -38,35 +38,35 @@ class kv_record {
   using word = typename Memory::template field<std::uint64_t>;
 
  public:
-  using head = format::kv_record_head;
+  using head = format::kv_record_header;
 
   explicit kv_record(char* block) : block_(block) {}
   char* block() const { return block_; }
 
   static kv_record create(std::string_view key, std::string_view value) {
     const head h{static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())};
-    const kv_record r(static_cast<char*>(Memory::allocate(h.room(), 8)));
+    const kv_record r(static_cast<char*>(Memory::allocate(h.allocated_size(), 8)));
     r.fill(h, key, value);
     return r;
   }
   void destroy() const { Memory::deallocate(block_); }
 
   head lengths() const {
-    expect_inside<Memory>(block_, 8);
+    verify_in_heap<Memory>(block_, 8);
     const head h = head::unpack(word_at(0).load());
-    expect_whole(h);
+    validate_lengths(h);
     return h;
   }
   // Before key or value is loaded; up to the next 16 bytes behind them.
-  [[gnu::always_inline]] void expect_whole(const head& h) const {
-    if (h.key_bytes - 1 >= format::kv_longest_key || h.value_bytes > format::kv_longest_value) [[unlikely]]
-      damaged_store("a record of impossible lengths");
-    expect_inside<Memory>(block_, (h.bytes() + 15) / 16 * 16);
+  [[gnu::always_inline]] void validate_lengths(const head& h) const {
+    if (h.key_bytes - 1 >= format::kv_max_key_size || h.value_bytes > format::kv_max_value_size) [[unlikely]]
+      throw_corrupt_store("a record of impossible lengths");
+    verify_in_heap<Memory>(block_, (h.bytes() + 15) / 16 * 16);
   }
 
   // Of the key from `skip` on, as many bytes as `to` has room for.
   void load_key(std::size_t skip, char* to, std::size_t bytes) const {
-    expect_inside<Memory>(block_, 8 + skip + bytes);
+    verify_in_heap<Memory>(block_, 8 + skip + bytes);
     Memory::load_bytes(to, block_ + 8 + skip, bytes);
   }
   void load_key(const head& h, std::string& into) const {
@@ -75,30 +75,30 @@ class kv_record {
   }
   void load_value(const head& h, std::string& into) const {
     // Up to the next 16 bytes, which the block has: what ends on them is loaded without looking at single words.
-    into.resize((h.value_at() + h.value_bytes + 15) / 16 * 16 - h.value_at());
-    if (!into.empty()) Memory::load_bytes(into.data(), block_ + h.value_at(), into.size());
+    into.resize((h.value_offset() + h.value_bytes + 15) / 16 * 16 - h.value_offset());
+    if (!into.empty()) Memory::load_bytes(into.data(), block_ + h.value_offset(), into.size());
     into.resize(h.value_bytes);
   }
 
   // Whether it is the key's; its lengths are in `h` if so.
-  bool is_of(std::string_view key, head& h) const {
+  bool has_key(std::string_view key, head& h) const {
     if (key.size() != 8) {
       h = lengths();
-      return h.key_bytes == key.size() && common(h, key, 0) == key.size();
+      return h.key_bytes == key.size() && common_prefix(h, key, 0) == key.size();
     }
-    expect_inside<Memory>(block_, 16);
-    std::uint64_t begin[2];  // in one access
-    Memory::load_bytes(begin, block_, sizeof begin);
-    h = head::unpack(begin[0]);
-    if (h.key_bytes != 8 || begin[1] != word_of(key.data(), 8)) return false;
-    expect_whole(h);
+    verify_in_heap<Memory>(block_, 16);
+    std::uint64_t first_words[2];  // in one access
+    Memory::load_bytes(first_words, block_, sizeof first_words);
+    h = head::unpack(first_words[0]);
+    if (h.key_bytes != 8 || first_words[1] != word_of(key.data(), 8)) return false;
+    validate_lengths(h);
     return true;
   }
   // How many bytes the two keys have in common from `from` on; before it they are equal.
-  std::size_t common(const head& h, std::string_view key, std::size_t from) const {
+  std::size_t common_prefix(const head& h, std::string_view key, std::size_t from) const {
     char part[chunk];
     const std::size_t end = std::min<std::size_t>(h.key_bytes, key.size());
-    if (from > end) damaged_store("a record does not have the key that leads to it");
+    if (from > end) throw_corrupt_store("a record does not have the key that leads to it");
     for (std::size_t at = from; at < end; at += chunk) {
       const std::size_t n = std::min(chunk, end - at);
       load_key(at, part, n);
@@ -121,9 +121,9 @@ class kv_record {
   // Overwrites the value where it is. False: that takes another room; nothing has changed.
   bool assign(const head& h, std::string_view value) const {
     const head now{h.key_bytes, static_cast<std::uint32_t>(value.size())};
-    if (now.room() != h.room()) return false;
+    if (now.allocated_size() != h.allocated_size()) return false;
     if (now.value_bytes != h.value_bytes) word_at(0) = now.pack();
-    store_padded(h.value_at(), value);
+    store_padded(h.value_offset(), value);
     return true;
   }
 
@@ -154,14 +154,14 @@ class kv_record {
     if (h.bytes() > sizeof image) {
       word_at(0) = h.pack();
       store_padded(8, key);
-      return store_padded(h.value_at(), value);
+      return store_padded(h.value_offset(), value);
     }
-    std::memset(image + h.value_at() - 8, 0, 8);
+    std::memset(image + h.value_offset() - 8, 0, 8);
     std::memset(image + h.bytes() - 8, 0, 8);
     const std::uint64_t lengths = h.pack();
     std::memcpy(image, &lengths, 8);
     std::memcpy(image + 8, key.data(), key.size());
-    if (!value.empty()) std::memcpy(image + h.value_at(), value.data(), value.size());
+    if (!value.empty()) std::memcpy(image + h.value_offset(), value.data(), value.size());
     Memory::store_bytes(block_, image, h.bytes());
   }
 

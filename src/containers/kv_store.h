@@ -19,7 +19,7 @@ class kv_store {
 
   kv_store() noexcept = default;  // for zeroed memory: leaves it as it is, an empty store
   ~kv_store() noexcept(false) {
-    end_of_life([&] {
+    run_destructor([&] {
       std::vector<const void*> blocks;
       visit_blocks([&](const void* b) { blocks.push_back(b); });
       for (const void* b : blocks) Memory::deallocate(const_cast<void*>(b));
@@ -71,7 +71,7 @@ class kv_store {
     typename kv_radix<Memory>::walk walk(radix_, from);
     for (bool first = true; char* const block = walk.next(); first = false) {
       load_item(block, key, value);
-      if (!first && key <= before) damaged_store("the ordered index is not in the order of the keys");  // a node that two lead to comes again
+      if (!first && key <= before) throw_corrupt_store("the ordered index is not in the order of the keys");  // a node that two lead to comes again
       if ((!to.empty() && key >= to) || !f(std::string_view(key), std::string_view(value))) return;
       std::swap(key, before);
     }
@@ -92,8 +92,8 @@ class kv_store {
     while (char* const block = walk.next()) visit(static_cast<const void*>(block));
   }
   [[nodiscard]] result<> check() const {
-    if (auto sound = hash_.check(); !sound) return sound;
-    if (auto sound = radix_.check(); !sound) return sound;
+    if (auto status = hash_.check(); !status) return status;
+    if (auto status = radix_.check(); !status) return status;
     return check_order();
   }
 
@@ -111,15 +111,15 @@ class kv_store {
     typename kv_radix<Memory>::walk walk(radix_, {});
     while (char* const block = walk.next()) {
       const record r(block);
-      claim<Memory>(block, r.lengths().room());
+      claim<Memory>(block, r.lengths().allocated_size());
       r.load_key(r.lengths(), key);
-      if (!radix_.leads_to(key, block)) return broken("key-value store: the ordered index does not lead to a record by its key");
-      if (count++ != 0 && key <= before) return broken("key-value store: the ordered index is not in the order of the keys");
+      if (!radix_.leads_to(key, block)) return corrupt_error("key-value store: the ordered index does not lead to a record by its key");
+      if (count++ != 0 && key <= before) return corrupt_error("key-value store: the ordered index is not in the order of the keys");
       if (hash_.find(key, kv_hash<Memory>::hash_of(key)).block != block)
-        return broken("key-value store: the hash index does not find a record of the ordered index");
+        return corrupt_error("key-value store: the hash index does not find a record of the ordered index");
       std::swap(key, before);
     }
-    if (count != hash_.size()) return broken("key-value store: the hash index has records that the ordered index does not have");
+    if (count != hash_.size()) return corrupt_error("key-value store: the hash index has records that the ordered index does not have");
     return {};
   }
 

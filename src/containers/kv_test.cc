@@ -39,8 +39,8 @@ model content_of(const kv& s) {
 }
 
 void expect_equal(const kv& s, const model& m) {
-  const auto sound = s.check();
-  ASSERT_TRUE(sound) << sound.error().message;
+  const auto status = s.check();
+  ASSERT_TRUE(status) << status.error().message;
   ASSERT_EQ(value_of(s.size()), m.size());
   ASSERT_EQ(content_of(s), m);
 }

@@ -40,15 +40,15 @@ class kv_radix<Memory>::walk {
     const node* n;
     head h;
     std::uint64_t own;                     // to come, or 0
-    std::array<std::uint16_t, 47> places;  // byte << 8 | index of the child, in order; not of a full node
-    unsigned next = 0;                     // of places, or a byte
-    bool any = false;                      // of a full node: something of it has come
+    std::array<std::uint16_t, 47> children;  // byte << 8 | index of the child, in order; not of a full node
+    unsigned next = 0;                     // of children, or a byte
+    bool returned_any = false;                      // of a full node: something of it has come
   };
 
   // Whether the record's key is less than `from`; their first `depth` bytes are equal.
   static bool less(const record& r, std::string_view from, std::size_t depth) {
     const auto lengths = r.lengths();
-    const std::size_t end = depth + r.common(lengths, from, depth);
+    const std::size_t end = depth + r.common_prefix(lengths, from, depth);
     if (end >= from.size()) return false;
     if (end == lengths.key_bytes) return true;
     char byte = 0;
@@ -58,29 +58,29 @@ class kv_radix<Memory>::walk {
 
   // Each node takes a byte of the keys below it, at least, so a deeper path goes in a circle.
   level& enter(std::uint64_t ref) {
-    if (levels_.size() > format::kv_longest_key) damaged_store("the ordered index goes in a circle");
+    if (levels_.size() > format::kv_max_key_size) throw_corrupt_store("the ordered index goes in a circle");
     const node* const n = tree_.node_at(ref);
-    const image m = load(n);
-    if (m.entries() == 0) damaged_store("a node of the ordered index leads nowhere");
+    const node_copy m = load(n);
+    if (m.entries() == 0) throw_corrupt_store("a node of the ordered index leads nowhere");
     level& l = levels_.emplace_back();
     l.n = n;
     l.h = m.h;
-    l.own = m.own();
+    l.own = m.own_record();
     if (m.h.kind == full_kind) return l;
     unsigned i = 0;
     for_each_child(n, m, [&](unsigned byte, std::uint64_t child) {
       if (is_record(child)) record(tree_.block_at(child)).prefetch();
-      l.places[i] = static_cast<std::uint16_t>(byte << 8 | i);
+      l.children[i] = static_cast<std::uint16_t>(byte << 8 | i);
       ++i;
     });
-    std::sort(l.places.begin(), l.places.begin() + i);
+    std::sort(l.children.begin(), l.children.begin() + i);
     return l;
   }
   // Enters a node and stands before what in it is not less than `from`. Returns the child to go on with, which `from` leads to, or 0.
   std::uint64_t enter_at(std::uint64_t ref, std::string_view from, std::size_t& depth) {
     level& l = enter(ref);
-    const image m = load(l.n);
-    const std::size_t same = tree_.along_path(l.n, m, from, depth);
+    const node_copy m = load(l.n);
+    const std::size_t same = tree_.match_path(l.n, m, from, depth);
     depth += same;
     if (depth == from.size()) return 0;  // all keys below go on behind `from`, or are it
     if (same < m.h.skip) {
@@ -95,25 +95,25 @@ class kv_radix<Memory>::walk {
     return child == nullptr ? 0 : child->load();
   }
   // The byte of the node's path behind `same` of it, which is byte `depth` of the keys below.
-  unsigned path_byte(const node* n, const image& m, std::size_t same, std::size_t depth) const {
+  unsigned path_byte(const node* n, const node_copy& m, std::size_t same, std::size_t depth) const {
     if (m.h.skip <= path_bytes) return m.path() >> 8 * same & 255;
     char byte = 0;
-    tree_.any_below(tree_.node_word(n)).load_key(depth, &byte, 1);
+    tree_.any_descendant(tree_.node_word(n)).load_key(depth, &byte, 1);
     return static_cast<unsigned char>(byte);
   }
   static void skip_to(level& l, unsigned byte) {
     if (l.h.kind == full_kind)
-      l.next = byte, l.any = true;  // what is skipped may be all
+      l.next = byte, l.returned_any = true;  // what is skipped may be all
     else
-      while (l.next < l.h.count && l.places[l.next] >> 8 < static_cast<int>(byte)) ++l.next;
+      while (l.next < l.h.count && l.children[l.next] >> 8 < static_cast<int>(byte)) ++l.next;
   }
 
   std::uint64_t next_entry(level& l) {
-    if (l.own != 0) return l.any = true, std::exchange(l.own, 0);
-    if (l.h.kind != full_kind) return l.next == l.h.count ? 0 : child_at(l.n, l.h, l.places[l.next++] & 255)->load();
+    if (l.own != 0) return l.returned_any = true, std::exchange(l.own, 0);
+    if (l.h.kind != full_kind) return l.next == l.h.count ? 0 : child_at(l.n, l.h, l.children[l.next++] & 255)->load();
     while (l.next < 256)
-      if (const std::uint64_t child = child_at(l.n, l.h, l.next++)->load(); child != 0) return l.any = true, child;
-    if (!l.any) damaged_store("a node of the ordered index leads nowhere");
+      if (const std::uint64_t child = child_at(l.n, l.h, l.next++)->load(); child != 0) return l.returned_any = true, child;
+    if (!l.returned_any) throw_corrupt_store("a node of the ordered index leads nowhere");
     return 0;
   }
 

@@ -65,12 +65,12 @@ auto value_in(const Stored& s) {
 }
 
 template <class Map>
-class map_play {
+class map_property_test {
   using K = sample<typename Map::key_type>;
   using V = sample<typename Map::mapped_type>;
 
  public:
-  explicit map_play(plan p) : plan_(p), random_(p.seed) {}
+  explicit map_property_test(plan p) : plan_(p), random_(p.seed) {}
 
   template <class Bed>
   void run(Bed& bed) {
@@ -85,8 +85,8 @@ class map_play {
   }
 
   void compare(const Map& map) const {
-    const result<> sound = map.check();
-    ASSERT_TRUE(sound) << sound.error().message << ", seed " << plan_.seed;
+    const result<> status = map.check();
+    ASSERT_TRUE(status) << status.error().message << ", seed " << plan_.seed;
     ASSERT_EQ(map.size(), model_.size());
     ASSERT_EQ(map.empty(), model_.empty());
     std::map<std::uint64_t, std::uint64_t> content;

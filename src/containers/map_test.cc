@@ -20,7 +20,7 @@ using words = basic_map<std::uint64_t, std::uint64_t, Memory>;
 TYPED_TEST(map_on, behaves_as_a_map_of_words) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     bed<words<TypeParam>, TypeParam> b;
-    map_play<words<TypeParam>>(
+    map_property_test<words<TypeParam>>(
         {.seed = seed, .keys = std::size_t{5} << seed, .operations = 4000, .batch = seed, .check_every = 16})
         .run(b);
   }
@@ -30,14 +30,14 @@ TYPED_TEST(map_on, behaves_as_a_map_of_strings) {
   using map = basic_map<basic_string<TypeParam>, basic_string<TypeParam>, TypeParam>;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     bed<map, TypeParam> b;
-    map_play<map>({.seed = seed, .keys = 300, .operations = 3000, .batch = 3}).run(b);
+    map_property_test<map>({.seed = seed, .keys = 300, .operations = 3000, .batch = 3}).run(b);
   }
 }
 
 TYPED_TEST(map_on, behaves_as_a_map_of_large_values) {
   using map = basic_map<std::int32_t, blob<4096>, TypeParam>;
   bed<map, TypeParam> b;
-  map_play<map>({.seed = 3, .keys = 60, .operations = 1500, .batch = 5}).run(b);
+  map_property_test<map>({.seed = 3, .keys = 60, .operations = 1500, .batch = 5}).run(b);
 }
 
 // Every tree of up to seven keys, from every order of insertion, loses every key in turn.
@@ -64,8 +64,8 @@ TYPED_TEST(map_on, ascending_and_descending_inserts_stay_balanced) {
     for (std::uint64_t k = 0; k < 2000; ++k) m.insert(9'999 - k, k);
   });
   b.read([](const words<TypeParam>& m) {
-    const result<> sound = m.check();
-    EXPECT_TRUE(sound) << sound.error().message;
+    const result<> status = m.check();
+    EXPECT_TRUE(status) << status.error().message;
     EXPECT_EQ(m.size(), 4000u);
   });
 }

@@ -44,7 +44,7 @@ void change_at_random(Map& map, base::rng& random, int count, std::uint64_t keys
 
 TYPED_TEST(map_in_pool, rolled_back_changes_leave_no_trace) {
   bed<TypeParam, pool_memory> b;
-  map_play<TypeParam> play({.seed = 21, .keys = 200, .operations = 1000, .batch = 20});
+  map_property_test<TypeParam> play({.seed = 21, .keys = 200, .operations = 1000, .batch = 20});
   play.run(b);
   const std::size_t used = b.pool().space().used_bytes;
   base::rng random(22);
@@ -64,7 +64,7 @@ TYPED_TEST(map_in_pool, content_is_there_after_reopening) {
   bed<TypeParam, pool_memory> b;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     b.update([](TypeParam& m) { m.clear(); });
-    map_play<TypeParam> play({.seed = seed, .keys = 300, .operations = 1000, .batch = 10});
+    map_property_test<TypeParam> play({.seed = seed, .keys = 300, .operations = 1000, .batch = 10});
     play.run(b);
     b.reopen();
     b.read([&](const TypeParam& m) { play.compare(m); });
@@ -130,8 +130,8 @@ TYPED_TEST(map_in_pool, threads_change_it_at_once) {
   }
   for (auto& r : running) r.join();
   b.read([&](const TypeParam& m) {
-    const result<> sound = m.check();
-    EXPECT_TRUE(sound) << sound.error().message;
+    const result<> status = m.check();
+    EXPECT_TRUE(status) << status.error().message;
     EXPECT_EQ(m.size(), held[0].size() + held[1].size() + held[2].size());
     for (const auto& set : held) {
       for (const std::uint64_t key : set) EXPECT_TRUE(m.contains(key_of<TypeParam>(key)));

@@ -48,8 +48,8 @@ class queue_play {
   }
 
   void compare(const Queue& q) const {
-    const result<> sound = q.check();
-    ASSERT_TRUE(sound) << sound.error().message;
+    const result<> status = q.check();
+    ASSERT_TRUE(status) << status.error().message;
     ASSERT_EQ(q.size(), model_.size());
     ASSERT_EQ(q.empty(), model_.empty());
     std::deque<value> content;

@@ -11,9 +11,9 @@ namespace {
 template <class Set>
 class set_of : public ::testing::Test {};
 template <class Memory, class K>
-using ordered = basic_set<basic_map<K, detail::nothing, Memory>>;
+using ordered = basic_set<basic_map<K, detail::no_value, Memory>>;
 template <class Memory, class K>
-using hashed = basic_set<basic_hash_map<K, detail::nothing, Memory>>;
+using hashed = basic_set<basic_hash_map<K, detail::no_value, Memory>>;
 template <class S, class M>
 struct on {
   using set = S;
@@ -91,8 +91,8 @@ TEST(set, is_in_order_and_has_its_ranges) {
 }
 
 TEST(set, keeps_no_bytes_for_values) {
-  static_assert(sizeof(map_item<std::uint64_t, detail::nothing, pool_memory>) == 8);
-  static_assert(sizeof(map_item<string, detail::nothing, pool_memory>) == sizeof(string));
+  static_assert(sizeof(map_item<std::uint64_t, detail::no_value, pool_memory>) == 8);
+  static_assert(sizeof(map_item<string, detail::no_value, pool_memory>) == sizeof(string));
   bed<hash_set<std::uint64_t>, pool_memory> b;
   b.update([](hash_set<std::uint64_t>& s) { s.reserve(16), s.insert(1); });
   const std::size_t before = b.pool().space().used_bytes;

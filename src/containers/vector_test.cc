@@ -22,12 +22,12 @@ using texts = basic_vector<basic_string<Memory>, Memory>;
 
 // Random operations on a vector and a std::vector of the same values.
 template <class Vector>
-class vector_play {
+class vector_property_test {
   using samples = sample<typename Vector::value_type>;
   using value = decltype(samples::of(0));
 
  public:
-  explicit vector_play(std::uint64_t seed) : random_(seed) {}
+  explicit vector_property_test(std::uint64_t seed) : random_(seed) {}
 
   void step(Vector& v) {
     const value x = samples::of(random_.below(100));
@@ -55,8 +55,8 @@ class vector_play {
   }
 
   void compare(const Vector& v) const {
-    const result<> sound = v.check();
-    ASSERT_TRUE(sound) << sound.error().message;
+    const result<> status = v.check();
+    ASSERT_TRUE(status) << status.error().message;
     ASSERT_EQ(v.size(), model_.size());
     ASSERT_GE(v.capacity(), v.size());
     std::size_t i = 0;
@@ -95,7 +95,7 @@ template <class Vector, class Memory>
 void play(std::uint64_t seed, int operations) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   bed<Vector, Memory> b;
-  vector_play<Vector> play(seed);
+  vector_property_test<Vector> play(seed);
   for (int i = 0; i < operations; i += 8) {
     b.update([&](Vector& v) {
       for (int k = 0; k < 8; ++k) play.step(v);

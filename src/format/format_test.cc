@@ -43,9 +43,9 @@ TEST(guarded, zeroed_memory_holds_the_value_zero) {
 }
 
 TEST(size_classes, hold_every_size_with_little_waste) {
-  for (std::size_t size = 1; size <= class_size(size_classes - 1); ++size) {
-    const unsigned c = class_for(size);
-    ASSERT_LT(c, size_classes) << size;
+  for (std::size_t size = 1; size <= class_size(size_class_count - 1); ++size) {
+    const unsigned c = size_class_for(size);
+    ASSERT_LT(c, size_class_count) << size;
     ASSERT_GE(class_size(c), size) << size;
     ASSERT_TRUE(c == 0 || class_size(c - 1) < size) << size << " would fit a smaller class";
     ASSERT_TRUE(size < 128 || class_size(c) <= size + size / 7) << size << " wastes more than an eighth";
@@ -55,13 +55,13 @@ TEST(size_classes, hold_every_size_with_little_waste) {
 
 TEST(size_classes, superblocks_have_a_state_for_each_block_and_end_in_their_chunk) {
   for (const std::size_t chunk : {4096u, 16384u, 65536u})
-    for (unsigned c = 0; c < size_classes && class_size(c) <= largest_small(chunk); ++c) {
-      const auto shape = shape_of(chunk, class_size(c));
-      ASSERT_GE(shape.capacity, 3u);
-      ASSERT_GE(shape.first, shape.capacity);
-      ASSERT_EQ(shape.first % 64, 0u);
-      ASSERT_LE(shape.first + shape.capacity * class_size(c), chunk);
-      ASSERT_GT(shape.first + (shape.capacity + 64) * class_size(c), chunk) << "a block more would fit";
+    for (unsigned c = 0; c < size_class_count && class_size(c) <= max_slab_block_size(chunk); ++c) {
+      const auto layout = slab_layout_of(chunk, class_size(c));
+      ASSERT_GE(layout.capacity, 3u);
+      ASSERT_GE(layout.first, layout.capacity);
+      ASSERT_EQ(layout.first % 64, 0u);
+      ASSERT_LE(layout.first + layout.capacity * class_size(c), chunk);
+      ASSERT_GT(layout.first + (layout.capacity + 64) * class_size(c), chunk) << "a block more would fit";
     }
 }
 
@@ -84,11 +84,11 @@ TEST(session, comes_back_from_its_word) {
     }
 }
 
-TEST(run_head, comes_back_from_its_word) {
+TEST(run_header, comes_back_from_its_word) {
   base::rng random(3);
   for (int i = 0; i < 10000; ++i) {
-    const run_head h{random.below(std::uint64_t{1} << 44) * 8, static_cast<std::uint8_t>(random()), static_cast<std::uint32_t>(1 + random.below(longest_run))};
-    const auto back = run_head::unpack(h.pack());
+    const run_header h{random.below(std::uint64_t{1} << 44) * 8, static_cast<std::uint8_t>(random()), static_cast<std::uint32_t>(1 + random.below(max_run_words))};
+    const auto back = run_header::unpack(h.pack());
     ASSERT_EQ(back.offset, h.offset);
     ASSERT_EQ(back.mask, h.mask);
     ASSERT_EQ(back.count, h.count);
@@ -113,8 +113,8 @@ TEST(log_line, payload_and_header_come_back_in_both_senses) {
       const log_line before = line;
       const line_header header = random_header(random);
       seal(line, header, sense);
-      ASSERT_TRUE(whole(line, sense));
-      ASSERT_FALSE(whole(line, !sense));
+      ASSERT_TRUE(is_untorn(line, sense));
+      ASSERT_FALSE(is_untorn(line, !sense));
       for (unsigned k = 1; k <= payload_words; ++k) ASSERT_EQ(payload(line, k), before.words[k]);
       const auto back = line_header::unpack(line.words[0]);
       ASSERT_EQ(back.pack(), header.pack());
@@ -134,7 +134,7 @@ TEST(log_line, every_torn_mixture_is_seen_in_both_senses) {
       log_line torn = old;
       for (unsigned w = 0; w < 8; ++w)
         if ((written >> w & 1) != 0) torn.words[w] = fresh.words[w];
-      ASSERT_FALSE(whole(torn, sense)) << "words " << written;
+      ASSERT_FALSE(is_untorn(torn, sense)) << "words " << written;
     }
   }
 }
@@ -160,12 +160,12 @@ TEST(log_block, the_example_of_its_page_is_what_is_stored) {
 // The worked example of docs/format/log-structured.md: a chunk at 0x1c00, generation 1, lane 0; one entry.
 TEST(log_chunk, the_example_of_its_page_is_what_is_stored) {
   constexpr std::uint64_t id = 1, chunk = 0x1C00;
-  chunk_header h{.generation = 1, .owner = chunk_header::owner_of(log_type::update, 0), .checksum = 0, .previous = 0, .next = 0, .end = 0, .first = 0, .reserved = 0};
+  chunk_header h{.generation = 1, .owner = chunk_header::pack_owner(log_type::update, 0), .checksum = 0, .previous = 0, .next = 0, .end = 0, .first = 0, .reserved = 0};
   h.checksum = chunk_checksum(h, id, chunk);
   EXPECT_EQ(h.owner, 1u);
   EXPECT_EQ(h.checksum, 0x7743691CC36E8D39u);
-  std::uint64_t block[] = {5, block_preamble::ring_of(chunk + 64, 1), std::uint64_t{5} << 32, entry_head{0x120B0, false, 1}.pack(), 7};
-  block[2] |= block_crc(block_seed(id, chunk + 64, h.generation), block);
+  std::uint64_t block[] = {5, block_preamble::pack_link(chunk + 64, 1), std::uint64_t{5} << 32, entry_header{0x120B0, false, 1}.pack(), 7};
+  block[2] |= block_crc(block_crc_seed(id, chunk + 64, h.generation), block);
   EXPECT_EQ(block[1], 0x0001000000001C40u);
   EXPECT_EQ(block[2], 0x000000057B2ABB4Du);
   EXPECT_EQ(block[3], 0x00010000000120B0u);
@@ -174,8 +174,8 @@ TEST(log_chunk, the_example_of_its_page_is_what_is_stored) {
 TEST(log_chunk, heads_come_back) {
   base::rng random(6);
   for (int i = 0; i < 10000; ++i) {
-    const entry_head e{random.below(std::uint64_t{1} << 47), random.below(2) == 0, static_cast<std::uint32_t>(random.below(longest_entry + 1))};
-    const auto back = entry_head::unpack(e.pack());
+    const entry_header e{random.below(std::uint64_t{1} << 47), random.below(2) == 0, static_cast<std::uint32_t>(random.below(max_entry_words + 1))};
+    const auto back = entry_header::unpack(e.pack());
     ASSERT_EQ(back.offset, e.offset);
     ASSERT_EQ(back.tombstone, e.tombstone);
     ASSERT_EQ(back.words, e.words);
@@ -184,15 +184,15 @@ TEST(log_chunk, heads_come_back) {
 
 // A block under another generation, or at another place, or with any bit changed, is none.
 TEST(log_chunk, a_block_is_one_only_where_and_when_it_was_written) {
-  std::uint64_t block[] = {5, block_preamble::ring_of(0x1C40, 1), std::uint64_t{5} << 32, entry_head{0x120B0, false, 1}.pack(), 7};
-  const auto crc = block_crc(block_seed(1, 0x1C40, 3), block);
-  EXPECT_NE(block_crc(block_seed(1, 0x1C40, 4), block), crc);
-  EXPECT_NE(block_crc(block_seed(1, 0x1C80, 3), block), crc);
-  EXPECT_NE(block_crc(block_seed(2, 0x1C40, 3), block), crc);
+  std::uint64_t block[] = {5, block_preamble::pack_link(0x1C40, 1), std::uint64_t{5} << 32, entry_header{0x120B0, false, 1}.pack(), 7};
+  const auto crc = block_crc(block_crc_seed(1, 0x1C40, 3), block);
+  EXPECT_NE(block_crc(block_crc_seed(1, 0x1C40, 4), block), crc);
+  EXPECT_NE(block_crc(block_crc_seed(1, 0x1C80, 3), block), crc);
+  EXPECT_NE(block_crc(block_crc_seed(2, 0x1C40, 3), block), crc);
   for (unsigned bit = 0; bit < 5 * 64; ++bit) {
     if (bit / 64 == 2 && bit % 64 < 32) continue;  // the CRC's own place
     block[bit / 64] ^= std::uint64_t{1} << bit % 64;
-    EXPECT_NE(block_crc(block_seed(1, 0x1C40, 3), block), crc) << bit;
+    EXPECT_NE(block_crc(block_crc_seed(1, 0x1C40, 3), block), crc) << bit;
     block[bit / 64] ^= std::uint64_t{1} << bit % 64;
   }
 }

@@ -16,32 +16,32 @@ inline constexpr std::uint64_t kv_version = 1;
 inline constexpr unsigned kv_reference_bits = 44;
 inline constexpr std::uint64_t kv_reference_mask = (std::uint64_t{1} << kv_reference_bits) - 1;
 
-inline std::uint64_t kv_reference(const void* base, const void* block) noexcept {
+inline std::uint64_t kv_encode_reference(const void* base, const void* block) noexcept {
   const auto distance = reinterpret_cast<std::intptr_t>(block) - reinterpret_cast<std::intptr_t>(base);
   return static_cast<std::uint64_t>(distance / 8) & kv_reference_mask;
 }
-inline char* kv_referred(const void* base, std::uint64_t word) noexcept {
+inline char* kv_decode_reference(const void* base, std::uint64_t word) noexcept {
   constexpr unsigned rest = 64 - kv_reference_bits;
   const std::int64_t distance = (static_cast<std::int64_t>(word << rest) >> rest) * 8;
   return reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(base) + distance);
 }
 
 // A record: this head, the key, padded to 8 bytes, the value, padded likewise; the padding is zero.
-inline constexpr std::uint32_t kv_longest_key = 1u << 16, kv_longest_value = 1u << 30;
+inline constexpr std::uint32_t kv_max_key_size = 1u << 16, kv_max_value_size = 1u << 30;
 
-struct kv_record_head {
+struct kv_record_header {
   std::uint32_t key_bytes = 0, value_bytes = 0;
 
   std::uint64_t pack() const noexcept { return key_bytes | std::uint64_t{value_bytes} << 32; }
-  static kv_record_head unpack(std::uint64_t word) noexcept {
+  static kv_record_header unpack(std::uint64_t word) noexcept {
     return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
   }
   static constexpr std::size_t padded(std::size_t bytes) noexcept { return (bytes + 7) / 8 * 8; }
-  std::size_t value_at() const noexcept { return 8 + padded(key_bytes); }
-  std::size_t bytes() const noexcept { return value_at() + padded(value_bytes); }
+  std::size_t value_offset() const noexcept { return 8 + padded(key_bytes); }
+  std::size_t bytes() const noexcept { return value_offset() + padded(value_bytes); }
   // Of the record's block: what the heap would round to anyway, and beyond a page no more than whole ones. A record whose
   // lengths change within the same room stays where it is.
-  std::size_t room() const noexcept {
+  std::size_t allocated_size() const noexcept {
     const std::size_t n = bytes();
     const std::size_t step = n <= 128 ? 16 : std::min<std::size_t>(std::bit_floor(n - 1) / 8, 4096);
     return (n + step - 1) / step * step;
@@ -51,13 +51,13 @@ struct kv_record_head {
 // A hash bucket: 7 slots of tag << 44 | reference to a record (0: free), then the link.
 inline constexpr unsigned kv_bucket_slots = 7;
 inline constexpr std::size_t kv_bucket_bytes = 64;
-inline constexpr std::uint64_t kv_bucket_split = std::uint64_t{1} << 63;  // of the link; its reference is the next bucket of the chain
+inline constexpr std::uint64_t kv_bucket_split_bit = std::uint64_t{1} << 63;  // of the link; its reference is the next bucket of the chain
 inline constexpr std::size_t kv_first_buckets = 8;
 inline constexpr std::size_t kv_segments = 40;
 
 // A radix node: head, the first 8 bytes of its path, the record whose key ends here; then a byte for each child, 8 in a word,
 // then the children; or 256 children by byte. A reference with this bit set is to a record.
-inline constexpr std::uint64_t kv_is_record = std::uint64_t{1} << kv_reference_bits;
+inline constexpr std::uint64_t kv_record_bit = std::uint64_t{1} << kv_reference_bits;
 
 struct kv_node_kind {
   unsigned children;    // that it has room for
@@ -67,13 +67,13 @@ struct kv_node_kind {
 inline constexpr kv_node_kind kv_node_kinds[] = {{4, 1}, {18, 3}, {47, 6}, {256, 0}};
 static_assert(kv_node_kinds[0].bytes() == 64 && kv_node_kinds[1].bytes() == 192 && kv_node_kinds[2].bytes() == 448);
 
-struct kv_node_head {
+struct kv_node_header {
   std::uint8_t kind = 0;
   std::uint16_t count = 0;  // of children
   std::uint32_t skip = 0;   // bytes of the path
 
   std::uint64_t pack() const noexcept { return kind | std::uint64_t{count} << 8 | std::uint64_t{skip} << 32; }
-  static kv_node_head unpack(std::uint64_t word) noexcept {
+  static kv_node_header unpack(std::uint64_t word) noexcept {
     return {static_cast<std::uint8_t>(word), static_cast<std::uint16_t>(word >> 8), static_cast<std::uint32_t>(word >> 32)};
   }
 };

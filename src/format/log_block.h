@@ -27,7 +27,7 @@ enum class block_kind : std::uint8_t {
   abort,          // data is the back pointer: the line after the last commit record
   spill,          // the transaction's payload is `data` words of runs at `address`
   spill_checksum, // follows a spill record: data is the checksum of that payload
-  weight,         // data is what the transaction's words in the block of home at `address` weighed before (block_sums.h)
+  checksum_delta,         // data is what the transaction's words in the block of home at `address` weighed before (block_checksums.h)
 };
 
 // A record, unpacked.
@@ -49,7 +49,7 @@ constexpr std::uint64_t flags_of(block_kind k) noexcept {
     case block_kind::abort: return 1u << 10;
     case block_kind::spill: return 1u << 12;
     case block_kind::spill_checksum: return 1u << 13;
-    case block_kind::weight: return 1u << 14;
+    case block_kind::checksum_delta: return 1u << 14;
   }
   return 0;
 }
@@ -61,7 +61,7 @@ constexpr log_block pack(const block_record& r, bool sense) noexcept {
 }
 
 // Whether both blocks were written in the lap of this sense.
-constexpr bool written(const log_block& b, bool sense) noexcept {
+constexpr bool is_untorn(const log_block& b, bool sense) noexcept {
   return (b.data >> 63 != 0) == sense && (b.metadata & 1) == std::uint64_t{sense};
 }
 
@@ -73,7 +73,7 @@ constexpr std::uint64_t word_of(const log_block& b) noexcept {
 // False: flags that no record has.
 constexpr bool unpack(const log_block& b, block_record& r) noexcept {
   const std::uint64_t flags = b.metadata & 0xFC00;
-  for (const block_kind k : {block_kind::data, block_kind::commit, block_kind::abort, block_kind::spill, block_kind::spill_checksum, block_kind::weight})
+  for (const block_kind k : {block_kind::data, block_kind::commit, block_kind::abort, block_kind::spill, block_kind::spill_checksum, block_kind::checksum_delta})
     if (flags == flags_of(k)) {
       r = {k, static_cast<std::uint8_t>(b.metadata >> 2), word_of(b), b.metadata >> 16};
       return true;

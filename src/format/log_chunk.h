@@ -38,12 +38,12 @@ struct chunk_header {
 
   log_type type() const noexcept { return static_cast<log_type>(owner & 0xFF); }
   std::uint32_t lane() const noexcept { return static_cast<std::uint32_t>(owner >> 8); }
-  static constexpr std::uint64_t owner_of(log_type t, std::uint32_t lane) noexcept { return static_cast<std::uint64_t>(t) | std::uint64_t{lane} << 8; }
+  static constexpr std::uint64_t pack_owner(log_type t, std::uint32_t lane) noexcept { return static_cast<std::uint64_t>(t) | std::uint64_t{lane} << 8; }
 };
 static_assert(sizeof(chunk_header) == 64 && std::is_trivially_copyable_v<chunk_header>);
 static_assert(offsetof(chunk_header, checksum) == 16 && offsetof(chunk_header, previous) == 24 && offsetof(chunk_header, next) == 32);
 // 0 in a chunk that has been freed, so that whatever part of its next header a crash leaves, these are not the old one's.
-inline constexpr std::size_t free_when_zero[] = {offsetof(chunk_header, checksum), offsetof(chunk_header, end), offsetof(chunk_header, first)};
+inline constexpr std::size_t zeroed_when_freed[] = {offsetof(chunk_header, checksum), offsetof(chunk_header, end), offsetof(chunk_header, first)};
 inline constexpr std::uint32_t chunk_header_words = sizeof(chunk_header) / 8;
 
 // Never 0. `offset`: of the chunk in the pool.
@@ -53,7 +53,7 @@ constexpr std::uint64_t chunk_checksum(const chunk_header& h, std::uint64_t pool
 
 // The header of a chunk without neighbours.
 constexpr chunk_header chunk_header_of(std::uint64_t generation, log_type type, std::uint32_t lane, std::uint64_t pool_id, std::uint64_t offset) noexcept {
-  chunk_header h{.generation = generation, .owner = chunk_header::owner_of(type, lane), .checksum = 0, .previous = 0, .next = 0, .end = 0, .first = 0, .reserved = 0};
+  chunk_header h{.generation = generation, .owner = chunk_header::pack_owner(type, lane), .checksum = 0, .previous = 0, .next = 0, .end = 0, .first = 0, .reserved = 0};
   h.checksum = chunk_checksum(h, pool_id, offset);
   return h;
 }
@@ -64,7 +64,7 @@ struct block_preamble {
   std::uint64_t ring;     // pool offset of the transaction's next block (48 bits), entries in this one (16 bits)
   std::uint64_t check;    // CRC-32C of version, ring, words and entries (low half), words of the block with the preamble (high half)
 
-  static constexpr std::uint64_t ring_of(std::uint64_t peer, std::uint32_t entries) noexcept { return peer | std::uint64_t{entries} << 48; }
+  static constexpr std::uint64_t pack_link(std::uint64_t peer, std::uint32_t entries) noexcept { return peer | std::uint64_t{entries} << 48; }
   std::uint64_t peer() const noexcept { return ring & ((std::uint64_t{1} << 48) - 1); }
   std::uint32_t entries() const noexcept { return static_cast<std::uint32_t>(ring >> 48); }
   std::uint32_t crc() const noexcept { return static_cast<std::uint32_t>(check); }
@@ -72,10 +72,10 @@ struct block_preamble {
 };
 static_assert(sizeof(block_preamble) == 24);
 inline constexpr std::uint32_t preamble_words = sizeof(block_preamble) / 8;
-inline constexpr std::uint32_t most_entries = 0xFFFF;
+inline constexpr std::uint32_t max_block_entries = 0xFFFF;
 
 // What a block's CRC begins with: a block that is right elsewhere, or was right before its chunk was used again, is not here.
-constexpr std::uint32_t block_seed(std::uint64_t pool_id, std::uint64_t offset, std::uint64_t generation) noexcept {
+constexpr std::uint32_t block_crc_seed(std::uint64_t pool_id, std::uint64_t offset, std::uint64_t generation) noexcept {
   return static_cast<std::uint32_t>(base::mix(base::mix(pool_id ^ generation) ^ offset) >> 32);
 }
 // `block`: preamble and entries; its check word counts with its high half only.
@@ -85,22 +85,22 @@ inline std::uint32_t block_crc(std::uint32_t seed, std::span<const std::uint64_t
 }
 
 // The first word of an entry: home offset of its first byte (47 bits), tombstone (1 bit), size in words (16 bits). A tombstone has no data.
-struct entry_head {
+struct entry_header {
   std::uint64_t offset = 0;
   bool tombstone = false;
   std::uint32_t words = 0;
 
   constexpr std::uint64_t pack() const noexcept { return offset | std::uint64_t{tombstone} << 47 | std::uint64_t{words} << 48; }
-  static constexpr entry_head unpack(std::uint64_t word) noexcept {
+  static constexpr entry_header unpack(std::uint64_t word) noexcept {
     return {word & ((std::uint64_t{1} << 47) - 1), (word >> 47 & 1) != 0, static_cast<std::uint32_t>(word >> 48)};
   }
   constexpr std::uint32_t data_words() const noexcept { return tombstone ? 0 : words; }
 };
-inline constexpr std::uint32_t longest_entry = 0xFFFF;
+inline constexpr std::uint32_t max_entry_words = 0xFFFF;
 // Mapping and stale words are kept by regions of home; no tombstone reaches over the end of one.
 inline constexpr std::uint32_t region_words = 4096 / 8;
 
 // Blocks begin on lines.
-constexpr std::uint32_t block_room(std::uint32_t words) noexcept { return (words + 7) / 8 * 8; }
+constexpr std::uint32_t padded_block_words(std::uint32_t words) noexcept { return (words + 7) / 8 * 8; }
 
 }  // namespace stele::format

@@ -18,12 +18,12 @@ enum class record_kind : std::uint8_t {
   redo = 1,     // new values of a committed transaction
   undo = 2,     // old values of a transaction that is changing home
   spilled = 3,     // like the other kinds, but the payload is in an extent: offset, words, checksum
-  redo_after = 4,  // redo, and a word more before the runs: the TxID of the ordered commit that must not be missing before it
-  redo_at = 5,     // redo and undo of pools with checksums over home, and a word more: the epoch of those (parity_block.h)
-  undo_at = 6,
+  redo_dependent = 4,  // redo, and a word more before the runs: the TxID of the ordered commit that must not be missing before it
+  redo_with_epoch = 5,     // redo and undo of pools with checksums over home, and a word more: the epoch of those (parity_block.h)
+  undo_with_epoch = 6,
 };
-inline constexpr record_kind last_record_kind = record_kind::undo_at;
-constexpr bool has_front_word(record_kind k) noexcept { return k >= record_kind::redo_after; }
+inline constexpr record_kind last_record_kind = record_kind::undo_with_epoch;
+constexpr bool has_prefix_word(record_kind k) noexcept { return k >= record_kind::redo_dependent; }
 
 // The header word, torn bit and displaced top bits left out.
 struct line_header {
@@ -65,7 +65,7 @@ constexpr void seal(log_line& line, line_header header, bool sense) noexcept {
 }
 
 // True when every word of the line was written in the lap of this sense.
-constexpr bool whole(const log_line& line, bool sense) noexcept {
+constexpr bool is_untorn(const log_line& line, bool sense) noexcept {
   std::uint64_t all = torn_bit, any = 0;
 #pragma GCC unroll 8
   for (std::uint64_t w : line.words) all &= w, any |= w;
@@ -78,17 +78,17 @@ constexpr std::uint64_t payload(const log_line& line, unsigned i) noexcept {
 }
 
 // A run in a record: `count` words (1..2047) for home from `offset` on; a mask other than 0xFF goes with one word. With offset and mask 0
-// it is no run: `count` words follow that say what the words of each stretch of the runs in one block weighed before (block_sums.h).
-struct run_head {
+// it is no run: `count` words follow that say what the words of each stretch of the runs in one block weighed before (block_checksums.h).
+struct run_header {
   std::uint64_t offset;  // pool-relative, a multiple of 8
   std::uint8_t mask;     // bytes of the word that count
   std::uint32_t count;
 
   constexpr std::uint64_t pack() const noexcept { return offset / 8 | std::uint64_t{mask} << 44 | std::uint64_t{count} << 52; }
-  static constexpr run_head unpack(std::uint64_t w) noexcept {
+  static constexpr run_header unpack(std::uint64_t w) noexcept {
     return {(w & ((std::uint64_t{1} << 44) - 1)) * 8, static_cast<std::uint8_t>(w >> 44), static_cast<std::uint32_t>(w >> 52) & 0x7FF};
   }
 };
-inline constexpr std::uint32_t longest_run = 2047;
+inline constexpr std::uint32_t max_run_words = 2047;
 
 }  // namespace stele::format

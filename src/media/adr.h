@@ -10,13 +10,13 @@ namespace stele::media {
 class adr {
  public:
   struct shared {};
-  static constexpr bool explores = false;
-  static constexpr auto whole_cache = media::whole_cache::impossible;
+  static constexpr bool under_exploration = false;
+  static constexpr auto whole_cache = media::whole_cache::unsupported;
 
   adr(shared&, unsigned) {}
 
   void store(void* to, const void* from, std::size_t size) noexcept {
-    store_units(to, from, size);
+    store_untorn(to, from, size);
     count.stored_bytes += size;
   }
   void stream(void* to, const void* from, std::size_t size) noexcept {
@@ -26,7 +26,7 @@ class adr {
   }
   void flush(const void* at, std::size_t size) noexcept {
     const auto* line = reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(at) & ~(line_size - 1));
-    const std::size_t lines = lines_of(at, size);
+    const std::size_t lines = line_count(at, size);
     for (std::size_t i = 0; i < lines; ++i) cpu::flush_line(line + i * line_size);
     count.flushed_lines += lines;
   }
@@ -38,7 +38,7 @@ class adr {
     for (const range& r : ranges) flush(r.begin, r.size);
     fence();
   }
-  void note(mark, std::uint64_t) noexcept {}
+  void note(tape_mark, std::uint64_t) noexcept {}
   bool failed() const noexcept { return false; }
 
   counters count;

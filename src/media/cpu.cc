@@ -7,7 +7,7 @@
 
 namespace stele::media::cpu {
 
-write_back best_write_back() noexcept {
+write_back detect_write_back() noexcept {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return write_back::clflush;
   if ((b & (1u << 24)) != 0) return write_back::clwb;

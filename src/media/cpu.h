@@ -18,10 +18,10 @@ namespace stele::media::cpu {
 enum class write_back : std::uint8_t { clwb, clflushopt, clflush };
 
 // What this processor offers, best first; thread-safe.
-write_back best_write_back() noexcept;
+write_back detect_write_back() noexcept;
 const char* name_of(write_back w) noexcept;
 
-inline const write_back line_write_back = best_write_back();
+inline const write_back line_write_back = detect_write_back();
 
 inline void flush_line(const void* line) noexcept {
   auto* p = const_cast<char*>(static_cast<const char*>(line));
@@ -46,7 +46,7 @@ inline void stream_line(void* to, const void* from) noexcept {
 inline void fence() noexcept { _mm_sfence(); }
 
 // Asks for a line that is soon to be stored to, without waiting.
-inline void prefetch_to_write(const void* line) noexcept { asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line))); }
+inline void prefetch_for_write(const void* line) noexcept { asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line))); }
 
 // Of this machine's last-level cache, as the system tells; 16 MiB where it does not. Thread-safe.
 std::size_t last_level_cache_bytes() noexcept;

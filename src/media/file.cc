@@ -18,14 +18,14 @@ namespace {
 
 // Another descriptor of the file that `fd` is of; its path may be another file's by now. By path where there is no /proc.
 // -1: none.
-int open_again(int fd, const std::string& path, int flags) noexcept {
+int reopen(int fd, const std::string& path, int flags) noexcept {
   std::array<char, 32> name;
   std::snprintf(name.data(), name.size(), "/proc/self/fd/%d", fd);
   int again = os::open(name.data(), flags);
   if (again < 0) again = os::open(path.c_str(), flags | O_NOFOLLOW);
-  struct stat ours = {}, theirs = {};
-  if (again < 0 || (::fstat(fd, &ours) == 0 && ::fstat(again, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
-                    ours.st_ino == theirs.st_ino))
+  struct stat original = {}, reopened = {};
+  if (again < 0 || (::fstat(fd, &original) == 0 && ::fstat(again, &reopened) == 0 && original.st_dev == reopened.st_dev &&
+                    original.st_ino == reopened.st_ino))
     return again;
   ::close(again);
   return -1;
@@ -33,50 +33,50 @@ int open_again(int fd, const std::string& path, int flags) noexcept {
 
 }  // namespace
 
-file_writer::file_writer(const region& where) : where_(where) {
+file_writer::file_writer(const pool_mapping& mapping) : mapping_(mapping) {
   const int flags = O_RDWR | O_CLOEXEC | (planted(mutant::file_not_synchronous) ? 0 : O_DSYNC);
-  direct_ = open_again(where.fd, where.path, flags | O_DIRECT);
-  if (direct_ < 0) direct_ = open_again(where.fd, where.path, flags);
-  if (direct_ < 0) failed_.store(true);
+  direct_fd_ = reopen(mapping.fd, mapping.path, flags | O_DIRECT);
+  if (direct_fd_ < 0) direct_fd_ = reopen(mapping.fd, mapping.path, flags);
+  if (direct_fd_ < 0) failed_.store(true);
 }
 
 file_writer::~file_writer() {
-  if (direct_ >= 0) ::close(direct_);
+  if (direct_fd_ >= 0) ::close(direct_fd_);
 }
 
 bool file_writer::write(std::span<const block_runs::run> runs) noexcept {
   if (planted(mutant::file_last_run)) runs = runs.first(runs.size() - 1);
   return std::ranges::all_of(runs, [this](const block_runs::run& r) {
     const std::uint64_t from = r.first * block_size;
-    return os::write_all(direct_, where_.base + from, std::min(r.end * block_size, where_.home_offset) - from, from);
+    return os::write_all(direct_fd_, mapping_.base + from, std::min(r.end * block_size, mapping_.home_offset) - from, from);
   });
 }
 
 // Does another thread write one of these blocks now? Holds mutex_.
-bool file_writer::in_the_way(const writing& mine) const noexcept {
-  for (const writing* w = writing_; w != nullptr; w = w->next)
-    for (const auto& theirs : w->runs)
-      for (const auto& r : mine.runs)
-        if (r.first < theirs.end && theirs.first < r.end) return true;
+bool file_writer::overlaps_write_in_flight(const write_in_flight& request) const noexcept {
+  for (const write_in_flight* w = writes_in_flight_; w != nullptr; w = w->next)
+    for (const auto& other : w->runs)
+      for (const auto& r : request.runs)
+        if (r.first < other.end && other.first < r.end) return true;
   return false;
 }
 
 void file_writer::persist(const block_runs& blocks) noexcept {
-  writing mine{blocks.all()};
+  write_in_flight request{blocks.all()};
   std::unique_lock hold(mutex_);
-  while (!failed() && in_the_way(mine)) done_.wait(hold);
+  while (!failed() && overlaps_write_in_flight(request)) write_done_.wait(hold);
   if (failed()) return;
-  mine.next = writing_;
-  writing_ = &mine;
+  request.next = writes_in_flight_;
+  writes_in_flight_ = &request;
   hold.unlock();
-  const bool written = write(mine.runs) || planted(mutant::file_failure_ignored);
+  const bool written = write(request.runs) || planted(mutant::file_failure_ignored);
   hold.lock();
   if (!written) failed_.store(true, std::memory_order_release);  // what reached the device is unknown; never retried
-  writing** at = &writing_;
-  while (*at != &mine) at = &(*at)->next;
-  *at = mine.next;
+  write_in_flight** at = &writes_in_flight_;
+  while (*at != &request) at = &(*at)->next;
+  *at = request.next;
   hold.unlock();
-  done_.notify_all();
+  write_done_.notify_all();
 }
 
 // In pieces, so that the device's queue stays short for commits meanwhile; then the sync, which has little left to write.
@@ -84,23 +84,23 @@ void file_writer::persist_home() noexcept {
   constexpr std::uint64_t least_piece = std::uint64_t{1} << 20, most_pieces = 4096;
   const std::lock_guard one(home_mutex_);
   struct stat now = {};  // it may have grown
-  if (os::examine(where_.fd, now) != 0) return failed_.store(true, std::memory_order_release);
-  const std::uint64_t home = static_cast<std::uint64_t>(now.st_size) - where_.home_offset, piece = std::max(least_piece, home / most_pieces);
+  if (os::fstat(mapping_.fd, now) != 0) return failed_.store(true, std::memory_order_release);
+  const std::uint64_t home = static_cast<std::uint64_t>(now.st_size) - mapping_.home_offset, piece = std::max(least_piece, home / most_pieces);
   for (std::uint64_t at = 0; at < home && !failed(); at += piece)
-    if (!write_home_back(at, std::min(piece, home - at))) failed_.store(true, std::memory_order_release);  // never retried
+    if (!write_back_home(at, std::min(piece, home - at))) failed_.store(true, std::memory_order_release);  // never retried
   if (!failed() && !sync_home()) failed_.store(true, std::memory_order_release);                           // never retried
 }
 
 // The kernel reports an error of write-back once to each descriptor, then forgets it and takes the pages for clean. What
 // fails here the sync would not report. A kernel without the call has consumed no error.
-bool file_writer::write_home_back(std::uint64_t at, std::uint64_t size) const noexcept {
-  return os::write_back(where_.fd, where_.home_offset + at, size) == 0 || errno == ENOSYS ||
+bool file_writer::write_back_home(std::uint64_t at, std::uint64_t size) const noexcept {
+  return os::write_back(mapping_.fd, mapping_.home_offset + at, size) == 0 || errno == ENOSYS ||
          planted(mutant::file_write_back_ignored);
 }
 
 bool file_writer::sync_home() const noexcept {
-  if (planted(mutant::file_home_unsynced) || os::sync_data(where_.fd) == 0) return true;
-  return planted(mutant::file_failure_ignored) || (planted(mutant::file_sync_retried) && os::sync_data(where_.fd) == 0);
+  if (planted(mutant::file_home_unsynced) || os::sync_data(mapping_.fd) == 0) return true;
+  return planted(mutant::file_failure_ignored) || (planted(mutant::file_sync_retried) && os::sync_data(mapping_.fd) == 0);
 }
 
 }  // namespace stele::media

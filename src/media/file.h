@@ -46,7 +46,7 @@ class file_writer {
     std::size_t count_ = 0;
   };
 
-  explicit file_writer(const region& where);
+  explicit file_writer(const pool_mapping& mapping);
   ~file_writer();
   file_writer(const file_writer&) = delete;
   file_writer& operator=(const file_writer&) = delete;
@@ -56,24 +56,24 @@ class file_writer {
   // All that was stored to home is durable when it returns, unless failed(). Thread-safe; does not hold up persist().
   void persist_home() noexcept;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
-  const region& where() const noexcept { return where_; }
+  const pool_mapping& mapping() const noexcept { return mapping_; }
 
  private:
   // On the stack of the thread that writes.
-  struct writing {
+  struct write_in_flight {
     std::span<const block_runs::run> runs;
-    writing* next = nullptr;
+    write_in_flight* next = nullptr;
   };
-  bool in_the_way(const writing& mine) const noexcept;
+  bool overlaps_write_in_flight(const write_in_flight& request) const noexcept;
   bool write(std::span<const block_runs::run> runs) noexcept;
-  bool write_home_back(std::uint64_t at, std::uint64_t size) const noexcept;
+  bool write_back_home(std::uint64_t at, std::uint64_t size) const noexcept;
   bool sync_home() const noexcept;
 
-  region where_;
-  int direct_ = -1;  // O_DIRECT where the file system has it
+  pool_mapping mapping_;
+  int direct_fd_ = -1;  // O_DIRECT where the file system has it
   std::mutex mutex_;
-  std::condition_variable done_;
-  writing* writing_ = nullptr;  // all that are going on
+  std::condition_variable write_done_;
+  write_in_flight* writes_in_flight_ = nullptr;  // all that are going on
   std::mutex home_mutex_;
   std::atomic<bool> failed_{false};
 };
@@ -81,59 +81,59 @@ class file_writer {
 class file {
  public:
   struct shared {
-    explicit shared(const region& where) : writer(where) {}
+    explicit shared(const pool_mapping& mapping) : writer(mapping) {}
     file_writer writer;
   };
-  static constexpr bool explores = false;
-  static constexpr auto whole_cache = media::whole_cache::best;
+  static constexpr bool under_exploration = false;
+  static constexpr auto whole_cache = media::whole_cache::preferred;
 
   file(shared& s, unsigned) : writer_(s.writer) {}
 
   void store(void* to, const void* from, std::size_t size) noexcept {
-    store_units(to, from, size);
+    store_untorn(to, from, size);
     count.stored_bytes += size;
   }
   void stream(void* to, const void* from, std::size_t size) noexcept {
-    store_units(to, from, size);
-    note_range(to, size);
+    store_untorn(to, from, size);
+    mark_dirty(to, size);
     count.streamed_bytes += size;
   }
   void flush(const void* at, std::size_t size) noexcept {
-    note_range(at, size);
-    count.flushed_lines += lines_of(at, size);
+    mark_dirty(at, size);
+    count.flushed_lines += line_count(at, size);
   }
   void fence() noexcept {
     ++count.fences;
-    if (!blocks_.empty()) writer_.persist(blocks_);
-    blocks_.clear();
-    if (home_) writer_.persist_home();
-    home_ = false;
+    if (!dirty_blocks_.empty()) writer_.persist(dirty_blocks_);
+    dirty_blocks_.clear();
+    if (home_dirty_) writer_.persist_home();
+    home_dirty_ = false;
   }
   void bulk_persist(std::span<const range> ranges) noexcept {
-    for (const range& r : ranges) note_range(r.begin, r.size);
+    for (const range& r : ranges) mark_dirty(r.begin, r.size);
     fence();
   }
-  void note(mark, std::uint64_t) noexcept {}
+  void note(tape_mark, std::uint64_t) noexcept {}
   bool failed() const noexcept { return writer_.failed(); }
 
  private:
-  void note_range(const void* at, std::size_t size) noexcept {
-    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(at) - writer_.where().base);
-    if (offset >= writer_.where().home_offset) {
-      home_ = true;
+  void mark_dirty(const void* at, std::size_t size) noexcept {
+    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(at) - writer_.mapping().base);
+    if (offset >= writer_.mapping().home_offset) {
+      home_dirty_ = true;
       return;
     }
     for (std::size_t b = offset / file_writer::block_size; b <= (offset + size - 1) / file_writer::block_size; ++b) {
-      if (blocks_.add(b)) continue;
-      writer_.persist(blocks_);  // early: as an eviction may at any time
-      blocks_.clear();
-      blocks_.add(b);
+      if (dirty_blocks_.add(b)) continue;
+      writer_.persist(dirty_blocks_);  // early: as an eviction may at any time
+      dirty_blocks_.clear();
+      dirty_blocks_.add(b);
     }
   }
 
   file_writer& writer_;
-  file_writer::block_runs blocks_;
-  bool home_ = false;
+  file_writer::block_runs dirty_blocks_;
+  bool home_dirty_ = false;
 
  public:
   counters count;

@@ -11,7 +11,7 @@
 // fence can fail (a file) says so by failed(): after that nothing may be acknowledged, and no sync is tried again.
 #pragma once
 
-#include <base/counted.h>
+#include <base/relaxed_counter.h>
 #include <stele/access.h>
 #include <stele/error.h>
 
@@ -28,7 +28,7 @@ namespace stele::media {
 using detail::line_size;
 
 struct counters {
-  base::counted fences, flushed_lines, streamed_bytes, stored_bytes;
+  base::relaxed_counter fences, flushed_lines, streamed_bytes, stored_bytes;
 
   counters& operator+=(const counters& o) noexcept {
     fences += o.fences;
@@ -40,7 +40,7 @@ struct counters {
 };
 
 // Can a medium make all of home durable at once, knowing no addresses?
-enum class whole_cache : std::uint8_t { impossible, possible, best };
+enum class whole_cache : std::uint8_t { unsupported, supported, preferred };
 
 struct range {
   std::byte* begin;
@@ -48,7 +48,7 @@ struct range {
 };
 
 // A pool file in memory: [0, home_offset) is header and logs, the rest is home.
-struct region {
+struct pool_mapping {
   std::byte* base = nullptr;
   std::size_t size = 0;
   std::size_t home_offset = 0;
@@ -67,7 +67,7 @@ concept medium = requires(M m, void* to, const void* from, std::size_t n, std::s
   m.bulk_persist(ranges);
   { m.failed() } -> std::same_as<bool>;
   { m.count } -> std::same_as<counters&>;
-  { M::explores } -> std::convertible_to<bool>;
+  { M::under_exploration } -> std::convertible_to<bool>;
   { M::whole_cache } -> std::convertible_to<whole_cache>;
 };
 
@@ -81,7 +81,7 @@ template <class M>
 }
 
 // Marks on the tape; media that record nothing ignore them.
-enum class mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, returned };
+enum class tape_mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, returned };
 
 // Ordinary stores in units that neither tear nor mix with a neighbour's: aligned words where possible, else bytes.
 [[gnu::always_inline]] inline void store_word(void* to, const void* from) noexcept {
@@ -89,7 +89,7 @@ enum class mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, returne
   std::memcpy(&word, from, 8);
   __atomic_store_n(static_cast<std::uint64_t*>(to), word, __ATOMIC_RELAXED);
 }
-inline void store_many(void* to, const void* from, std::size_t size) noexcept {
+inline void store_untorn_range(void* to, const void* from, std::size_t size) noexcept {
   auto* target = static_cast<unsigned char*>(to);
   const auto* source = static_cast<const unsigned char*>(from);
   while (size != 0) {
@@ -103,16 +103,16 @@ inline void store_many(void* to, const void* from, std::size_t size) noexcept {
   }
 }
 
-[[gnu::always_inline]] inline void store_units(void* to, const void* from, std::size_t size) noexcept {
+[[gnu::always_inline]] inline void store_untorn(void* to, const void* from, std::size_t size) noexcept {
   if (size == 8 && (reinterpret_cast<std::uintptr_t>(to) & 7) == 0)
     store_word(to, from);
   else if (size == 1)
     __atomic_store_n(static_cast<unsigned char*>(to), *static_cast<const unsigned char*>(from), __ATOMIC_RELAXED);
   else
-    store_many(to, from, size);
+    store_untorn_range(to, from, size);
 }
 
-inline std::size_t lines_of(const void* at, std::size_t size) noexcept {
+inline std::size_t line_count(const void* at, std::size_t size) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(at) / line_size;
   const auto last = (reinterpret_cast<std::uintptr_t>(at) + size - 1) / line_size;
   return size == 0 ? 0 : last - first + 1;

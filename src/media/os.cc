@@ -1,4 +1,4 @@
-// System calls, each shown to the watcher first.
+// System calls, each shown to the syscall_hook first.
 #include <fcntl.h>
 #include <media/os.h>
 #include <signal.h>
@@ -13,12 +13,12 @@ namespace stele::media::os {
 
 namespace {
 
-std::atomic<watcher*> watching{nullptr};
+std::atomic<syscall_hook*> installed_hook{nullptr};
 
-// `make()` unless the watcher has it fail; `failed` is what a failure returns.
+// `make()` unless the syscall_hook has it fail; `failed` is what a failure returns.
 template <class Make, class R>
-R watched(const request& r, R failed, Make&& make) noexcept {
-  watcher* const w = watching.load(std::memory_order_acquire);
+R with_hook(const request& r, R failed, Make&& make) noexcept {
+  syscall_hook* const w = installed_hook.load(std::memory_order_acquire);
   if (w == nullptr) [[likely]]
     return make();
   if (const int number = w->before(r); number != 0) {
@@ -32,7 +32,7 @@ R watched(const request& r, R failed, Make&& make) noexcept {
 
 // Blocks SIGXFSZ in this thread while it makes the call, and takes the one that the call raised: the errno says it all.
 template <class Make>
-auto without_size_signal(Make&& make) noexcept {
+auto with_sigxfsz_blocked(Make&& make) noexcept {
   sigset_t size, before;
   ::sigemptyset(&size);
   ::sigaddset(&size, SIGXFSZ);
@@ -51,67 +51,67 @@ auto without_size_signal(Make&& make) noexcept {
 
 }  // namespace
 
-void watch(watcher* w) noexcept { watching.store(w, std::memory_order_release); }
+void install_hook(syscall_hook* w) noexcept { installed_hook.store(w, std::memory_order_release); }
 
 int open(const char* path, int flags, mode_t mode) noexcept {
   request r{.what = call::open};
-  return watched(r, -1, [&] { return r.fd = ::open(path, flags, mode); });
+  return with_hook(r, -1, [&] { return r.fd = ::open(path, flags, mode); });
 }
 
-int examine(int fd, struct stat& status) noexcept {
-  return watched({.what = call::examine, .fd = fd}, -1, [&] { return ::fstat(fd, &status); });
+int fstat(int fd, struct stat& status) noexcept {
+  return with_hook({.what = call::fstat, .fd = fd}, -1, [&] { return ::fstat(fd, &status); });
 }
 
 int lock(int fd, int command, struct flock& what) noexcept {
-  return watched({.what = call::lock, .fd = fd}, -1, [&] { return ::fcntl(fd, command, &what); });
+  return with_hook({.what = call::lock, .fd = fd}, -1, [&] { return ::fcntl(fd, command, &what); });
 }
 
-int allocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
-  const int outcome = watched({.what = call::allocate, .fd = fd, .offset = offset, .size = size}, -1, [&] {
-    return without_size_signal([&] { return ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size)); });
+int fallocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
+  const int outcome = with_hook({.what = call::fallocate, .fd = fd, .offset = offset, .size = size}, -1, [&] {
+    return with_sigxfsz_blocked([&] { return ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size)); });
   });
   return outcome == -1 ? errno : outcome;
 }
 
 ssize_t read(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept {
-  return watched({.what = call::read, .fd = fd, .offset = offset, .size = size}, ssize_t{-1},
+  return with_hook({.what = call::read, .fd = fd, .offset = offset, .size = size}, ssize_t{-1},
                  [&] { return ::pread(fd, to, size, static_cast<off_t>(offset)); });
 }
 
 ssize_t write(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept {
   request r{.what = call::write, .fd = fd, .offset = offset, .bytes = static_cast<const std::byte*>(from), .size = size};
-  if (watcher* const w = watching.load(std::memory_order_acquire); w != nullptr) [[unlikely]]
-    r.size = w->takes(r);
-  return watched(r, ssize_t{-1}, [&] {
-    return without_size_signal([&] { return ::pwrite(fd, from, r.size, static_cast<off_t>(offset)); });
+  if (syscall_hook* const w = installed_hook.load(std::memory_order_acquire); w != nullptr) [[unlikely]]
+    r.size = w->bytes_to_write(r);
+  return with_hook(r, ssize_t{-1}, [&] {
+    return with_sigxfsz_blocked([&] { return ::pwrite(fd, from, r.size, static_cast<off_t>(offset)); });
   });
 }
 
 int write_back(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
   constexpr unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  return watched({.what = call::write_back, .fd = fd, .offset = offset, .size = size}, -1,
+  return with_hook({.what = call::write_back, .fd = fd, .offset = offset, .size = size}, -1,
                  [&] { return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size), all); });
 }
 
 int sync_data(int fd) noexcept {
-  return watched({.what = call::sync, .fd = fd}, -1, [&] { return ::fdatasync(fd); });
+  return with_hook({.what = call::sync, .fd = fd}, -1, [&] { return ::fdatasync(fd); });
 }
 
 int sync(int fd) noexcept {
-  return watched({.what = call::sync, .fd = fd}, -1, [&] { return ::fsync(fd); });
+  return with_hook({.what = call::sync, .fd = fd}, -1, [&] { return ::fsync(fd); });
 }
 
 void* map(void* at, std::size_t size, int protection, int flags, int fd, std::uint64_t offset) noexcept {
-  return watched({.what = call::map, .fd = fd, .offset = offset, .size = size}, MAP_FAILED,
+  return with_hook({.what = call::map, .fd = fd, .offset = offset, .size = size}, MAP_FAILED,
                  [&] { return ::mmap(at, size, protection, flags, fd, static_cast<off_t>(offset)); });
 }
 
-ssize_t draw(void* to, std::size_t size) noexcept {
-  return watched({.what = call::draw, .size = size}, ssize_t{-1}, [&] { return ::getrandom(to, size, 0); });
+ssize_t getrandom(void* to, std::size_t size) noexcept {
+  return with_hook({.what = call::getrandom, .size = size}, ssize_t{-1}, [&] { return ::getrandom(to, size, 0); });
 }
 
 int link(const char* from, const char* to) noexcept {
-  return watched({.what = call::link}, -1, [&] { return ::linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW); });
+  return with_hook({.what = call::link}, -1, [&] { return ::linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW); });
 }
 
 bool read_all(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept {

@@ -11,7 +11,7 @@ class process : public adr {
   using adr::adr;
 
   void stream(void* to, const void* from, std::size_t size) noexcept {
-    store_units(to, from, size);
+    store_untorn(to, from, size);
     count.streamed_bytes += size;
   }
   void flush(const void*, std::size_t) noexcept {}

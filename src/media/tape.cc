@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::size_t buffer_size = std::size_t{1} << 20;
 constexpr std::uint32_t plain_version = 1, pointer_version = 2;
-constexpr std::size_t longest_payload = std::size_t{1} << 16;
+constexpr std::size_t max_payload = std::size_t{1} << 16;
 
 // Whether the range is one that an event of a run may have: no longer than the pool, which may grow while it runs, so it may lie behind
 // its first size. Work and memory of whoever reads it go with its length.
-bool is_range(const tape_header& h, const tape_record& r) noexcept {
+bool is_valid_range(const tape_header& h, const tape_record& r) noexcept {
   const auto op = static_cast<tape_op>(r.op & ~tape_bytes_follow);
   if (op != tape_op::load && op != tape_op::store && op != tape_op::stream && op != tape_op::flush && op != tape_op::bulk && op != tape_op::image) return true;
-  return r.length <= std::max<std::uint64_t>(h.pool_size, longest_payload) && r.address <= ~std::uint64_t{0} - r.length;
+  return r.length <= std::max<std::uint64_t>(h.pool_size, max_payload) && r.address <= ~std::uint64_t{0} - r.length;
 }
 
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
@@ -42,42 +42,42 @@ const char* name_of(tape_tag tag) noexcept {
   return static_cast<std::size_t>(tag) < std::size(names) ? names[static_cast<std::size_t>(tag)] : "?";
 }
 
-tape_writer::tape_writer(int fd, const tape_shape& shape) : fd_(fd), shape_(shape) {
-  buffer_.reserve(buffer_size + longest_payload);
-  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, shape.mark_pointers ? pointer_version : plain_version, shape.keep_bytes ? 1u : 0u, shape.pool_size,
+tape_writer::tape_writer(int fd, const tape_options& shape) : fd_(fd), options_(shape) {
+  buffer_.reserve(buffer_size + max_payload);
+  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, shape.mark_pointers ? pointer_version : plain_version, shape.record_bytes ? 1u : 0u, shape.pool_size,
                 shape.home_offset, shape.log_offset, shape.log_size, shape.commit_offset, shape.commit_size, 0};
   append(&h, sizeof h);
 }
 
-result<std::unique_ptr<tape_writer>> tape_writer::to_file(const std::string& path, const tape_shape& shape) {
+result<std::unique_ptr<tape_writer>> tape_writer::to_file(const std::string& path, const tape_options& shape) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return fail_errno(errno == ENOENT ? errc::not_found : errc::permission, fmt::format("cannot write the tape {}", path));
   return std::unique_ptr<tape_writer>(new tape_writer(fd, shape));
 }
 
-std::unique_ptr<tape_writer> tape_writer::to_memory(const tape_shape& shape) { return std::unique_ptr<tape_writer>(new tape_writer(-1, shape)); }
+std::unique_ptr<tape_writer> tape_writer::to_memory(const tape_options& shape) { return std::unique_ptr<tape_writer>(new tape_writer(-1, shape)); }
 
 tape_writer::~tape_writer() {
   (void)finish();
   if (fd_ >= 0) ::close(fd_);
 }
 
-tape_writer::turn::turn(tape_writer& w) noexcept : writer_(w) {
+tape_writer::scoped_lock::scoped_lock(tape_writer& w) noexcept : writer_(w) {
   while (writer_.busy_.test_and_set(std::memory_order_acquire)) cpu::relax();
 }
-tape_writer::turn::~turn() { writer_.busy_.clear(std::memory_order_release); }
+tape_writer::scoped_lock::~scoped_lock() { writer_.busy_.clear(std::memory_order_release); }
 
 tape_tag tape_writer::tag_of(std::uint64_t address) const noexcept {
-  if (address >= shape_.home_offset) return tape_tag::data;
-  if (address < shape_.log_offset || shape_.log_size == 0) return tape_tag::metadata;
-  const std::uint64_t in_log = (address - shape_.log_offset) % shape_.log_size;
+  if (address >= options_.home_offset) return tape_tag::data;
+  if (address < options_.log_offset || options_.log_size == 0) return tape_tag::metadata;
+  const std::uint64_t in_log = (address - options_.log_offset) % options_.log_size;
   if (in_log < line_size) return tape_tag::metadata;
-  return in_log - shape_.commit_offset < shape_.commit_size ? tape_tag::commit_record : tape_tag::log_record;
+  return in_log - options_.commit_offset < options_.commit_size ? tape_tag::commit_record : tape_tag::log_record;
 }
 
 void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length, const void* bytes) {
   const bool memory_op = op <= tape_op::flush || op == tape_op::bulk || op == tape_op::image;
-  const bool follow = bytes != nullptr && (shape_.keep_bytes || op == tape_op::image);
+  const bool follow = bytes != nullptr && (options_.record_bytes || op == tape_op::image);
   const tape_record r{static_cast<std::uint8_t>(static_cast<std::uint8_t>(op) | (follow ? tape_bytes_follow : 0)),
                       static_cast<std::uint8_t>(memory_op ? tag_of(address) : tape_tag::none), static_cast<std::uint16_t>(thread), length, address};
   append(&r, sizeof r);
@@ -91,8 +91,8 @@ void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std:
   if (fd_ >= 0 && buffer_.size() >= buffer_size) write_out();
 }
 
-void tape_writer::load_of_pointer(unsigned thread, std::uint64_t address, std::uint32_t length) {
-  const tape_record r{static_cast<std::uint8_t>(tape_op::load), static_cast<std::uint8_t>(static_cast<std::uint8_t>(tag_of(address)) | tape_of_pointer),
+void tape_writer::pointer_load(unsigned thread, std::uint64_t address, std::uint32_t length) {
+  const tape_record r{static_cast<std::uint8_t>(tape_op::load), static_cast<std::uint8_t>(static_cast<std::uint8_t>(tag_of(address)) | tape_pointer_flag),
                       static_cast<std::uint16_t>(thread), length, address};
   append(&r, sizeof r);
   ++events_;
@@ -101,7 +101,7 @@ void tape_writer::load_of_pointer(unsigned thread, std::uint64_t address, std::u
 
 void tape_writer::image(const std::byte* base, std::size_t size) {
   static constexpr std::byte zeroes[4096]{};
-  const turn mine(*this);
+  const scoped_lock lock(*this);
   for (std::size_t at = 0; at < size; at += sizeof zeroes) {
     const std::size_t n = std::min(sizeof zeroes, size - at);
     if (std::memcmp(base + at, zeroes, n) != 0) event(tape_op::image, 0, at, static_cast<std::uint32_t>(n), base + at);
@@ -134,7 +134,7 @@ void tape_writer::write_threads() {
 
 result<> tape_writer::finish() {
   if (!finished_) {
-    const turn mine(*this);
+    const scoped_lock lock(*this);
     const tape_record end{static_cast<std::uint8_t>(tape_op::end), static_cast<std::uint8_t>(tape_tag::none), 0, 0, events_};
     append(&end, sizeof end);
     finished_ = true;
@@ -146,7 +146,7 @@ result<> tape_writer::finish() {
 }
 
 tape_reader::tape_reader(tape_reader&& o) noexcept
-    : fd_(std::exchange(o.fd_, -1)), name_(std::move(o.name_)), header_(o.header_), buffer_(std::move(o.buffer_)), window_(o.window_), whole_(o.whole_), consumed_(o.consumed_), number_(o.number_), ended_(o.ended_) {}
+    : fd_(std::exchange(o.fd_, -1)), name_(std::move(o.name_)), header_(o.header_), buffer_(std::move(o.buffer_)), window_(o.window_), memory_(o.memory_), consumed_(o.consumed_), number_(o.number_), ended_(o.ended_) {}
 
 tape_reader::~tape_reader() {
   if (fd_ >= 0) ::close(fd_);
@@ -160,19 +160,19 @@ result<tape_reader> tape_reader::open(const std::string& path) {
   return reader;
 }
 
-result<tape_reader> tape_reader::over(std::span<const std::byte> tape) {
+result<tape_reader> tape_reader::from_memory(std::span<const std::byte> tape) {
   tape_reader reader(-1);
-  reader.window_ = reader.whole_ = tape;
+  reader.window_ = reader.memory_ = tape;
   if (auto started = reader.start("tape"); !started) return std::unexpected(started.error());
   return reader;
 }
 
 result<> tape_reader::start(const std::string& name) {
   name_ = name;
-  const auto there = need(sizeof header_);
-  if (!there) return std::unexpected(there.error());
-  if (*there) std::memcpy(&header_, window_.data(), sizeof header_);
-  if (!*there || std::memcmp(header_.magic, "STELETAP", 8) != 0) return fail(errc::not_a_pool, fmt::format("{} is not a tape (its first bytes are not a tape's)", name));
+  const auto available = fill_window(sizeof header_);
+  if (!available) return std::unexpected(available.error());
+  if (*available) std::memcpy(&header_, window_.data(), sizeof header_);
+  if (!*available || std::memcmp(header_.magic, "STELETAP", 8) != 0) return fail(errc::not_a_pool, fmt::format("{} is not a tape (its first bytes are not a tape's)", name));
   if (header_.version < plain_version || header_.version > pointer_version)
     return fail(errc::version, fmt::format("{} is a tape of version {}; this program reads versions {} and {}", name, header_.version, plain_version, pointer_version));
   window_ = window_.subspan(sizeof header_);
@@ -180,7 +180,7 @@ result<> tape_reader::start(const std::string& name) {
   return {};
 }
 
-result<bool> tape_reader::need(std::size_t size) {
+result<bool> tape_reader::fill_window(std::size_t size) {
   if (window_.size() >= size) return true;
   if (fd_ < 0) return false;
   std::vector<std::byte> next(window_.begin(), window_.end());
@@ -198,9 +198,9 @@ result<bool> tape_reader::need(std::size_t size) {
   return have >= size;
 }
 
-result<> tape_reader::go_to(const position& p) {
+result<> tape_reader::seek(const position& p) {
   if (fd_ < 0) {
-    window_ = whole_.subspan(p.byte);
+    window_ = memory_.subspan(p.byte);
   } else {
     if (::lseek(fd_, static_cast<off_t>(p.byte), SEEK_SET) < 0) return fail_errno(errc::io, fmt::format("cannot read the tape {}", name_));
     window_ = {};
@@ -212,15 +212,15 @@ result<> tape_reader::go_to(const position& p) {
 }
 
 // What is not as it should be is left to next(), which says so.
-std::size_t tape_reader::next_plain(tape_record* into, std::size_t most) noexcept {
+std::size_t tape_reader::next_batch(tape_record* into, std::size_t max_records) noexcept {
   if (ended_) return 0;
   std::size_t n = 0;
-  for (const std::size_t there = std::min(most, window_.size() / sizeof(tape_record)); n < there; ++n) {
+  for (const std::size_t available = std::min(max_records, window_.size() / sizeof(tape_record)); n < available; ++n) {
     tape_record& r = into[n];
     std::memcpy(&r, window_.data() + n * sizeof r, sizeof r);
-    const bool of_pointer = header_.version >= pointer_version && static_cast<tape_op>(r.op) == tape_op::load;
-    const unsigned tag = of_pointer ? r.tag & ~unsigned{tape_of_pointer} : r.tag;
-    if (r.op < static_cast<unsigned>(tape_op::load) || r.op >= static_cast<unsigned>(tape_op::image) || tag > static_cast<unsigned>(tape_tag::volatile_memory) || !is_range(header_, r)) break;
+    const bool loads_pointer = header_.version >= pointer_version && static_cast<tape_op>(r.op) == tape_op::load;
+    const unsigned tag = loads_pointer ? r.tag & ~unsigned{tape_pointer_flag} : r.tag;
+    if (r.op < static_cast<unsigned>(tape_op::load) || r.op >= static_cast<unsigned>(tape_op::image) || tag > static_cast<unsigned>(tape_tag::volatile_memory) || !is_valid_range(header_, r)) break;
   }
   window_ = window_.subspan(n * sizeof(tape_record));
   consumed_ += n * sizeof(tape_record);
@@ -231,23 +231,23 @@ std::size_t tape_reader::next_plain(tape_record* into, std::size_t most) noexcep
 result<std::optional<tape_event>> tape_reader::next() {
   auto damaged = [&](const char* what) { return fail(errc::corrupt, fmt::format("{}: event {} at byte {}: {}", name_, number_, consumed_, what)); };
   if (ended_) return std::nullopt;
-  const auto there = need(sizeof(tape_record));
-  if (!there) return std::unexpected(there.error());
-  if (!*there) return damaged("the tape ends in the middle; the run that wrote it was cut off");
+  const auto available = fill_window(sizeof(tape_record));
+  if (!available) return std::unexpected(available.error());
+  if (!*available) return damaged("the tape ends in the middle; the run that wrote it was cut off");
   tape_record r;
   std::memcpy(&r, window_.data(), sizeof r);
   const auto op = static_cast<tape_op>(r.op & ~tape_bytes_follow);
-  const bool of_pointer = header_.version >= pointer_version && op == tape_op::load && (r.tag & tape_of_pointer) != 0;
-  const auto tag = static_cast<tape_tag>(of_pointer ? r.tag & ~tape_of_pointer : r.tag);
+  const bool loads_pointer = header_.version >= pointer_version && op == tape_op::load && (r.tag & tape_pointer_flag) != 0;
+  const auto tag = static_cast<tape_tag>(loads_pointer ? r.tag & ~tape_pointer_flag : r.tag);
   if (op < tape_op::load || op > tape_op::end || tag > tape_tag::volatile_memory) return damaged("no such event");
   const bool follow = (r.op & tape_bytes_follow) != 0;
-  if (!is_range(header_, r)) return damaged("its range is longer than the pool");
-  if (follow && r.length > longest_payload) return damaged("it claims more bytes than an event may have");
+  if (!is_valid_range(header_, r)) return damaged("its range is longer than the pool");
+  if (follow && r.length > max_payload) return damaged("it claims more bytes than an event may have");
   const std::size_t whole = sizeof r + (follow ? padded(r.length) : 0);
-  const auto rest = need(whole);
+  const auto rest = fill_window(whole);
   if (!rest) return std::unexpected(rest.error());
   if (!*rest) return damaged("the tape ends in the middle; the run that wrote it was cut off");
-  tape_event e{op, tag, r.thread, r.length, r.address, {}, of_pointer};
+  tape_event e{op, tag, r.thread, r.length, r.address, {}, loads_pointer};
   if (follow) e.bytes = window_.subspan(sizeof r, r.length);
   window_ = window_.subspan(whole);
   consumed_ += whole;

@@ -10,7 +10,7 @@
 namespace stele::media {
 namespace {
 
-constexpr tape_shape shape{.pool_size = 1 << 16, .home_offset = 1 << 14, .log_offset = 4096, .log_size = 4096};
+constexpr tape_options shape{.pool_size = 1 << 16, .home_offset = 1 << 14, .log_offset = 4096, .log_size = 4096};
 
 struct wanted {
   tape_op op;
@@ -22,7 +22,7 @@ struct wanted {
 std::vector<wanted> write_some(tape_writer& tape, std::uint64_t seed, std::size_t count) {
   base::rng random(seed);
   std::vector<wanted> all;
-  const tape_writer::turn mine(tape);
+  const tape_writer::scoped_lock lock(tape);
   for (std::size_t i = 0; i < count; ++i) {
     const auto op = static_cast<tape_op>(1 + random.below(12));
     wanted w{op, static_cast<unsigned>(random.below(9)), random.below(1 << 16), {}};
@@ -51,7 +51,7 @@ void expect_events(tape_reader& reader, const std::vector<wanted>& all) {
 
 // The first error of reading to the end.
 result<std::uint64_t> count_events(std::span<const std::byte> bytes) {
-  auto reader = tape_reader::over(bytes);
+  auto reader = tape_reader::from_memory(bytes);
   if (!reader) return std::unexpected(reader.error());
   for (std::uint64_t n = 0;; ++n) {
     auto e = reader->next();
@@ -64,7 +64,7 @@ TEST(tape, events_come_back_from_memory) {
   auto tape = tape_writer::to_memory(shape);
   const auto all = write_some(*tape, 1, 3000);
   ASSERT_TRUE(tape->finish());
-  auto reader = tape_reader::over(tape->memory());
+  auto reader = tape_reader::from_memory(tape->memory());
   ASSERT_TRUE(reader);
   EXPECT_EQ(reader->header().home_offset, shape.home_offset);
   expect_events(*reader, all);
@@ -90,7 +90,7 @@ TEST(tape, an_image_skips_zeroes) {
   pool[4096 + 7] = std::byte{1};
   tape->image(pool.data(), pool.size());
   ASSERT_TRUE(tape->finish());
-  auto reader = tape_reader::over(tape->memory());
+  auto reader = tape_reader::from_memory(tape->memory());
   auto e = reader->next();
   ASSERT_TRUE(e && *e);
   EXPECT_EQ((*e)->op, tape_op::image);
@@ -100,15 +100,15 @@ TEST(tape, an_image_skips_zeroes) {
 }
 
 TEST(tape, commit_lines_have_a_tag_where_logs_have_such) {
-  tape_shape with_commits = shape;
+  tape_options with_commits = shape;
   with_commits.commit_offset = 64, with_commits.commit_size = 128;
   auto tape = tape_writer::to_memory(with_commits);
   {
-    const tape_writer::turn mine(*tape);
+    const tape_writer::scoped_lock lock(*tape);
     for (const std::uint64_t in_log : {0u, 64u, 191u, 192u}) tape->event(tape_op::flush, 0, 2 * 4096 + in_log, 1);
   }
   ASSERT_TRUE(tape->finish());
-  auto reader = tape_reader::over(tape->memory());
+  auto reader = tape_reader::from_memory(tape->memory());
   EXPECT_EQ(reader->header().commit_offset, 64u);
   EXPECT_EQ(reader->header().commit_size, 128u);
   for (const tape_tag tag : {tape_tag::metadata, tape_tag::commit_record, tape_tag::commit_record, tape_tag::log_record})
@@ -118,11 +118,11 @@ TEST(tape, commit_lines_have_a_tag_where_logs_have_such) {
 TEST(tape, tags_name_the_part_of_the_pool) {
   auto tape = tape_writer::to_memory(shape);
   {
-    const tape_writer::turn mine(*tape);
+    const tape_writer::scoped_lock lock(*tape);
     for (const std::uint64_t address : {0u, 4096u, 4096u + 64, 2 * 4096u, 1u << 14}) tape->event(tape_op::flush, 0, address, 8);
   }
   ASSERT_TRUE(tape->finish());
-  auto reader = tape_reader::over(tape->memory());
+  auto reader = tape_reader::from_memory(tape->memory());
   for (const tape_tag tag : {tape_tag::metadata, tape_tag::metadata, tape_tag::log_record, tape_tag::metadata, tape_tag::data}) {
     auto e = reader->next();
     ASSERT_TRUE(e && *e);
@@ -171,7 +171,7 @@ TEST(tape, missing_files_other_versions_and_unwritable_paths_are_told) {
   ASSERT_TRUE(tape->finish());
   std::vector<std::byte> bytes(tape->memory().begin(), tape->memory().end());
   bytes[8] = std::byte{9};
-  EXPECT_EQ(tape_reader::over(bytes).error().code, errc::version);
+  EXPECT_EQ(tape_reader::from_memory(bytes).error().code, errc::version);
   std::ofstream(dir.file("text")) << "this is no tape, and longer than the header of one would be, by some";
   EXPECT_EQ(tape_reader::open(dir.file("text")).error().code, errc::not_a_pool);
   if (auto full = tape_writer::to_file("/dev/full", shape)) {
@@ -184,10 +184,10 @@ TEST(tape, missing_files_other_versions_and_unwritable_paths_are_told) {
 
 // A tape of version 2 with one load of a pointer; `tag` in place of the load's.
 std::vector<std::byte> with_pointer(std::byte tag, std::byte op = std::byte(tape_op::load), std::byte version = std::byte{2}) {
-  tape_shape marking = shape;
+  tape_options marking = shape;
   marking.mark_pointers = true;
   auto tape = tape_writer::to_memory(marking);
-  tape->load_of_pointer(3, 1 << 15, 8);
+  tape->pointer_load(3, 1 << 15, 8);
   tape->event(tape_op::load, 3, 1 << 15, 8);
   EXPECT_TRUE(tape->finish());
   std::vector<std::byte> bytes(tape->memory().begin(), tape->memory().end());
@@ -199,14 +199,14 @@ std::vector<std::byte> with_pointer(std::byte tag, std::byte op = std::byte(tape
 }
 
 TEST(tape, marks_loads_of_pointers_in_version_2) {
-  constexpr std::byte data{static_cast<std::uint8_t>(tape_tag::data)}, flag{tape_of_pointer};
+  constexpr std::byte data{static_cast<std::uint8_t>(tape_tag::data)}, flag{tape_pointer_flag};
   const auto bytes = with_pointer(data | flag);
-  auto reader = tape_reader::over(bytes);
+  auto reader = tape_reader::from_memory(bytes);
   ASSERT_TRUE(reader);
   const auto pointer = reader->next(), other = reader->next();
   ASSERT_TRUE(pointer && *pointer && other && *other);
-  EXPECT_TRUE((*pointer)->of_pointer);
-  EXPECT_FALSE((*other)->of_pointer);
+  EXPECT_TRUE((*pointer)->loads_pointer);
+  EXPECT_FALSE((*other)->loads_pointer);
   for (const auto& e : {pointer, other}) {
     EXPECT_EQ((*e)->op, tape_op::load);
     EXPECT_EQ((*e)->tag, tape_tag::data);
@@ -229,14 +229,14 @@ TEST(tape, takes_turns) {
     for (unsigned t = 0; t < 4; ++t)
       threads.emplace_back([&, t] {
         for (int i = 0; i < 1000; ++i) {
-          const tape_writer::turn mine(*tape);
+          const tape_writer::scoped_lock lock(*tape);
           tape->event(tape_op::flush, t, 64, 64);
           tape->event(tape_op::fence, t, 0, 0);
         }
       });
   }
   ASSERT_TRUE(tape->finish());
-  auto reader = tape_reader::over(tape->memory());
+  auto reader = tape_reader::from_memory(tape->memory());
   for (int i = 0; i < 4000; ++i) {
     const auto first = reader->next(), second = reader->next();
     ASSERT_TRUE(first && *first && second && *second);

@@ -18,7 +18,7 @@ using format::class_size;
 
 namespace {
 
-constexpr std::size_t batch = 32;          // blocks moved between a thread's list and the shared one
+constexpr std::size_t refill_batch = 32;          // blocks moved between a thread's list and the shared one
 constexpr std::size_t cache_limit = 8192;  // blocks of a class that a thread keeps
 
 auto bits_for(std::uint32_t blocks) { return std::make_unique<std::atomic<std::uint64_t>[]>((blocks + 63) / 64); }
@@ -26,8 +26,8 @@ auto bits_for(std::uint32_t blocks) { return std::make_unique<std::atomic<std::u
 }  // namespace
 
 heap::heap(const pool_file& file) : file_(file) {
-  for (unsigned k = 0; k < format::size_classes; ++k)
-    shapes_[k] = class_size(k) <= format::largest_small(chunk_size()) ? format::shape_of(chunk_size(), class_size(k)) : format::superblock_shape{};
+  for (unsigned k = 0; k < format::size_class_count; ++k)
+    slab_layouts_[k] = class_size(k) <= format::max_slab_block_size(chunk_size()) ? format::slab_layout_of(chunk_size(), class_size(k)) : format::slab_layout{};
 }
 
 std::uint64_t heap::word_at(std::uint64_t offset) const noexcept {
@@ -42,14 +42,14 @@ bool heap::is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block
   if (space_ == nullptr) return file_.at(chunk_offset(chunk))[block] == std::byte{format::block_used};
   if (planted(mutant::ls_allocation_forgotten)) return false;
   const auto size = class_size(size_class);
-  return space_->map.any_data(space_->home_of(chunk_offset(chunk) + shapes_[size_class].first + block * size), size / 8);
+  return space_->map.any_data(space_->home_of(chunk_offset(chunk) + slab_layouts_[size_class].first + block * size), size / 8);
 }
 
 // The block's state, as the running transaction changes it. Log-structured: a bit here, of which a crash leaves nothing. False: it was so already.
-bool heap::mark(writer& w, std::uint64_t block, unsigned size_class, bool used) {
+bool heap::write_block_state(writer& w, std::uint64_t block, unsigned size_class, bool used) {
   const std::uint64_t chunk = chunk_of(block);
   const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
-  if (space_ != nullptr) return set_used(block, size_class, used);
+  if (space_ != nullptr) return set_used_bit(block, size_class, used);
   const std::uint64_t state = state_offset(chunk, inside, size_class);
   if (!used && w.read_private(state, 1) != format::block_used) return false;
   if (!planted(used ? mutant::heap_untracked_take : mutant::heap_untracked_free)) w.write_private(state, used ? format::block_used : format::block_free, 1);
@@ -57,9 +57,9 @@ bool heap::mark(writer& w, std::uint64_t block, unsigned size_class, bool used) 
 }
 
 // A log-structured pool's bit for a block. False: it was so already.
-bool heap::set_used(std::uint64_t block, unsigned size_class, bool used) noexcept {
+bool heap::set_used_bit(std::uint64_t block, unsigned size_class, bool used) noexcept {
   const std::uint64_t chunk = chunk_of(block);
-  const auto i = (block - chunk_offset(chunk) - shapes_[size_class].first) / class_size(size_class);
+  const auto i = (block - chunk_offset(chunk) - slab_layouts_[size_class].first) / class_size(size_class);
   const std::uint64_t bit = std::uint64_t{1} << i % 64;
   auto& word = chunks_[chunk].used[i / 64];
   return ((used ? word.fetch_or(bit) : word.fetch_and(~bit)) & bit) == (used ? 0 : bit);
@@ -68,36 +68,36 @@ bool heap::set_used(std::uint64_t block, unsigned size_class, bool used) noexcep
 result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
   const std::uint64_t word = word_at(descriptor_offset(chunk));
   const auto value = format::unguard(word, file_.header().id, descriptor_offset(chunk));
-  if (word == 0 && marked().value_or(true) && !planted(mutant::sums_zero_unjudged))
+  if (word == 0 && has_magic().value_or(true) && !planted(mutant::sums_zero_unjudged))
     return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} has been zeroed; restore the pool from a copy", file_.path(), chunk));
   if (!value) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} is damaged (check bits)", file_.path(), chunk));
   const auto d = chunk_descriptor::unpack(*value);
-  const bool sane = d.kind <= chunk_kind::table && (d.kind != chunk_kind::small || (d.size_class < format::size_classes && class_size(d.size_class) <= format::largest_small(chunk_size()))) &&
-                    (!format::heads_a_run(d.kind) || (d.length >= 1 && d.length <= file_.header().chunk_count - chunk));
+  const bool sane = d.kind <= chunk_kind::table && (d.kind != chunk_kind::small || (d.size_class < format::size_class_count && class_size(d.size_class) <= format::max_slab_block_size(chunk_size()))) &&
+                    (!format::is_run_head(d.kind) || (d.length >= 1 && d.length <= file_.header().chunk_count - chunk));
   if (!sane) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} makes no sense", file_.path(), chunk));
   return d;
 }
 
-std::optional<bool> heap::marked() const noexcept {
-  const auto word = format::control_word(file_.base(), file_.header().id, format::marks_offset);
+std::optional<bool> heap::has_magic() const noexcept {
+  const auto word = format::read_control_word(file_.base(), file_.header().id, format::magic_state_offset);
   return word ? std::optional(*word != 0) : std::nullopt;
 }
 
-void heap::for_each_mark(const std::function<void(std::uint64_t, std::uint64_t)>& put) const {
+void heap::for_each_magic_word(const std::function<void(std::uint64_t, std::uint64_t)>& put) const {
   const auto& h = file_.header();
-  const std::uint64_t mark_at = h.home_offset + offsetof(format::home_header, mark);
-  put(mark_at, format::guard(format::home_mark, h.id, mark_at));
+  const std::uint64_t magic_at = h.home_offset + offsetof(format::home_header, magic);
+  put(magic_at, format::guard(format::home_magic, h.id, magic_at));
   for (std::uint64_t chunk = 0; chunk < h.chunk_count; ++chunk)
-    if (word_at(descriptor_offset(chunk)) == 0) put(descriptor_offset(chunk), format::guard(chunk_descriptor::marked_free().pack(), h.id, descriptor_offset(chunk)));
+    if (word_at(descriptor_offset(chunk)) == 0) put(descriptor_offset(chunk), format::guard(chunk_descriptor::nonzero_free().pack(), h.id, descriptor_offset(chunk)));
 }
 
-result<> heap::check_mark() const {
+result<> heap::check_home_magic() const {
   const auto& h = file_.header();
   if (h.home != format::home_kind::in_place || planted(mutant::sums_zero_unjudged)) return {};
-  const auto told = marked();
-  if (!told) return fail(errc::corrupt, fmt::format("{}: the word that says whether its home is marked is damaged (check bits); restore the pool from a copy", file_.path()));
-  const std::uint64_t mark_at = h.home_offset + offsetof(format::home_header, mark);
-  if (!*told || word_at(mark_at) == format::guard(format::home_mark, h.id, mark_at)) return {};
+  const auto magic = has_magic();
+  if (!magic) return fail(errc::corrupt, fmt::format("{}: the word that says whether its home is marked is damaged (check bits); restore the pool from a copy", file_.path()));
+  const std::uint64_t magic_at = h.home_offset + offsetof(format::home_header, magic);
+  if (!*magic || word_at(magic_at) == format::guard(format::home_magic, h.id, magic_at)) return {};
   return fail(errc::corrupt, fmt::format("{}: the header of its home (offset {}) lacks its mark: it has been overwritten or zeroed; restore the pool from a copy", file_.path(), h.home_offset));
 }
 
@@ -106,11 +106,11 @@ void heap::write_descriptor(writer& w, std::uint64_t chunk, chunk_descriptor d) 
 }
 
 std::uint64_t heap::state_offset(std::uint64_t chunk, std::uint32_t inside, unsigned size_class) const noexcept {
-  return chunk_offset(chunk) + (inside - shapes_[size_class].first) / static_cast<std::uint32_t>(class_size(size_class));
+  return chunk_offset(chunk) + (inside - slab_layouts_[size_class].first) / static_cast<std::uint32_t>(class_size(size_class));
 }
 
 // Lists a free block. Without memory for the list the block waits until the pool is opened again; nothing is lost.
-inline void heap::keep(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept try {
+inline void heap::push_free(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept try {
   list.push_back(block);
 } catch (const std::bad_alloc&) {
 }
@@ -120,7 +120,7 @@ result<> heap::check_table_chunks() const {
   const auto& h = file_.header();
   if (h.table_offset < h.chunks_offset) return {};
   const chunk_info& info = chunks_[chunk_of(h.table_offset)];
-  if (info.kind == chunk_kind::table && info.length >= table_run(h, h.chunk_count)) return {};
+  if (info.kind == chunk_kind::table && info.length >= table_chunk_count(h, h.chunk_count)) return {};
   return fail(errc::corrupt, fmt::format("{}: the chunks that its chunk table lies in are not marked as such; restore the pool from a copy", file_.path()));
 }
 
@@ -129,7 +129,7 @@ result<> heap::load(const log_space* space) {
   const std::size_t count = file_.header().chunk_count;
   chunks_ = std::vector<chunk_info>(count);
   free_chunks_.assign(count, false);
-  if (auto there = check_mark(); !there) return there;
+  if (auto there = check_home_magic(); !there) return there;
   for (std::uint64_t chunk = 0; chunk < count;) {
     const auto d = descriptor(chunk);
     if (!d) return std::unexpected(d.error());
@@ -141,111 +141,111 @@ result<> heap::load(const log_space* space) {
       ++free_chunk_count_;
     } else if (d->kind == chunk_kind::small) {
       info.size_class = d->size_class;
-      info.listed = false;
-      unlisted_[d->size_class].push_back(static_cast<std::uint32_t>(chunk));
+      info.free_list_built = false;
+      unscanned_slabs_[d->size_class].push_back(static_cast<std::uint32_t>(chunk));
     } else {
       info.length = d->length;
       for (std::uint32_t i = 1; i < d->length; ++i) chunks_[chunk + i].kind = chunk_kind::tail;
     }
-    chunk += format::heads_a_run(d->kind) ? d->length : 1;
+    chunk += format::is_run_head(d->kind) ? d->length : 1;
   }
   if (auto in_place = check_table_chunks(); !in_place) return in_place;
-  for (auto& list : unlisted_) std::reverse(list.begin(), list.end());
+  for (auto& list : unscanned_slabs_) std::reverse(list.begin(), list.end());
   return {};
 }
 
-result<std::uint64_t> heap::allocate(cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment) {
+result<std::uint64_t> heap::allocate(thread_cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment) {
   if (alignment > 4096) return fail(errc::invalid_argument, fmt::format("alignment {} is not possible in a pool; 4096 is the most", alignment));
   if (size == 0) size = 1;
-  if (size > file_.header().size) return full(size);
-  if (size > format::largest_small(chunk_size()) || alignment > detail::line_size) return allocate_extent(t, w, size);
-  unsigned size_class = format::class_for(size);
+  if (size > file_.header().size) return out_of_space(size);
+  if (size > format::max_slab_block_size(chunk_size()) || alignment > detail::line_size) return allocate_extent(t, w, size);
+  unsigned size_class = format::size_class_for(size);
   if (alignment > 16)
     while (class_size(size_class) % detail::line_size != 0) ++size_class;
-  if (class_size(size_class) > format::largest_small(chunk_size())) return allocate_extent(t, w, size);
+  if (class_size(size_class) > format::max_slab_block_size(chunk_size())) return allocate_extent(t, w, size);
   return allocate_small(c, t, w, size_class);
 }
 
-result<std::uint64_t> heap::allocate_small(cache& c, changes& t, writer& w, unsigned size_class) {
+result<std::uint64_t> heap::allocate_small(thread_cache& c, changes& t, writer& w, unsigned size_class) {
   auto& list = c.free[size_class];
   if (list.empty()) {
-    answer_recall(c, t);
+    honor_recall(c, t);
     if (!refill(c, size_class))
-      if (auto made = new_superblock(c, t, w, size_class); !made) return std::unexpected(made.error());
+      if (auto made = new_slab(c, t, w, size_class); !made) return std::unexpected(made.error());
   }
   const std::uint64_t block = list.back();
-  t.taken.push_back({block, size_class});
+  t.allocated.push_back({block, size_class});
   list.pop_back();
-  (void)mark(w, block, size_class, true);
+  (void)write_block_state(w, block, size_class, true);
   return block;
 }
 
-bool heap::refill(cache& c, unsigned size_class) {
+bool heap::refill(thread_cache& c, unsigned size_class) {
   const std::lock_guard hold(mutex_);
-  auto& shared = shared_[size_class];
-  while (shared.empty() && !unlisted_[size_class].empty()) list_blocks(unlisted_[size_class].back());
-  const std::size_t moved = std::min(batch, shared.size());
+  auto& shared = central_free_[size_class];
+  while (shared.empty() && !unscanned_slabs_[size_class].empty()) build_free_list(unscanned_slabs_[size_class].back());
+  const std::size_t moved = std::min(refill_batch, shared.size());
   c.free[size_class].insert(c.free[size_class].end(), shared.end() - static_cast<std::ptrdiff_t>(moved), shared.end());
   shared.resize(shared.size() - moved);
   return moved != 0;
 }
 
-// Puts an earlier session's superblock into the lists. Its free blocks are those that home says are free: nobody has
+// Puts an earlier session's slab into the lists. Its free blocks are those that home says are free: nobody has
 // taken or freed one in this session, since both need the lists. Holds mutex_.
-void heap::list_blocks(std::uint64_t chunk) {
+void heap::build_free_list(std::uint64_t chunk) {
   chunk_info& info = chunks_[chunk];
-  if (info.listed.load(std::memory_order_relaxed)) return;
-  auto& unlisted = unlisted_[info.size_class];
-  const auto shape = shapes_[info.size_class];
-  shared_[info.size_class].reserve(shared_[info.size_class].size() + shape.capacity);  // from here on no memory is taken: all or nothing is listed
-  if (space_ != nullptr) info.used = bits_for(shape.capacity);
+  if (info.free_list_built.load(std::memory_order_relaxed)) return;
+  auto& unlisted = unscanned_slabs_[info.size_class];
+  const auto layout = slab_layouts_[info.size_class];
+  central_free_[info.size_class].reserve(central_free_[info.size_class].size() + layout.capacity);  // from here on no memory is taken: all or nothing is listed
+  if (space_ != nullptr) info.used = bits_for(layout.capacity);
   unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
-  for (std::uint32_t i = shape.capacity; i-- > 0;)
+  for (std::uint32_t i = layout.capacity; i-- > 0;)
     if (is_used(chunk, info.size_class, i) && !planted(mutant::heap_stale_list)) {
       if (space_ != nullptr) info.used[i / 64].fetch_or(std::uint64_t{1} << i % 64, std::memory_order_relaxed);
     } else {
-      shared_[info.size_class].push_back(chunk_offset(chunk) + shape.first + i * class_size(info.size_class));
+      central_free_[info.size_class].push_back(chunk_offset(chunk) + layout.first + i * class_size(info.size_class));
     }
-  info.listed.store(true, std::memory_order_release);
+  info.free_list_built.store(true, std::memory_order_release);
 }
 
-result<> heap::new_superblock(cache& c, changes& t, writer& w, unsigned size_class) {
-  const auto shape = shapes_[size_class];
+result<> heap::new_slab(thread_cache& c, changes& t, writer& w, unsigned size_class) {
+  const auto layout = slab_layouts_[size_class];
   auto& list = c.free[size_class];
-  list.reserve(list.size() + shape.capacity);
-  base::reserve_more(t.runs_taken, 1);
+  list.reserve(list.size() + layout.capacity);
+  base::reserve_more(t.runs_allocated, 1);
   std::uint32_t chunk;
   {
     const std::lock_guard hold(mutex_);
-    const auto taken = take_run(1);
-    if (!taken) return full(class_size(size_class));
+    const auto taken = allocate_run(1);
+    if (!taken) return out_of_space(class_size(size_class));
     chunk = *taken;
   }
-  t.runs_taken.push_back({chunk, 1, true});
+  t.runs_allocated.push_back({chunk, 1, true});
   chunk_info& info = chunks_[chunk];
   info.size_class = static_cast<std::uint8_t>(size_class);
-  info.listed.store(true, std::memory_order_relaxed);
+  info.free_list_built.store(true, std::memory_order_relaxed);
   info.kind.store(chunk_kind::small, std::memory_order_release);
   if (!planted(mutant::heap_no_descriptor)) write_descriptor(w, chunk, {chunk_kind::small, static_cast<std::uint8_t>(size_class), 0});
-  if (space_ != nullptr) info.used = bits_for(shape.capacity);
-  w.claim(chunk_offset(chunk), shape.first);
-  for (std::uint32_t at = 0; space_ == nullptr && at < shape.first && !planted(mutant::heap_stale_states); at += 8)
+  if (space_ != nullptr) info.used = bits_for(layout.capacity);
+  w.claim(chunk_offset(chunk), layout.first);
+  for (std::uint32_t at = 0; space_ == nullptr && at < layout.first && !planted(mutant::heap_stale_states); at += 8)
     if (w.read_private(chunk_offset(chunk) + at, 8) != 0) w.write_private(chunk_offset(chunk) + at, 0, 8);
-  for (std::uint32_t i = shape.capacity; i-- > 0;) list.push_back(chunk_offset(chunk) + shape.first + i * class_size(size_class));
+  for (std::uint32_t i = layout.capacity; i-- > 0;) list.push_back(chunk_offset(chunk) + layout.first + i * class_size(size_class));
   return {};
 }
 
 result<std::uint64_t> heap::allocate_extent(changes& t, writer& w, std::size_t size) {
   const std::size_t count = (size + chunk_size() - 1) >> file_.header().chunk_shift;
-  base::reserve_more(t.runs_taken, 1);
+  base::reserve_more(t.runs_allocated, 1);
   std::uint32_t first;
   {
     const std::lock_guard hold(mutex_);
-    const auto taken = take_run(count);
-    if (!taken) return full(size);
+    const auto taken = allocate_run(count);
+    if (!taken) return out_of_space(size);
     first = *taken;
   }
-  t.runs_taken.push_back({first, static_cast<std::uint32_t>(count), false});
+  t.runs_allocated.push_back({first, static_cast<std::uint32_t>(count), false});
   chunks_[first].length = static_cast<std::uint32_t>(count);
   chunks_[first].kind.store(chunk_kind::extent, std::memory_order_release);
   write_descriptor(w, first, {chunk_kind::extent, 0, static_cast<std::uint32_t>(count)});
@@ -256,7 +256,7 @@ result<std::uint64_t> heap::allocate_extent(changes& t, writer& w, std::size_t s
   return chunk_offset(first);
 }
 
-result<> heap::deallocate(cache& c, changes& t, writer& w, std::uint64_t offset) {
+result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t offset) {
   const std::uint64_t chunk = chunk_of(offset);
   auto refuse = [&](const char* why) { return fail(errc::invalid_argument, fmt::format("{}: offset {} cannot be freed: {}", file_.path(), offset, why)); };
   if (offset < file_.header().chunks_offset || chunk >= chunks_.size()) return refuse("it is outside the heap");
@@ -265,18 +265,18 @@ result<> heap::deallocate(cache& c, changes& t, writer& w, std::uint64_t offset)
   if (kind == chunk_kind::extent && offset == chunk_offset(chunk)) return deallocate_extent(t, w, chunk);
   if (kind != chunk_kind::small) return refuse("no object starts there");
   const unsigned size_class = info.size_class;
-  const auto shape = shapes_[size_class];
+  const auto layout = slab_layouts_[size_class];
   const auto inside = static_cast<std::uint32_t>(offset - chunk_offset(chunk)), size = static_cast<std::uint32_t>(class_size(size_class));
-  if (inside < shape.first || (inside - shape.first) % size != 0 || (inside - shape.first) / size >= shape.capacity) return refuse("no object starts there");
-  if (!info.listed.load(std::memory_order_acquire)) {
+  if (inside < layout.first || (inside - layout.first) % size != 0 || (inside - layout.first) / size >= layout.capacity) return refuse("no object starts there");
+  if (!info.free_list_built.load(std::memory_order_acquire)) {
     const std::lock_guard hold(mutex_);
-    list_blocks(chunk);
+    build_free_list(chunk);
   }
   if (space_ != nullptr) w.claim(offset, size);  // its words go with the commit: nobody may be reading them
   base::reserve_more(t.freed, 1);  // what is marked is in the list
-  if (!mark(w, offset, size_class, false)) return refuse("it is free already");
-  answer_recall(c, t);
-  if (c.free[size_class].size() > cache_limit && t.runs_taken.empty()) share(c, size_class);
+  if (!write_block_state(w, offset, size_class, false)) return refuse("it is free already");
+  honor_recall(c, t);
+  if (c.free[size_class].size() > cache_limit && t.runs_allocated.empty()) return_excess_blocks(c, size_class);
   if (planted(mutant::heap_free_early))
     c.free[size_class].push_back(offset);
   else
@@ -292,7 +292,7 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
   t.runs_freed.push_back({static_cast<std::uint32_t>(chunk), count, false});
   if (planted(mutant::heap_run_early)) {
     const std::lock_guard hold(mutex_);
-    return_run(static_cast<std::uint32_t>(chunk), count);
+    free_run(static_cast<std::uint32_t>(chunk), count);
     t.runs_freed.pop_back();
   }
   const std::uint32_t cleared = planted(mutant::heap_short_extent) && count > 1 ? count - 1 : count;
@@ -300,85 +300,85 @@ result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
   return {};
 }
 
-void heap::apply(cache& c, changes& t) noexcept {
+void heap::apply(thread_cache& c, changes& t) noexcept {
   for (const auto& b : t.freed) {
-    keep(c.free[b.size_class], b.offset);
-    if (planted(mutant::heap_freed_twice)) keep(c.free[b.size_class], b.offset);
+    push_free(c.free[b.size_class], b.offset);
+    if (planted(mutant::heap_freed_twice)) push_free(c.free[b.size_class], b.offset);
   }
   for (const auto& r : t.runs_freed) {
     const std::lock_guard hold(mutex_);
-    return_run(r.first, r.count);
+    free_run(r.first, r.count);
   }
   t.clear();
 }
 
-void heap::rollback(cache& c, changes& t) noexcept {
+void heap::rollback(thread_cache& c, changes& t) noexcept {
   if (space_ != nullptr)  // bits go back to what they were
-    for (const auto& b : t.freed) (void)set_used(b.offset, b.size_class, true);
-  for (auto b = t.taken.rbegin(); b != t.taken.rend(); ++b) {
-    if (space_ != nullptr) (void)set_used(b->offset, b->size_class, false);
-    keep(c.free[b->size_class], b->offset);
+    for (const auto& b : t.freed) (void)set_used_bit(b.offset, b.size_class, true);
+  for (auto b = t.allocated.rbegin(); b != t.allocated.rend(); ++b) {
+    if (space_ != nullptr) (void)set_used_bit(b->offset, b->size_class, false);
+    push_free(c.free[b->size_class], b->offset);
   }
-  for (const auto& r : t.runs_taken) {
-    if (r.superblock && !planted(mutant::heap_abort_keeps)) {
+  for (const auto& r : t.runs_allocated) {
+    if (r.slab && !planted(mutant::heap_abort_keeps)) {
       const std::uint64_t begin = chunk_offset(r.first), end = begin + chunk_size();
       std::erase_if(c.free[chunks_[r.first].size_class], [&](std::uint64_t b) { return b >= begin && b < end; });
     }
     const std::lock_guard hold(mutex_);
-    return_run(r.first, r.count);
+    free_run(r.first, r.count);
   }
   for (const auto& r : t.runs_freed)
-    if (r.superblock) {  // reclaim's: its blocks go back to the list they were taken from
+    if (r.slab) {  // reclaim's: its blocks go back to the list they were taken from
       const std::lock_guard hold(mutex_);
       chunk_info& info = chunks_[r.first];
-      const auto shape = shapes_[info.size_class];
-      for (std::uint32_t i = 0; i < shape.capacity; ++i) keep(shared_[info.size_class], chunk_offset(r.first) + shape.first + i * class_size(info.size_class));
+      const auto layout = slab_layouts_[info.size_class];
+      for (std::uint32_t i = 0; i < layout.capacity; ++i) push_free(central_free_[info.size_class], chunk_offset(r.first) + layout.first + i * class_size(info.size_class));
     }
   t.clear();
 }
 
-void heap::give_back(cache& c) noexcept try {
+void heap::return_cached_blocks(thread_cache& c) noexcept try {
   const std::lock_guard hold(mutex_);
-  for (unsigned k = 0; k < format::size_classes; ++k) {
-    shared_[k].insert(shared_[k].end(), c.free[k].begin(), c.free[k].end());
+  for (unsigned k = 0; k < format::size_class_count; ++k) {
+    central_free_[k].insert(central_free_[k].end(), c.free[k].begin(), c.free[k].end());
     c.free[k].clear();
   }
 } catch (const std::bad_alloc&) {
 }
 
-// The blocks of a superblock that this transaction has made are nobody else's until it commits.
-void heap::answer_recall(cache& c, const changes& t) {
-  if (!t.runs_taken.empty()) return;
+// The blocks of a slab that this transaction has made are nobody else's until it commits.
+void heap::honor_recall(thread_cache& c, const changes& t) {
+  if (!t.runs_allocated.empty()) return;
   const std::uint64_t now = recall_.load(std::memory_order_relaxed);
   if (c.seen_recall != now) {
     c.seen_recall = now;
-    give_back(c);
+    return_cached_blocks(c);
   }
 }
 
 // A thread keeps no more free blocks of a size than it may soon need.
-void heap::share(cache& c, unsigned k) {
+void heap::return_excess_blocks(thread_cache& c, unsigned k) {
   auto& list = c.free[k];
   const std::lock_guard hold(mutex_);
-  shared_[k].insert(shared_[k].end(), list.begin(), list.begin() + cache_limit / 2);
+  central_free_[k].insert(central_free_[k].end(), list.begin(), list.begin() + cache_limit / 2);
   list.erase(list.begin(), list.begin() + cache_limit / 2);
 }
 
-std::size_t heap::reclaim(cache& c, changes& t, writer& w, std::size_t most) {
+std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_slabs) {
   c.seen_recall = recall_.fetch_add(1, std::memory_order_relaxed) + 1;
-  give_back(c);
+  return_cached_blocks(c);
   const std::lock_guard hold(mutex_);
   std::size_t reclaimed = 0;
   std::vector<changes::run> chosen;
-  for (unsigned k = 0; k < format::size_classes; ++k) {
-    while (!unlisted_[k].empty()) list_blocks(unlisted_[k].back());
-    std::vector<std::uint32_t> free_blocks(shared_[k].empty() ? 0 : chunks_.size(), 0);
-    for (std::uint64_t block : shared_[k]) ++free_blocks[chunk_of(block)];
-    const auto capacity = shapes_[k].capacity;
+  for (unsigned k = 0; k < format::size_class_count; ++k) {
+    while (!unscanned_slabs_[k].empty()) build_free_list(unscanned_slabs_[k].back());
+    std::vector<std::uint32_t> free_blocks(central_free_[k].empty() ? 0 : chunks_.size(), 0);
+    for (std::uint64_t block : central_free_[k]) ++free_blocks[chunk_of(block)];
+    const auto capacity = slab_layouts_[k].capacity;
     const std::size_t before = t.runs_freed.size();
     for (std::uint32_t chunk = 0; chunk < free_blocks.size(); ++chunk) {
       if (free_blocks[chunk] != capacity) continue;
-      if (reclaimed == most) {
+      if (reclaimed == max_slabs) {
         free_blocks[chunk] = 0;  // stays listed
       } else {
         chosen.push_back({chunk, 1, true});
@@ -386,7 +386,7 @@ std::size_t heap::reclaim(cache& c, changes& t, writer& w, std::size_t most) {
       }
     }
     t.runs_freed.reserve(before + chosen.size());
-    std::erase_if(shared_[k], [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
+    std::erase_if(central_free_[k], [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
     t.runs_freed.insert(t.runs_freed.end(), chosen.begin(), chosen.end());  // with the blocks gone from the list, so that a roll-back puts them there once
     chosen.clear();
     for (std::size_t i = before; i < t.runs_freed.size(); ++i) write_descriptor(w, t.runs_freed[i].first, free_chunk());
@@ -396,45 +396,45 @@ std::size_t heap::reclaim(cache& c, changes& t, writer& w, std::size_t most) {
 
 result<std::uint64_t> heap::reserve_chunks(std::size_t bytes) {
   const std::lock_guard hold(mutex_);
-  const auto first = take_run((bytes + chunk_size() - 1) >> file_.header().chunk_shift);
-  if (!first) return full(bytes);
+  const auto first = allocate_run((bytes + chunk_size() - 1) >> file_.header().chunk_shift);
+  if (!first) return out_of_space(bytes);
   return chunk_offset(*first);
 }
 
 void heap::release_chunks(std::uint64_t offset, std::size_t bytes) noexcept {
   const std::lock_guard hold(mutex_);
-  return_run(static_cast<std::uint32_t>(chunk_of(offset)),
+  free_run(static_cast<std::uint32_t>(chunk_of(offset)),
              static_cast<std::uint32_t>((bytes + chunk_size() - 1) >> file_.header().chunk_shift));
 }
 
 // First fit, from where the last search for one chunk ended. Holds mutex_.
-result<std::uint32_t> heap::take_run(std::size_t count) {
+result<std::uint32_t> heap::allocate_run(std::size_t count) {
   if (count > free_chunk_count_) return fail(errc::full, "");
   std::size_t length = 0;
-  const std::size_t begin = count == 1 ? search_from_ : 0;
+  const std::size_t begin = count == 1 ? next_fit_chunk_ : 0;
   for (std::size_t i = begin; i < free_chunks_.size(); ++i) {
     length = free_chunks_[i] ? length + 1 : 0;
     if (length != count) continue;
     const std::size_t first = i + 1 - count;
     for (std::size_t k = first; k <= i; ++k) free_chunks_[k] = false;
     free_chunk_count_ -= count;
-    if (count == 1) search_from_ = i;
+    if (count == 1) next_fit_chunk_ = i;
     return static_cast<std::uint32_t>(first);
   }
   return fail(errc::full, "");
 }
 
 // Holds mutex_.
-void heap::return_run(std::uint32_t first, std::uint32_t count) noexcept {
+void heap::free_run(std::uint32_t first, std::uint32_t count) noexcept {
   for (std::uint32_t i = 0; i < count; ++i) {
     chunks_[first + i].kind.store(chunk_kind::free, std::memory_order_release);
     free_chunks_[first + i] = true;
   }
   free_chunk_count_ += count;
-  search_from_ = std::min<std::size_t>(search_from_, first);
+  next_fit_chunk_ = std::min<std::size_t>(next_fit_chunk_, first);
 }
 
-std::unexpected<error> heap::full(std::size_t size) const {
+std::unexpected<error> heap::out_of_space(std::size_t size) const {
   return fail(errc::full, fmt::format("{}: no room for {} bytes; destroy something, or grow the pool (pool::grow, `stele pool resize`)", file_.path(), size));
 }
 
@@ -453,12 +453,12 @@ result<> heap::for_each_run(bool used, const run_visitor& each) const {
   return {};
 }
 
-result<std::vector<std::uint64_t>> heap::grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const {
+result<std::vector<std::uint64_t>> heap::build_grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const {
   std::vector<chunk_descriptor> all(chunk_count, free_chunk());
   for (std::uint64_t chunk = 0; chunk < file_.header().chunk_count;) {
     const auto d = descriptor(chunk);
     if (!d) return std::unexpected(d.error());
-    const std::uint64_t length = format::heads_a_run(d->kind) ? d->length : 1;
+    const std::uint64_t length = format::is_run_head(d->kind) ? d->length : 1;
     for (std::uint64_t i = 0; i < length && d->kind != chunk_kind::table; ++i) all[chunk + i] = i == 0 ? *d : chunk_descriptor{chunk_kind::tail, 0, 0};
     chunk += length;
   }
@@ -472,18 +472,18 @@ result<std::vector<std::uint64_t>> heap::grown_table(std::uint64_t chunk_count, 
 
 void heap::reserve_growth(std::uint64_t chunk_count) {
   const std::lock_guard hold(mutex_);
-  grown_ = std::vector<chunk_info>(chunk_count);
+  grown_chunks_ = std::vector<chunk_info>(chunk_count);
   free_chunks_.reserve(chunk_count);
 }
 
 // Chunks that were there keep their state, but for the former table's, which are free now.
-result<> heap::take_growth() {
+result<> heap::apply_growth() {
   const std::lock_guard hold(mutex_);
   const std::size_t before = chunks_.size(), count = file_.header().chunk_count;
-  std::vector<chunk_info> all = std::exchange(grown_, {});
+  std::vector<chunk_info> all = std::exchange(grown_chunks_, {});
   for (std::size_t i = 0; i < before; ++i) {
     all[i].kind.store(chunks_[i].kind.load());
-    all[i].listed.store(chunks_[i].listed.load());
+    all[i].free_list_built.store(chunks_[i].free_list_built.load());
     all[i].size_class = chunks_[i].size_class;
     all[i].length = chunks_[i].length;
   }
@@ -494,7 +494,7 @@ result<> heap::take_growth() {
     if (chunk < before && !table_before) continue;
     const auto d = descriptor(chunk);
     if (!d) return std::unexpected(d.error());
-    const std::uint32_t length = table_before ? chunks_[chunk].length : format::heads_a_run(d->kind) ? d->length : 1;
+    const std::uint32_t length = table_before ? chunks_[chunk].length : format::is_run_head(d->kind) ? d->length : 1;
     chunks_[chunk].length = d->length;
     chunks_[chunk].kind.store(d->kind);
     for (std::uint32_t i = 1; i < length; ++i) chunks_[chunk + i].kind.store(d->kind == chunk_kind::free ? chunk_kind::free : chunk_kind::tail);
@@ -507,8 +507,8 @@ result<> heap::take_growth() {
   return {};
 }
 
-result<heap::account> heap::audit(const block_visitor& used) const {
-  account sum;
+result<heap::usage> heap::audit(const block_visitor& used) const {
+  usage sum;
   std::uint64_t run = 0;
   for (std::uint64_t chunk = 0; chunk < chunks_.size();) {
     const auto d = descriptor(chunk);
@@ -520,8 +520,8 @@ result<heap::account> heap::audit(const block_visitor& used) const {
       ++sum.free_chunks;
     } else if (d->kind == chunk_kind::small) {
       ++sum.used_chunks;
-      if (auto fine = audit_superblock(chunk, d->size_class, sum, used); !fine) return std::unexpected(fine.error());
-    } else if (format::heads_a_run(d->kind)) {
+      if (auto fine = audit_slab(chunk, d->size_class, sum, used); !fine) return std::unexpected(fine.error());
+    } else if (format::is_run_head(d->kind)) {
       next = chunk + d->length;
       for (std::uint64_t i = chunk + 1; i < next; ++i) {
         const auto part = descriptor(i);
@@ -543,28 +543,28 @@ result<heap::account> heap::audit(const block_visitor& used) const {
   return sum;
 }
 
-result<> heap::audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const {
+result<> heap::audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum, const block_visitor& used) const {
   const std::size_t size = class_size(size_class);
-  const auto shape = shapes_[size_class];
-  for (std::uint32_t i = 0; space_ != nullptr && i < shape.capacity; ++i) {
+  const auto layout = slab_layouts_[size_class];
+  for (std::uint32_t i = 0; space_ != nullptr && i < layout.capacity; ++i) {
     if (!is_used(chunk, size_class, i)) {
       sum.free_blocks_bytes += size;
       continue;
     }
     ++sum.used_blocks;
     sum.used_bytes += size;
-    if (used) used(chunk_offset(chunk) + shape.first + i * size, size);
+    if (used) used(chunk_offset(chunk) + layout.first + i * size, size);
   }
   if (space_ != nullptr) return {};
   const std::byte* states = file_.at(chunk_offset(chunk));
-  for (std::uint32_t i = 0; i < shape.first; ++i) {
+  for (std::uint32_t i = 0; i < layout.first; ++i) {
     const auto state = static_cast<std::uint8_t>(states[i]);
-    if (state == format::block_used && i < shape.capacity) {
+    if (state == format::block_used && i < layout.capacity) {
       ++sum.used_blocks;
       sum.used_bytes += size;
-      if (used) used(chunk_offset(chunk) + shape.first + i * size, size);
+      if (used) used(chunk_offset(chunk) + layout.first + i * size, size);
     } else if (state == format::block_free) {
-      if (i < shape.capacity) sum.free_blocks_bytes += size;
+      if (i < layout.capacity) sum.free_blocks_bytes += size;
     } else {
       return fail(errc::corrupt, fmt::format("{}: block {} of chunk {} has the impossible state {:#x}", file_.path(), i, chunk, state));
     }

@@ -42,8 +42,8 @@ class heap {
   };
 
   // Free blocks that one thread keeps at hand.
-  struct cache {
-    std::array<std::vector<std::uint64_t>, format::size_classes> free;
+  struct thread_cache {
+    std::array<std::vector<std::uint64_t>, format::size_class_count> free;
     std::uint64_t seen_recall = 0;
   };
 
@@ -55,30 +55,30 @@ class heap {
     };
     struct run {
       std::uint32_t first, count;
-      bool superblock;
+      bool slab;
     };
-    std::vector<block> taken, freed;
-    std::vector<run> runs_taken, runs_freed;
-    bool empty() const noexcept { return taken.empty() && freed.empty() && runs_taken.empty() && runs_freed.empty(); }
+    std::vector<block> allocated, freed;
+    std::vector<run> runs_allocated, runs_freed;
+    bool empty() const noexcept { return allocated.empty() && freed.empty() && runs_allocated.empty() && runs_freed.empty(); }
     // Adds those of a later transaction, which has none then. Takes no memory after reserve().
     void reserve(const changes& later) {
-      base::reserve_more(taken, later.taken.size()), base::reserve_more(freed, later.freed.size());
-      base::reserve_more(runs_taken, later.runs_taken.size()), base::reserve_more(runs_freed, later.runs_freed.size());
+      base::reserve_more(allocated, later.allocated.size()), base::reserve_more(freed, later.freed.size());
+      base::reserve_more(runs_allocated, later.runs_allocated.size()), base::reserve_more(runs_freed, later.runs_freed.size());
     }
     void append(changes& later) {
-      taken.insert(taken.end(), later.taken.begin(), later.taken.end());
+      allocated.insert(allocated.end(), later.allocated.begin(), later.allocated.end());
       freed.insert(freed.end(), later.freed.begin(), later.freed.end());
-      runs_taken.insert(runs_taken.end(), later.runs_taken.begin(), later.runs_taken.end());
+      runs_allocated.insert(runs_allocated.end(), later.runs_allocated.begin(), later.runs_allocated.end());
       runs_freed.insert(runs_freed.end(), later.runs_freed.begin(), later.runs_freed.end());
       later.clear();
     }
-    void clear() noexcept { taken.clear(), freed.clear(), runs_taken.clear(), runs_freed.clear(); }
+    void clear() noexcept { allocated.clear(), freed.clear(), runs_allocated.clear(), runs_freed.clear(); }
   };
 
   // What a walk over the whole heap found.
-  struct account {
+  struct usage {
     std::uint64_t used_blocks = 0, used_bytes = 0;
-    std::uint64_t free_blocks_bytes = 0;  // free blocks inside superblocks
+    std::uint64_t free_blocks_bytes = 0;  // free blocks inside slabs
     std::uint64_t free_chunks = 0, used_chunks = 0, longest_free_run = 0;
     std::uint64_t table_bytes = 0;  // of a pool that has grown: what its chunk table and sums take of the chunks
   };
@@ -95,14 +95,14 @@ class heap {
   [[nodiscard]] result<> load(const log_space* space = nullptr);
 
   // Reserves a block of at least `size` bytes. Errors: full, invalid_argument. Alignment: up to 4096.
-  [[nodiscard]] result<std::uint64_t> allocate(cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment);
+  [[nodiscard]] result<std::uint64_t> allocate(thread_cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment);
   // Errors: invalid_argument when `offset` is not the start of a used block.
-  [[nodiscard]] result<> deallocate(cache& c, changes& t, writer& w, std::uint64_t offset);
-  // Frees up to `most` superblocks without used blocks, for use by other sizes; the caller commits. Returns the chunks freed.
-  std::size_t reclaim(cache& c, changes& t, writer& w, std::size_t most);
+  [[nodiscard]] result<> deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t offset);
+  // Frees up to `max_slabs` slabs without used blocks, for use by other sizes; the caller commits. Returns the chunks freed.
+  std::size_t reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_slabs);
 
-  void commit(cache& c, changes& t) noexcept {
-    if (!t.runs_taken.empty() || !t.runs_freed.empty() || t.freed.size() > 1) [[unlikely]]
+  void commit(thread_cache& c, changes& t) noexcept {
+    if (!t.runs_allocated.empty() || !t.runs_freed.empty() || t.freed.size() > 1) [[unlikely]]
       return apply(c, t);
     if (!t.freed.empty()) {
       auto& list = c.free[t.freed.front().size_class];
@@ -111,11 +111,11 @@ class heap {
       list.push_back(t.freed.front().offset);
       t.freed.clear();
     }
-    if (!t.taken.empty()) t.taken.clear();
+    if (!t.allocated.empty()) t.allocated.clear();
   }
-  void rollback(cache& c, changes& t) noexcept;
+  void rollback(thread_cache& c, changes& t) noexcept;
   // A thread that goes leaves its free blocks to the others; without memory for their lists it keeps them.
-  void give_back(cache& c) noexcept;
+  void return_cached_blocks(thread_cache& c) noexcept;
 
   // Chunks for a log that outgrows its ring: reserved in memory only, free on media. Returns a pool offset. Errors: full.
   [[nodiscard]] result<std::uint64_t> reserve_chunks(std::size_t bytes);
@@ -123,14 +123,14 @@ class heap {
 
   // Walks the whole heap as home has it and checks that used and free tile it. No transaction may run. Errors: corrupt,
   // naming the chunk.
-  [[nodiscard]] result<account> audit(const block_visitor& used = {}) const;
+  [[nodiscard]] result<usage> audit(const block_visitor& used = {}) const;
 
   // The chunk table of a pool that is to have `chunk_count` chunks, from those that it has: the new table's own chunks begin at
   // `table_chunk`, the former one's are free. Words as they are to be stored.
-  [[nodiscard]] result<std::vector<std::uint64_t>> grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const;
+  [[nodiscard]] result<std::vector<std::uint64_t>> build_grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const;
   // Memory for a heap of so many chunks, before the file grows; then, its table says so: the heap has them. No transaction runs.
   void reserve_growth(std::uint64_t chunk_count);
-  [[nodiscard]] result<> take_growth();
+  [[nodiscard]] result<> apply_growth();
 
   // Calls each(offset, bytes) for every run of chunks in use, neighbours together, or of free ones. Errors: corrupt.
   using run_visitor = std::function<void(std::uint64_t offset, std::uint64_t bytes)>;
@@ -142,14 +142,14 @@ class heap {
 
   // Marks (format/pool_layout.h): put(offset, word) for each word of home header and chunk table that marking the pool changes; and whether
   // the pool's home header has its mark, if it is a marked pool. Errors: corrupt.
-  void for_each_mark(const std::function<void(std::uint64_t offset, std::uint64_t word)>& put) const;
-  [[nodiscard]] result<> check_mark() const;
+  void for_each_magic_word(const std::function<void(std::uint64_t offset, std::uint64_t word)>& put) const;
+  [[nodiscard]] result<> check_home_magic() const;
 
  private:
   [[nodiscard]] result<> for_each_run(bool used, const run_visitor& each) const;
   struct chunk_info {
     std::atomic<format::chunk_kind> kind{format::chunk_kind::free};
-    std::atomic<bool> listed{true};  // its free blocks are in the lists
+    std::atomic<bool> free_list_built{true};  // its free blocks are in the lists
     std::uint8_t size_class = 0;
     std::uint32_t length = 0;
     std::unique_ptr<std::atomic<std::uint64_t>[]> used;  // log-structured: a bit for each block
@@ -160,42 +160,42 @@ class heap {
   std::uint64_t descriptor_offset(std::uint64_t chunk) const noexcept { return file_.header().table_offset + 8 * chunk; }
   void write_descriptor(writer& w, std::uint64_t chunk, format::chunk_descriptor d);
   // False: the pool has not been marked; nothing: that cannot be told any more.
-  std::optional<bool> marked() const noexcept;
-  format::chunk_descriptor free_chunk() const noexcept { return marked().value_or(false) ? format::chunk_descriptor::marked_free() : format::chunk_descriptor(); }
+  std::optional<bool> has_magic() const noexcept;
+  format::chunk_descriptor free_chunk() const noexcept { return has_magic().value_or(false) ? format::chunk_descriptor::nonzero_free() : format::chunk_descriptor(); }
   // Of the block at `inside` bytes into its chunk.
   std::uint64_t state_offset(std::uint64_t chunk, std::uint32_t inside, unsigned size_class) const noexcept;
   std::uint64_t chunk_of(std::uint64_t offset) const noexcept { return (offset - file_.header().chunks_offset) >> file_.header().chunk_shift; }
-  static void keep(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
+  static void push_free(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
 
-  [[nodiscard]] result<std::uint64_t> allocate_small(cache& c, changes& t, writer& w, unsigned size_class);
+  [[nodiscard]] result<std::uint64_t> allocate_small(thread_cache& c, changes& t, writer& w, unsigned size_class);
   [[nodiscard]] result<std::uint64_t> allocate_extent(changes& t, writer& w, std::size_t size);
-  bool refill(cache& c, unsigned size_class);
-  [[nodiscard]] result<> new_superblock(cache& c, changes& t, writer& w, unsigned size_class);
+  bool refill(thread_cache& c, unsigned size_class);
+  [[nodiscard]] result<> new_slab(thread_cache& c, changes& t, writer& w, unsigned size_class);
   [[nodiscard]] result<> deallocate_extent(changes& t, writer& w, std::uint64_t chunk);
-  void list_blocks(std::uint64_t chunk);
+  void build_free_list(std::uint64_t chunk);
   std::uint64_t word_at(std::uint64_t offset) const noexcept;
   bool is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block) const noexcept;
-  bool mark(writer& w, std::uint64_t block, unsigned size_class, bool used);
-  bool set_used(std::uint64_t block, unsigned size_class, bool used) noexcept;
-  [[nodiscard]] result<std::uint32_t> take_run(std::size_t count);
-  void return_run(std::uint32_t first, std::uint32_t count) noexcept;
-  void answer_recall(cache& c, const changes& t);
-  void share(cache& c, unsigned size_class);
-  void apply(cache& c, changes& t) noexcept;
-  [[nodiscard]] result<> audit_superblock(std::uint64_t chunk, unsigned size_class, account& sum, const block_visitor& used) const;
+  bool write_block_state(writer& w, std::uint64_t block, unsigned size_class, bool used);
+  bool set_used_bit(std::uint64_t block, unsigned size_class, bool used) noexcept;
+  [[nodiscard]] result<std::uint32_t> allocate_run(std::size_t count);
+  void free_run(std::uint32_t first, std::uint32_t count) noexcept;
+  void honor_recall(thread_cache& c, const changes& t);
+  void return_excess_blocks(thread_cache& c, unsigned size_class);
+  void apply(thread_cache& c, changes& t) noexcept;
+  [[nodiscard]] result<> audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum, const block_visitor& used) const;
   [[nodiscard]] result<> check_table_chunks() const;
-  std::unexpected<error> full(std::size_t size) const;
+  std::unexpected<error> out_of_space(std::size_t size) const;
 
   const pool_file& file_;
   const log_space* space_ = nullptr;
-  std::array<format::superblock_shape, format::size_classes> shapes_;
-  std::vector<chunk_info> chunks_, grown_;  // grown_: reserve_growth's
+  std::array<format::slab_layout, format::size_class_count> slab_layouts_;
+  std::vector<chunk_info> chunks_, grown_chunks_;  // grown_chunks_: reserve_growth's
   std::mutex mutex_;                    // of what follows
   std::vector<bool> free_chunks_;
   std::size_t free_chunk_count_ = 0;
-  std::size_t search_from_ = 0;
-  std::array<std::vector<std::uint64_t>, format::size_classes> shared_;
-  std::array<std::vector<std::uint32_t>, format::size_classes> unlisted_;
+  std::size_t next_fit_chunk_ = 0;
+  std::array<std::vector<std::uint64_t>, format::size_class_count> central_free_;
+  std::array<std::vector<std::uint32_t>, format::size_class_count> unscanned_slabs_;
   std::atomic<std::uint64_t> recall_{0};  // raised when a full pool wants the threads' free blocks back
 };
 

@@ -25,11 +25,11 @@ class plain_writer final : public heap::writer {
     return value;
   }
   void claim(std::uint64_t, std::size_t) override {}
-  void keep() {
+  void apply() {
     for (const auto& [offset, b] : bytes_) *file_.at(offset) = b;
     bytes_.clear();
   }
-  void drop() { bytes_.clear(); }
+  void discard() { bytes_.clear(); }
 
  private:
   const pool_file& file_;
@@ -39,7 +39,7 @@ class plain_writer final : public heap::writer {
 class heap_test : public ::testing::Test {
  protected:
   explicit heap_test(std::size_t size = 512 << 10) {
-    auto header = pool_file::plan({.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
+    auto header = pool_file::make_header({.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
     EXPECT_TRUE(header) << header.error().message;
     image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
     std::memset(image_.get(), 0, size);
@@ -59,17 +59,17 @@ class heap_test : public ::testing::Test {
   result<std::uint64_t> take(std::size_t size, std::size_t alignment = 8) { return heap_->allocate(cache_, changes_, *writer_, size, alignment); }
   result<> give(std::uint64_t offset) { return heap_->deallocate(cache_, changes_, *writer_, offset); }
   void commit() {
-    writer_->keep();
+    writer_->apply();
     heap_->commit(cache_, changes_);
   }
   void roll_back() {
-    writer_->drop();
+    writer_->discard();
     heap_->rollback(cache_, changes_);
   }
-  heap::account account() {
+  heap::usage usage() {
     const auto sum = heap_->audit();
     EXPECT_TRUE(sum) << sum.error().message;
-    return sum.value_or(heap::account{});
+    return sum.value_or(heap::usage{});
   }
   std::size_t chunk_size() const { return std::size_t{1} << file_->header().chunk_shift; }
 
@@ -80,24 +80,24 @@ class heap_test : public ::testing::Test {
   std::unique_ptr<pool_file> file_;
   std::unique_ptr<plain_writer> writer_;
   std::unique_ptr<heap> heap_;
-  heap::cache cache_;
+  heap::thread_cache cache_;
   heap::changes changes_;
 };
 
 TEST_F(heap_test, a_block_exists_from_commit_to_commit) {
   const auto block = take(100);
   ASSERT_TRUE(block);
-  EXPECT_EQ(account().used_blocks, 0u);
+  EXPECT_EQ(usage().used_blocks, 0u);
   commit();
-  EXPECT_EQ(account().used_blocks, 1u);
-  EXPECT_EQ(account().used_bytes, 112u);
+  EXPECT_EQ(usage().used_blocks, 1u);
+  EXPECT_EQ(usage().used_bytes, 112u);
   ASSERT_TRUE(give(*block));
-  EXPECT_EQ(account().used_blocks, 1u);
+  EXPECT_EQ(usage().used_blocks, 1u);
   roll_back();
-  EXPECT_EQ(account().used_blocks, 1u);
+  EXPECT_EQ(usage().used_blocks, 1u);
   ASSERT_TRUE(give(*block));
   commit();
-  EXPECT_EQ(account().used_blocks, 0u);
+  EXPECT_EQ(usage().used_blocks, 0u);
 }
 
 TEST_F(heap_test, alignment_is_kept_up_to_a_page_and_refused_beyond) {
@@ -134,17 +134,17 @@ TEST_F(heap_test, too_large_a_request_is_full_and_changes_nothing) {
 }
 
 TEST_F(heap_test, an_extent_is_whole_chunks_and_comes_back) {
-  const auto before = account();
+  const auto before = usage();
   const auto extent = take(3 * chunk_size() - 5);
   ASSERT_TRUE(extent);
   commit();
-  auto sum = account();
+  auto sum = usage();
   EXPECT_EQ(sum.used_chunks, 3u);
   EXPECT_EQ(sum.free_chunks, before.free_chunks - 3);
   reload();
   ASSERT_TRUE(give(*extent));
   commit();
-  EXPECT_EQ(account().free_chunks, before.free_chunks);
+  EXPECT_EQ(usage().free_chunks, before.free_chunks);
   EXPECT_EQ(take((before.free_chunks + 1) * chunk_size()).error().code, errc::full);
   EXPECT_TRUE(take(before.free_chunks * chunk_size())) << "all chunks are one run again";
 }
@@ -153,7 +153,7 @@ TEST_F(heap_test, reclaim_turns_empty_superblocks_into_chunks) {
   std::vector<std::uint64_t> blocks;
   while (auto block = take(48)) blocks.push_back(*block);
   commit();
-  EXPECT_EQ(account().free_chunks, 0u);
+  EXPECT_EQ(usage().free_chunks, 0u);
   for (const auto b : blocks) ASSERT_TRUE(give(b));
   commit();
   EXPECT_EQ(take(100000).error().code, errc::full);
@@ -167,15 +167,15 @@ TEST_F(heap_test, reclaim_turns_empty_superblocks_into_chunks) {
     }
     commit();
   }
-  const auto sum = account();
+  const auto sum = usage();
   EXPECT_EQ(sum.free_chunks, file_->header().chunk_count);
   EXPECT_EQ(sum.free_chunks, reclaimed);
   EXPECT_TRUE(take(100000));
 }
 
-// A second transaction must not get blocks of a superblock that the first has made and may still roll back.
+// A second transaction must not get blocks of a slab that the first has made and may still roll back.
 TEST_F(heap_test, blocks_of_an_uncommitted_superblock_are_given_to_nobody) {
-  heap::cache other;
+  heap::thread_cache other;
   heap::changes others;
   plain_writer other_writer(*file_);
   const auto mine = take(48);
@@ -185,17 +185,17 @@ TEST_F(heap_test, blocks_of_an_uncommitted_superblock_are_given_to_nobody) {
   const auto theirs = heap_->allocate(other, others, other_writer, 48, 8);
   ASSERT_TRUE(theirs);
   EXPECT_NE(*mine / chunk_size(), *theirs / chunk_size());
-  other_writer.keep();
+  other_writer.apply();
   heap_->commit(other, others);
   roll_back();
-  EXPECT_EQ(account().used_blocks, 1u);
+  EXPECT_EQ(usage().used_blocks, 1u);
 }
 
 TEST_F(heap_test, reserved_chunks_are_free_on_media_and_out_of_reach) {
-  const auto before = account();
+  const auto before = usage();
   const auto reserved = heap_->reserve_chunks(before.free_chunks * chunk_size());
   ASSERT_TRUE(reserved);
-  EXPECT_EQ(account().free_chunks, before.free_chunks);
+  EXPECT_EQ(usage().free_chunks, before.free_chunks);
   EXPECT_EQ(take(8).error().code, errc::full);
   EXPECT_EQ(heap_->reserve_chunks(1).error().code, errc::full);
   heap_->release_chunks(*reserved, before.free_chunks * chunk_size());
@@ -271,7 +271,7 @@ TEST_F(heap_test, agrees_with_a_model_over_random_transactions) {
     }
     for (const auto& [offset, size] : model) ASSERT_TRUE(give(offset));
     commit();
-    EXPECT_EQ(account().used_blocks, 0u);
+    EXPECT_EQ(usage().used_blocks, 0u);
   }
 }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t large = std::size_t{1} << 20;  // bytes from which on an array is a mapping of its own
 constexpr std::uint32_t writer_lock = 1u << 31;
 
-inline void pause_a_little(unsigned& spins) noexcept {
+inline void spin_pause(unsigned& spins) noexcept {
   if (++spins % 64 == 0) ::sched_yield();
 }
 
@@ -45,37 +45,37 @@ lazy_memory::~lazy_memory() {
     ::munmap(data_, bytes_);
 }
 
-ledger::ledger(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks)
+chunk_usage::chunk_usage(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks)
     : first_word_(first_word), shift_(static_cast<unsigned>(std::countr_zero(chunk_words))), chunks_(chunks), live_(chunks) {}
 
-std::uint64_t ledger::live_in_all() const noexcept {
+std::uint64_t chunk_usage::total_live() const noexcept {
   std::uint64_t words = 0;
   for (std::uint32_t c = 0; c < chunks_; ++c) words += live(c);
   return words;
 }
 
-home_map::cache::cache(std::size_t entries) : slots_(std::bit_ceil(std::max<std::size_t>(entries, 16))), mask_(std::bit_ceil(std::max<std::size_t>(entries, 16)) - 1), on_(entries != 0) {}
+home_map::cache::cache(std::size_t entries) : slots_(std::bit_ceil(std::max<std::size_t>(entries, 16))), mask_(std::bit_ceil(std::max<std::size_t>(entries, 16)) - 1), enabled_(entries != 0) {}
 
-void home_map::cache::keep(std::uint64_t home, std::uint32_t n) noexcept {
+void home_map::cache::insert(std::uint64_t home, std::uint32_t n) noexcept {
   std::uint32_t& slot = slot_of(home);
   if (slot == 0) {
     const std::uint32_t* const line = &slots_[(home / granule & mask_) & ~std::uint64_t{15}];
-    if (std::all_of(line, line + 16, [](std::uint32_t s) { return s == 0; })) ++touched_;
+    if (std::all_of(line, line + 16, [](std::uint32_t s) { return s == 0; })) ++used_lines_;
   }
   slot = n;
 }
 
-home_map::home_map(shape s, ledger& l, base::epochs& e)
+home_map::home_map(map_options s, chunk_usage& l, base::epochs& e)
     : two_layers_(s.two_layers),
       lock_free_(s.lock_free),
-      levels_(s.two_layers ? levels_of_region : most_levels),
+      levels_(s.two_layers ? levels_of_region : max_levels),
       regions_count_(s.home_words / region_words + 1),
       node_count_(std::min<std::uint64_t>(std::uint64_t{1} << 32, s.log_words + 512)),
-      ledger_(l),
+      usage_(l),
       epochs_(e),
       nodes_(node_count_, false),
       heads_(regions_count_) {
-  nodes_[0].id.store(nobody);
+  nodes_[0].id.store(no_id);
 }
 
 std::uint64_t home_map::bytes() const noexcept {
@@ -88,27 +88,27 @@ unsigned home_map::height_for(std::uint64_t low) const noexcept {
 }
 
 void home_map::lock(std::uint64_t partition) const noexcept {
-  half& l = lock_of(partition);
+  word32& l = lock_of(partition);
   for (unsigned spins = 0;;) {
     std::uint32_t seen = l.load(std::memory_order_relaxed);
     const bool open = lock_free_ ? (seen & writer_lock) == 0 : seen == 0;
     if (open && l.compare_exchange_weak(seen, seen | writer_lock, std::memory_order_acquire)) break;
-    pause_a_little(spins);
+    spin_pause(spins);
   }
   std::atomic_thread_fence(std::memory_order_release);  // who sees what is stored from here on sees the lock
 }
 
 void home_map::unlock(std::uint64_t partition) const noexcept {
-  half& l = lock_of(partition);
+  word32& l = lock_of(partition);
   l.store(lock_free_ ? ((l.load(std::memory_order_relaxed) & ~writer_lock) + 1) & ~writer_lock : 0, std::memory_order_release);
 }
 
 void home_map::lock_shared(std::uint64_t partition) const noexcept {
-  half& l = lock_of(partition);
+  word32& l = lock_of(partition);
   for (unsigned spins = 0;;) {
     std::uint32_t seen = l.load(std::memory_order_relaxed);
     if ((seen & writer_lock) == 0 && l.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return;
-    pause_a_little(spins);
+    spin_pause(spins);
   }
 }
 
@@ -123,12 +123,12 @@ std::uint32_t home_map::last_at_or_before(std::uint64_t home) const noexcept {
 
 // The same, if the cache knows one from which it is not far; else 0.
 std::uint32_t home_map::from_cache(std::uint64_t home, const cache& c) const noexcept {
-  if (!c.on_) return 0;
+  if (!c.enabled_) return 0;
   std::uint32_t n = c.slot_of(home);
-  if (!reaches(id(n), home)) return 0;
-  for (unsigned hops = 0; hops <= most_hops; ++hops) {
+  if (!may_contain(id(n), home)) return 0;
+  for (unsigned hops = 0; hops <= max_hops; ++hops) {
     const std::uint32_t next = nodes_[n].next[0].load(std::memory_order_acquire);
-    if (!reaches(id(next), home)) return n;
+    if (!may_contain(id(next), home)) return n;
     n = next;
   }
   return 0;
@@ -142,44 +142,44 @@ std::uint64_t home_map::next_low(std::uint64_t partition, std::uint32_t n, std::
 }
 
 // What node n, the last that begins at or before the word, says of it.
-home_map::found home_map::look_into(std::uint32_t n, std::uint64_t partition, std::uint64_t home) const noexcept {
+home_map::lookup_result home_map::lookup_in_node(std::uint32_t n, std::uint64_t partition, std::uint64_t home) const noexcept {
   const std::uint64_t of = id(n);
   bool beyond;
-  if (n != 0 && reaches(of, home))
-    if (const std::uint64_t r = covering(nodes_[n], of, home, beyond); r != 0) return found_in(r, home);
+  if (n != 0 && may_contain(of, home))
+    if (const std::uint64_t r = find_range(nodes_[n], of, home, beyond); r != 0) return found_in(r, home);
   std::uint64_t end = std::max(home + 1, next_low(partition, n, home));
-  if (n != 0 && reaches(of, home))
-    visit_node(nodes_[n], [&](const piece& p) {
+  if (n != 0 && may_contain(of, home))
+    visit_node(nodes_[n], [&](const mapped_range& p) {
       if (p.home > home) end = std::min(end, p.home);
     });
   return {0, static_cast<std::uint32_t>(end - home)};
 }
 
-home_map::found home_map::find_from_head(std::uint64_t home, std::uint32_t& n) const noexcept {
+home_map::lookup_result home_map::find_from_head(std::uint64_t home, std::uint32_t& n) const noexcept {
   const std::uint64_t partition = partition_of(home);
   if (!lock_free_) {
     lock_shared(partition);
     n = last_at_or_before(home);
-    const found f = look_into(n, partition, home);
+    const lookup_result f = lookup_in_node(n, partition, home);
     unlock_shared(partition);
     return f;
   }
-  const half& writers = lock_of(partition);
-  for (unsigned spins = 0;; pause_a_little(spins)) {
+  const word32& writers = lock_of(partition);
+  for (unsigned spins = 0;; spin_pause(spins)) {
     const std::uint32_t before = writers.load(std::memory_order_acquire);
     n = last_at_or_before(home);
-    const found f = look_into(n, partition, home);
+    const lookup_result f = lookup_in_node(n, partition, home);
     if (f.at != 0 || ((before & writer_lock) == 0 && writers.load(std::memory_order_acquire) == before)) return f;
   }
 }
 
-home_map::found home_map::find_and_keep(std::uint64_t home, cache& c) const noexcept {
+home_map::lookup_result home_map::find_and_cache(std::uint64_t home, cache& c) const noexcept {
   const std::uint64_t partition = partition_of(home);
   if (lock_free_) {  // where nothing is mapped, the cache may know that too
-    const half& writers = lock_of(partition);
+    const word32& writers = lock_of(partition);
     const std::uint32_t before = writers.load(std::memory_order_acquire);
     if (const std::uint32_t n = from_cache(home, c); n != 0) {
-      const found f = look_into(n, partition, home);
+      const lookup_result f = lookup_in_node(n, partition, home);
       if (f.at != 0 || ((before & writer_lock) == 0 && writers.load(std::memory_order_acquire) == before)) {
         ++c.hits;
         return f;
@@ -187,37 +187,37 @@ home_map::found home_map::find_and_keep(std::uint64_t home, cache& c) const noex
     }
   }
   std::uint32_t n = 0;
-  const found f = find_from_head(home, n);
+  const lookup_result f = find_from_head(home, n);
   ++c.misses;
-  if (c.on_ && n != 0 && reaches(id(n), home)) c.keep(home, n);
+  if (c.enabled_ && n != 0 && may_contain(id(n), home)) c.insert(home, n);
   return f;
 }
 
-home_map::found home_map::find(std::uint64_t home) const noexcept {
+home_map::lookup_result home_map::find(std::uint64_t home) const noexcept {
   std::uint32_t n;
   return find_from_head(home, n);
 }
 
 bool home_map::any_data(std::uint64_t home, std::uint64_t words) const noexcept {
   for (const std::uint64_t end = home + words; home < end;) {
-    const found f = find(home);
+    const lookup_result f = find(home);
     if (is_data(f.at)) return true;
     home += f.run;
   }
   return false;
 }
 
-void home_map::still_there(piece p, std::vector<piece>& into, cache& c) const {
+void home_map::still_mapped(mapped_range p, std::vector<mapped_range>& into, cache& c) const {
   for (std::uint32_t done = 0; done < p.words;) {
-    const found f = find(p.home + done, c);
+    const lookup_result f = find(p.home + done, c);
     const std::uint32_t run = std::min(f.run, p.words - done);
     if (f.at == advanced(p.at, done)) into.push_back({p.home + done, run, f.at});
     done += run;
   }
 }
 
-home_map::path home_map::path_to(std::uint64_t partition, std::uint64_t low) const noexcept {
-  path before{};
+home_map::predecessors home_map::predecessors_of(std::uint64_t partition, std::uint64_t low) const noexcept {
+  predecessors before{};
   std::uint32_t n = 0;
   for (unsigned level = levels_; level-- > 0;) {
     for (std::uint32_t next; (next = link(partition, n, level).load(std::memory_order_relaxed)) != 0 && low_of(id(next)) < low;) n = next;
@@ -232,10 +232,10 @@ bool home_map::reserve_moves(writer& w, std::size_t pieces) { return reserve_nod
 
 bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {
   const auto enough = [&] { return w.free_.size() + (w.end_ - w.next_) >= wanted; };
-  if (enough() && w.retired_.size() < w.look_at_) [[likely]]
+  if (enough() && w.retired_.size() < w.reclaim_threshold_) [[likely]]
     return true;
-  use_again(w);
-  share(w, wanted);
+  reclaim_retired_nodes(w);
+  balance_free_nodes(w, wanted);
   if (enough()) return true;
   for (; w.next_ != w.end_; ++w.next_) w.free_.push_back(w.next_);
   const std::uint64_t batch = std::max<std::uint64_t>(wanted - w.free_.size(), node_count_ >= 65536 ? 256 : 16);
@@ -250,28 +250,28 @@ bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {
 }
 
 // Nodes that no reader can know any more.
-void home_map::use_again(writer& w) {
+void home_map::reclaim_retired_nodes(writer& w) {
   if (w.retired_.empty()) return;
   w.free_.reserve(w.free_.size() + w.retired_.size());  // a node is in one list, whatever happens
   (void)epochs_.advance();
-  const std::uint64_t oldest = epochs_.oldest();
+  const std::uint64_t oldest = epochs_.oldest_pinned();
   std::erase_if(w.retired_, [&](const writer::retired_node& r) {
     if (r.epoch >= oldest) return false;
     w.free_.push_back(r.n);
     return true;
   });
-  w.look_at_ = w.retired_.size() + 512;
+  w.reclaim_threshold_ = w.retired_.size() + 512;
 }
 
 // Who cuts ranges uses nodes up, who joins them has nodes left.
-void home_map::share(writer& w, std::uint64_t wanted) {
+void home_map::balance_free_nodes(writer& w, std::uint64_t wanted) {
   constexpr std::size_t batch = 256;
   const std::lock_guard hold(shared_mutex_);
-  while (w.free_.size() < wanted && !shared_.empty()) {
-    w.free_.push_back(shared_.back());
-    shared_.pop_back();
+  while (w.free_.size() < wanted && !shared_free_nodes_.empty()) {
+    w.free_.push_back(shared_free_nodes_.back());
+    shared_free_nodes_.pop_back();
   }
-  for (; w.free_.size() > wanted + batch; w.free_.pop_back()) shared_.push_back(w.free_.back());
+  for (; w.free_.size() > wanted + batch; w.free_.pop_back()) shared_free_nodes_.push_back(w.free_.back());
 }
 
 std::uint32_t home_map::take_node(writer& w) noexcept {
@@ -286,15 +286,15 @@ std::uint32_t home_map::take_node(writer& w) noexcept {
 
 home_map::ranges home_map::ranges_of(const node& n) noexcept {
   ranges r;
-  for (unsigned i = first_range(height_of(n.id.load(std::memory_order_relaxed))); i < most_ranges; ++i)
+  for (unsigned i = first_range(height_of(n.id.load(std::memory_order_relaxed))); i < max_ranges; ++i)
     if (const std::uint64_t one = n.rest[i].load(std::memory_order_relaxed); one != 0) r.add(one);
   return r;
 }
 
 void home_map::fill(node& n, std::span<const std::uint64_t> with) noexcept {
   const unsigned first = first_range(height_of(n.id.load(std::memory_order_relaxed)));
-  const auto unused = static_cast<unsigned>(most_ranges - with.size());
-  for (unsigned i = first; i < most_ranges; ++i) n.rest[i].store(i < unused ? 0 : with[i - unused], std::memory_order_release);
+  const auto unused = static_cast<unsigned>(max_ranges - with.size());
+  for (unsigned i = first; i < max_ranges; ++i) n.rest[i].store(i < unused ? 0 : with[i - unused], std::memory_order_release);
 }
 
 // A node without ranges, linked in behind n (0: first in its list), from the lowest level up.
@@ -303,10 +303,10 @@ std::uint32_t home_map::insert_after(writer& w, std::uint64_t partition, std::ui
   const std::uint32_t added = take_node(w);
   for (word& r : nodes_[added].rest) r.store(0, std::memory_order_relaxed);
   nodes_[added].id.store(id_of(low, height), std::memory_order_release);  // whose cache knows the node from before sees nothing of that time in it
-  path before{n};
-  if (height > 1) before = path_to(partition, low);
+  predecessors before{n};
+  if (height > 1) before = predecessors_of(partition, low);
   for (unsigned level = 0; level < height; ++level) {
-    half& to = link(partition, before[level], level);
+    word32& to = link(partition, before[level], level);
     link(partition, added, level).store(to.load(std::memory_order_relaxed), std::memory_order_relaxed);
     to.store(added, std::memory_order_release);
   }
@@ -315,10 +315,10 @@ std::uint32_t home_map::insert_after(writer& w, std::uint64_t partition, std::ui
 
 void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
   const std::uint64_t was = id(n);
-  const path before = path_to(partition, low_of(was));
+  const predecessors before = predecessors_of(partition, low_of(was));
   for (unsigned level = height_of(was); level-- > 0;)
     link(partition, before[level], level).store(link(partition, n, level).load(std::memory_order_relaxed), std::memory_order_release);
-  nodes_[n].id.store(nobody, std::memory_order_release);
+  nodes_[n].id.store(no_id, std::memory_order_release);
   // The links that led here are gone for all before the epoch is read: else a reader that pins a later epoch could still find the node, and
   // would not be waited for.
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -329,11 +329,11 @@ void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexc
 }
 
 // `words` of a range from `home` on are elsewhere now; `left` parts of the range remain.
-void home_map::displaced(std::uint64_t home, std::uint32_t words, place was, unsigned left) noexcept {
-  if (left == 2) ledger_.used(was, 1);
+void home_map::account_overwrite(std::uint64_t home, std::uint32_t words, log_address was, unsigned left) noexcept {
+  if (left == 2) usage_.add_live(was, 1);
   const std::uint32_t head = left == 0 ? 1 : 0, data = is_data(was) ? words : 0;
-  if (head + data != 0) ledger_.unused(was, head + data);
-  half& stale = heads_[home / region_words].stale;
+  if (head + data != 0) usage_.remove_live(was, head + data);
+  word32& stale = heads_[home / region_words].stale;
   if (data != 0) stale.store(stale.load(std::memory_order_relaxed) + data, std::memory_order_release);
 }
 
@@ -342,70 +342,70 @@ std::uint32_t home_map::node_for(std::uint64_t home, const cache* c) const noexc
   return n != 0 ? n : last_at_or_before(home);
 }
 
-void home_map::map(writer& w, piece p, const cache* c) noexcept {
+void home_map::map(writer& w, mapped_range p, const cache* c) noexcept {
   const std::uint64_t partition = partition_of(p.home);
   lock(partition);
-  put(w, partition, node_for(p.home, c), p);
+  map_locked(w, partition, node_for(p.home, c), p);
   unlock(partition);
 }
 
 // n: the last that begins at or before the range. The commonest change: just this range was mapped before.
-inline void home_map::put(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept {
+inline void home_map::map_locked(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept {
   const std::uint64_t of = id(n);
-  if (reaches(of, p.home)) {
+  if (may_contain(of, p.home)) {
     node& it = nodes_[n];
-    const std::uint64_t mine = range_of(p.home, p.words, p.at);
+    const std::uint64_t encoded = range_of(p.home, p.words, p.at);
     const unsigned i = last_range(it, of, p.home);
-    const std::uint64_t r = i == most_ranges ? 0 : it.rest[i].load(std::memory_order_relaxed);
-    if (((r ^ mine) >> (place_bits + 1)) == 0) [[likely]] {
-      it.rest[i].store(mine, std::memory_order_release);
-      return displaced(p.home, p.words, place_of(r), 0);
+    const std::uint64_t r = i == max_ranges ? 0 : it.rest[i].load(std::memory_order_relaxed);
+    if (((r ^ encoded) >> (log_address_bits + 1)) == 0) [[likely]] {
+      it.rest[i].store(encoded, std::memory_order_release);
+      return account_overwrite(p.home, p.words, log_address_of(r), 0);
     }
   } else {
     if (n == 0 && link(partition, 0, 0).load(std::memory_order_relaxed) == 0) used_heads_.fetch_add(1, std::memory_order_relaxed);
     n = insert_after(w, partition, n, p.home / region_words * region_words);
   }
-  put_anew(w, partition, n, p);
+  map_slow_path(w, partition, n, p);
 }
 
 // Readers that miss a word while this goes on look again.
-void home_map::put_anew(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept {
+void home_map::map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept {
   const std::uint64_t region = p.home / region_words * region_words, end = p.home + p.words;
   for (;;) {
     std::uint64_t limit = next_low(partition, n, p.home);
     std::uint32_t covered = 0;  // nodes behind n of which nothing is left
     for (std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed); limit < end; ++covered) {
-      const ranges theirs = ranges_of(nodes_[next]);
-      if (region + end_of(theirs.of[theirs.count - 1]) > end) break;
+      const ranges successor = ranges_of(nodes_[next]);
+      if (region + end_of(successor.of[successor.count - 1]) > end) break;
       limit = next_low(partition, next, limit);
       next = link(partition, next, 0).load(std::memory_order_relaxed);
     }
     const auto words = static_cast<std::uint32_t>(std::min(limit, end) - p.home);
-    for (; covered != 0; --covered) take_over(w, partition, n);
+    for (; covered != 0; --covered) remove_successor(w, partition, n);
     rewrite(w, partition, n, {p.home, words, p.at});
     p = {p.home + words, p.words - words, advanced(p.at, words)};
     if (p.words == 0) return;
-    ledger_.used(p.at, 1);  // another node has the rest of it
+    usage_.add_live(p.at, 1);  // another node has the rest of it
     n = last_at_or_before(p.home);
   }
 }
 
 // All that the node after n has is elsewhere now.
-void home_map::take_over(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
+void home_map::remove_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
-  visit_node(nodes_[next], [&](const piece& p) { displaced(p.home, p.words, p.at, 0); });
+  visit_node(nodes_[next], [&](const mapped_range& p) { account_overwrite(p.home, p.words, p.at, 0); });
   remove(w, partition, next);
 }
 
 // The range lies within what node n has; what it had of it goes.
-void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept {
+void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept {
   const ranges old = ranges_of(nodes_[n]);
   const auto from = static_cast<std::uint32_t>(p.home % region_words), to = from + p.words;
   const std::uint64_t region = p.home - from;
   ranges now;
-  std::uint32_t at = most_ranges + 2;  // of the new one
+  std::uint32_t at = max_ranges + 2;  // of the new one
   auto add_new = [&] {
-    if (at < most_ranges + 2) return;
+    if (at < max_ranges + 2) return;
     at = now.count;
     now.add(range_of(p.home, p.words, p.at));
   };
@@ -417,9 +417,9 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piec
       now.add(r);
       continue;
     }
-    const place was = place_of(r);
+    const log_address was = log_address_of(r);
     const std::uint32_t first = std::max(start, from), last = std::min(end, to);
-    displaced(region + first, last - first, advanced(was, first - start), (start < from ? 1 : 0) + (end > to ? 1 : 0));
+    account_overwrite(region + first, last - first, advanced(was, first - start), (start < from ? 1 : 0) + (end > to ? 1 : 0));
     if (start < from) now.add(range_of(region + start, from - start, was));
     add_new();
     if (end > to) now.add(range_of(region + to, end - to, advanced(was, to - start)));
@@ -429,10 +429,10 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piec
   const std::uint32_t room = room_of(height_of(id(n)));
   if (left.size() <= room) {
     fill(nodes_[n], left);
-    if (now.count < old.count) absorb_next(w, partition, n);
+    if (now.count < old.count) merge_successor(w, partition, n);
     return;
   }
-  if (give_to_next(partition, n, left)) return;
+  if (shift_to_successor(partition, n, left)) return;
   // A range behind all others begins a node, so that what is written in order fills them. New nodes come before n gives up its ranges.
   const bool behind = at == now.count - 1 && now.count - 1 <= room;
   const std::uint32_t stays = std::min(room, behind ? now.count - 1 : (now.count + 1) / 2);
@@ -449,17 +449,17 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piec
 }
 
 // Ranges for which node n has no room: the last ones go to the next node if that has, so that nodes are well filled.
-bool home_map::give_to_next(std::uint64_t partition, std::uint32_t n, std::span<const std::uint64_t> all) noexcept {
+bool home_map::shift_to_successor(std::uint64_t partition, std::uint32_t n, std::span<const std::uint64_t> all) noexcept {
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
-  if (!reaches(id(n), low_of(id(next)))) return false;
+  if (!may_contain(id(n), low_of(id(next)))) return false;
   const unsigned height = height_of(id(next));
-  const ranges theirs = ranges_of(nodes_[next]);
-  const std::size_t excess = all.size() - room_of(height_of(id(n))), room = room_of(height) - theirs.count;
+  const ranges successor = ranges_of(nodes_[next]);
+  const std::size_t excess = all.size() - room_of(height_of(id(n))), room = room_of(height) - successor.count;
   if (room < excess) return false;
-  const std::size_t give = std::clamp((all.size() - theirs.count) / 2, excess, room);
+  const std::size_t give = std::clamp((all.size() - successor.count) / 2, excess, room);
   ranges both;
   for (const std::uint64_t r : all.last(give)) both.add(r);
-  for (std::uint32_t i = 0; i < theirs.count; ++i) both.add(theirs.of[i]);
+  for (std::uint32_t i = 0; i < successor.count; ++i) both.add(successor.of[i]);
   fill(nodes_[next], std::span(both.of.data(), both.count));
   nodes_[next].id.store(id_of(low_of(id(n)) / region_words * region_words + start_of(both.of[0]), height), std::memory_order_release);
   fill(nodes_[n], all.first(all.size() - give));
@@ -467,53 +467,53 @@ bool home_map::give_to_next(std::uint64_t partition, std::uint32_t n, std::span<
 }
 
 // Two nodes that have become small are one.
-void home_map::absorb_next(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
+void home_map::merge_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
-  if (next == 0 || !reaches(id(n), low_of(id(next)))) return;
+  if (next == 0 || !may_contain(id(n), low_of(id(next)))) return;
   ranges both = ranges_of(nodes_[n]);
-  const ranges theirs = ranges_of(nodes_[next]);
-  if (both.count + theirs.count >= room_of(height_of(id(n)))) return;
-  for (std::uint32_t i = 0; i < theirs.count; ++i) both.add(theirs.of[i]);
+  const ranges successor = ranges_of(nodes_[next]);
+  if (both.count + successor.count >= room_of(height_of(id(n)))) return;
+  for (std::uint32_t i = 0; i < successor.count; ++i) both.add(successor.of[i]);
   fill(nodes_[n], std::span(both.of.data(), both.count));
   remove(w, partition, next);
 }
 
-std::uint32_t home_map::move(writer& w, std::span<const piece> from, place to, const cache& c) noexcept {
+std::uint32_t home_map::move(writer& w, std::span<const mapped_range> from, log_address to, const cache& c) noexcept {
   const std::uint64_t home = from.front().home, partition = partition_of(home);
   const auto words = static_cast<std::uint32_t>(from.back().home + from.back().words - home);
   std::uint32_t moved = 0;
   lock(partition);
-  if (from.size() > 1 && all_there(partition, from, c)) {
-    ledger_.used(to, weight_of(to, words));
-    put(w, partition, node_for(home, &c), {home, words, to});
+  if (from.size() > 1 && all_still_mapped(partition, from, c)) {
+    usage_.add_live(to, live_words_of(to, words));
+    map_locked(w, partition, node_for(home, &c), {home, words, to});
     moved = words;
   } else {
-    for (const piece& p : from) moved += move_one(w, partition, p, advanced(to, p.home - home), c);
+    for (const mapped_range& p : from) moved += move_one(w, partition, p, advanced(to, p.home - home), c);
   }
   unlock(partition);
   return moved;
 }
 
-bool home_map::all_there(std::uint64_t partition, std::span<const piece> pieces, const cache& c) const noexcept {
-  for (const piece& p : pieces)
+bool home_map::all_still_mapped(std::uint64_t partition, std::span<const mapped_range> pieces, const cache& c) const noexcept {
+  for (const mapped_range& p : pieces)
     for (std::uint32_t done = 0; done < p.words;) {
-      const found f = look_into(node_for(p.home + done, &c), partition, p.home + done);
+      const lookup_result f = lookup_in_node(node_for(p.home + done, &c), partition, p.home + done);
       if (f.at != advanced(p.at, done)) return false;
       done += f.run;
     }
   return true;
 }
 
-std::uint32_t home_map::move_one(writer& w, std::uint64_t partition, piece from, place to, const cache& c) noexcept {
+std::uint32_t home_map::move_one(writer& w, std::uint64_t partition, mapped_range from, log_address to, const cache& c) noexcept {
   std::uint32_t moved = 0;
   for (std::uint32_t done = 0; done < from.words;) {
     const std::uint64_t home = from.home + done;
     const std::uint32_t n = node_for(home, &c);
-    const found f = look_into(n, partition, home);
+    const lookup_result f = lookup_in_node(n, partition, home);
     const std::uint32_t run = std::min(f.run, from.words - done);
     if (f.at == advanced(from.at, done)) {
-      ledger_.used(advanced(to, done), weight_of(to, run));
-      put(w, partition, n, {home, run, advanced(to, done)});
+      usage_.add_live(advanced(to, done), live_words_of(to, run));
+      map_locked(w, partition, n, {home, run, advanced(to, done)});
       moved += run;
     }
     done += run;
@@ -521,26 +521,26 @@ std::uint32_t home_map::move_one(writer& w, std::uint64_t partition, piece from,
   return moved;
 }
 
-home_map::piece home_map::around(std::uint64_t home, const cache& c) const noexcept {
+home_map::mapped_range home_map::range_at(std::uint64_t home, const cache& c) const noexcept {
   const std::uint32_t n = node_for(home, &c);
   const std::uint64_t of = id(n);
   bool beyond;
-  const std::uint64_t r = n != 0 && reaches(of, home) ? covering(nodes_[n], of, home, beyond) : 0;
-  return {home / region_words * region_words + start_of(r), length_of(r), place_of(r)};
+  const std::uint64_t r = n != 0 && may_contain(of, home) ? find_range(nodes_[n], of, home, beyond) : 0;
+  return {home / region_words * region_words + start_of(r), length_of(r), log_address_of(r)};
 }
 
-void home_map::became_stale(std::uint64_t home, std::uint32_t words) noexcept {
+void home_map::add_stale(std::uint64_t home, std::uint32_t words) noexcept {
   const std::uint64_t partition = partition_of(home);
   lock(partition);
-  half& stale = heads_[home / region_words].stale;
+  word32& stale = heads_[home / region_words].stale;
   stale.store(stale.load(std::memory_order_relaxed) + words, std::memory_order_release);
   unlock(partition);
 }
 
-void home_map::left_media(writer& w, std::uint64_t home, std::uint32_t words) noexcept {
+void home_map::remove_stale(writer& w, std::uint64_t home, std::uint32_t words) noexcept {
   const std::uint64_t partition = partition_of(home);
   lock(partition);
-  half& stale = heads_[home / region_words].stale;
+  word32& stale = heads_[home / region_words].stale;
   const std::uint32_t left = stale.load(std::memory_order_relaxed) - words;
   stale.store(left, std::memory_order_release);
   if (left == 0) drop_tombstones(w, partition, home / region_words * region_words);
@@ -551,20 +551,20 @@ void home_map::drop_tombstones(writer& w, std::uint64_t partition, std::uint64_t
   for (std::uint64_t home = region; home < region + region_words;) {
     const std::uint32_t n = last_at_or_before(home);
     const std::uint64_t from = std::exchange(home, next_low(partition, n, home));
-    if (!reaches(id(n), from)) continue;
+    if (!may_contain(id(n), from)) continue;
     const ranges old = ranges_of(nodes_[n]);
     ranges data;
     for (const std::uint64_t r : std::span(old.of.data(), old.count))
-      if (is_data(place_of(r)))
+      if (is_data(log_address_of(r)))
         data.add(r);
       else
-        ledger_.unused(place_of(r), weight_of(place_of(r), 0));
+        usage_.remove_live(log_address_of(r), live_words_of(log_address_of(r), 0));
     if (data.count == old.count) continue;
     fill(nodes_[n], std::span(data.of.data(), data.count));
     if (data.count == 0)
       remove(w, partition, n);
     else
-      absorb_next(w, partition, n);
+      merge_successor(w, partition, n);
   }
 }
 

@@ -1,4 +1,4 @@
-// Where each word of a log-structured pool's home is kept: home address to place in the log, in volatile memory.
+// Where each word of a log-structured pool's home is kept: home address to log_address in the log, in volatile memory.
 //
 // After Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), sections 3.2 and 4.3: home is divided
 // into partitions of 4 KiB, each with a skip list (Pugh, 1990) of {home address, length, place}; one writer at a time in a list, readers
@@ -14,7 +14,7 @@
 // Units: words of 8 bytes; home addresses count from the start of home.
 #pragma once
 
-#include <base/counted.h>
+#include <base/relaxed_counter.h>
 #include <base/epochs.h>
 #include <format/log_chunk.h>
 
@@ -31,14 +31,14 @@
 
 namespace stele::storage {
 
-// The place of a word: its number in the pool file; of a tombstone: that of its entry, with this bit. 0: nowhere.
-using place = std::uint64_t;
-inline constexpr place tombstone_place = place{1} << 63;
-constexpr bool is_data(place p) noexcept { return p != 0 && (p & tombstone_place) == 0; }
-constexpr place advanced(place p, std::uint64_t words) noexcept { return is_data(p) ? p + words : p; }
+// The log_address of a word: its number in the pool file; of a tombstone: that of its entry, with this bit. 0: nowhere.
+using log_address = std::uint64_t;
+inline constexpr log_address tombstone_bit = log_address{1} << 63;
+constexpr bool is_data(log_address p) noexcept { return p != 0 && (p & tombstone_bit) == 0; }
+constexpr log_address advanced(log_address p, std::uint64_t words) noexcept { return is_data(p) ? p + words : p; }
 
 // What the node of a range weighs in its chunk: its data, and a head if it is moved.
-constexpr std::uint32_t weight_of(place p, std::uint32_t words) noexcept { return 1 + (is_data(p) ? words : 0); }
+constexpr std::uint32_t live_words_of(log_address p, std::uint32_t words) noexcept { return 1 + (is_data(p) ? words : 0); }
 
 // Memory that takes room only where it is touched, on lines; zeroed, but for small arrays that are not wanted so.
 class lazy_memory {
@@ -67,16 +67,16 @@ class lazy_array {
 };
 
 // How much of each chunk is in use, heads of entries included. Any thread may change it.
-class ledger {
+class chunk_usage {
  public:
-  ledger(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks);
+  chunk_usage(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks);
 
-  std::uint32_t chunk_of(place p) const noexcept { return static_cast<std::uint32_t>(((p & ~tombstone_place) - first_word_) >> shift_); }
+  std::uint32_t chunk_of(log_address p) const noexcept { return static_cast<std::uint32_t>(((p & ~tombstone_bit) - first_word_) >> shift_); }
   std::uint32_t live(std::uint32_t chunk) const noexcept { return live_[chunk].load(std::memory_order_acquire); }
-  std::uint64_t live_in_all() const noexcept;
+  std::uint64_t total_live() const noexcept;
 
-  void used(place p, std::uint32_t words) noexcept { live_[chunk_of(p)].fetch_add(words, std::memory_order_acq_rel); }
-  void unused(place p, std::uint32_t words) noexcept { live_[chunk_of(p)].fetch_sub(words, std::memory_order_acq_rel); }
+  void add_live(log_address p, std::uint32_t words) noexcept { live_[chunk_of(p)].fetch_add(words, std::memory_order_acq_rel); }
+  void remove_live(log_address p, std::uint32_t words) noexcept { live_[chunk_of(p)].fetch_sub(words, std::memory_order_acq_rel); }
 
  private:
   std::uint64_t first_word_;
@@ -89,21 +89,21 @@ class home_map {
   struct node;
 
  public:
-  struct shape {
+  struct map_options {
     std::uint64_t home_words = 0;
     std::uint64_t log_words = 0;  // of the file: no more words can ever be mapped
     bool two_layers = true;       // else one list for all of home
     bool lock_free = true;        // else readers take a readers-writer lock of the list
   };
-  struct found {
-    place at = 0;
+  struct lookup_result {
+    log_address at = 0;
     std::uint32_t run = 1;  // words from the one asked for on that go on in the same way, at least
   };
-  // A range of home and the place of its first word.
-  struct piece {
+  // A range of home and the log_address of its first word.
+  struct mapped_range {
     std::uint64_t home;
     std::uint32_t words;
-    place at;
+    log_address at;
   };
 
   // For each 128 bytes of home a node that one thread has found there: where to begin. Two places of home share an entry if they are as
@@ -112,18 +112,18 @@ class home_map {
    public:
     explicit cache(std::size_t entries);  // rounded up to a power of two; 0: no cache
     // Room taken: lines of it that have been used.
-    std::size_t bytes() const noexcept { return touched_ * 64; }
-    base::counted hits, misses;
+    std::size_t bytes() const noexcept { return used_lines_ * 64; }
+    base::relaxed_counter hits, misses;
 
    private:
     friend class home_map;
     static constexpr std::uint64_t granule = 16;  // words
     std::uint32_t& slot_of(std::uint64_t home) const noexcept { return slots_[home / granule & mask_]; }
-    void keep(std::uint64_t home, std::uint32_t n) noexcept;
+    void insert(std::uint64_t home, std::uint32_t n) noexcept;
     lazy_array<std::uint32_t> slots_;  // 0: nothing yet
     std::uint64_t mask_;
-    bool on_;
-    base::counted touched_;
+    bool enabled_;
+    base::relaxed_counter used_lines_;
   };
 
   // What one writer keeps: nodes to use, nodes that readers may still know.
@@ -135,40 +135,40 @@ class home_map {
     };
     std::vector<std::uint32_t> free_;
     std::vector<retired_node> retired_;
-    std::size_t look_at_ = 512;  // retired nodes: time to see which can be used again
+    std::size_t reclaim_threshold_ = 512;  // retired nodes: time to see which can be used again
     std::uint32_t next_ = 0, end_ = 0;
   };
 
-  home_map(shape s, ledger& l, base::epochs& e);
+  home_map(map_options s, chunk_usage& l, base::epochs& e);
 
   // For readers that are pinned.
-  found find(std::uint64_t home) const noexcept;
-  found find(std::uint64_t home, cache& c) const noexcept;
+  lookup_result find(std::uint64_t home) const noexcept;
+  lookup_result find(std::uint64_t home, cache& c) const noexcept;
 
   // Room for `changes` calls of map(); false: the map is as large as it can get.
   bool reserve(writer& w, std::size_t changes);
   // The range is at `at` from now on. It lies in one region. The account has it already, as one entry.
-  void map(writer& w, piece p, const cache* c = nullptr) noexcept;  // c: may know where the range is
+  void map(writer& w, mapped_range p, const cache* c = nullptr) noexcept;  // c: may know where the range is
   // Room for that many pieces in calls of move().
   bool reserve_moves(writer& w, std::size_t pieces);
   // Those words of the pieces, which lie side by side in one region, that are still where they say are at `to` and behind it from now
   // on (a quasi-transaction of cleaning, section 4.4); as one range if all are. Returns how many were. The account of `to` is kept here.
-  std::uint32_t move(writer& w, std::span<const piece> from, place to, const cache& c) noexcept;
+  std::uint32_t move(writer& w, std::span<const mapped_range> from, log_address to, const cache& c) noexcept;
   // All of the range that has the word; without words if none has.
-  piece around(std::uint64_t home, const cache& c) const noexcept;
+  mapped_range range_at(std::uint64_t home, const cache& c) const noexcept;
   // What of the range is mapped to exactly this place, in order; appended.
-  void still_there(piece p, std::vector<piece>& into, cache& c) const;
+  void still_mapped(mapped_range p, std::vector<mapped_range>& into, cache& c) const;
   // Hints that the word will be looked for soon: at first its entry of the cache is fetched from memory, a little later what the map has.
-  void fetch_entry(std::uint64_t home, const cache& c) const noexcept {
-    if (c.on_) __builtin_prefetch(&c.slot_of(home));
+  void prefetch_cache_entry(std::uint64_t home, const cache& c) const noexcept {
+    if (c.enabled_) __builtin_prefetch(&c.slot_of(home));
   }
-  void fetch_node(std::uint64_t home, const cache& c) const noexcept {
-    if (!c.on_) return;
+  void prefetch_node(std::uint64_t home, const cache& c) const noexcept {
+    if (!c.enabled_) return;
     __builtin_prefetch(&nodes_[c.slot_of(home)]);
     __builtin_prefetch(&heads_[home / format::region_words]);
   }
-  void fetch_next(std::uint64_t home, const cache& c) const noexcept {
-    if (c.on_) __builtin_prefetch(&nodes_[nodes_[c.slot_of(home)].next[0].load(std::memory_order_relaxed)]);
+  void prefetch_next_node(std::uint64_t home, const cache& c) const noexcept {
+    if (c.enabled_) __builtin_prefetch(&nodes_[nodes_[c.slot_of(home)].next[0].load(std::memory_order_relaxed)]);
   }
   bool any_data(std::uint64_t home, std::uint64_t words) const noexcept;
   // Every range, in order of home. Nobody may write.
@@ -180,109 +180,109 @@ class home_map {
 
   // How much of each region lies on media without being in use.
   std::uint32_t stale(std::uint64_t home) const noexcept { return heads_[home / format::region_words].stale.load(std::memory_order_acquire); }
-  void became_stale(std::uint64_t home, std::uint32_t words) noexcept;
+  void add_stale(std::uint64_t home, std::uint32_t words) noexcept;
   // When none is left, the region's tombstones hide nothing any more: they go.
-  void left_media(writer& w, std::uint64_t home, std::uint32_t words) noexcept;
+  void remove_stale(writer& w, std::uint64_t home, std::uint32_t words) noexcept;
 
   // Of all nodes and lists, in memory.
   std::uint64_t bytes() const noexcept;
 
  private:
   using word = std::atomic<std::uint64_t>;
-  using half = std::atomic<std::uint32_t>;
-  static constexpr unsigned most_levels = 8, levels_of_region = 4, most_hops = 4;
-  static constexpr std::uint32_t most_ranges = 6;
+  using word32 = std::atomic<std::uint32_t>;
+  static constexpr unsigned max_levels = 8, levels_of_region = 4, max_hops = 4;
+  static constexpr std::uint32_t max_ranges = 6;
 
   struct alignas(64) node {
-    half next[2];  // in the list, and on the level above
+    word32 next[2];  // in the list, and on the level above
     word id;       // lowest word (56 bits), height
-    word rest[most_ranges];  // links of levels above, two a word; zeros; ranges, in order: the last word is one
+    word rest[max_ranges];  // links of levels above, two a word; zeros; ranges, in order: the last word is one
   };
   struct region_head {
-    half next[levels_of_region];
-    half lock;   // writer: the top bit; readers that lock, else how many writers there were
-    half stale;  // changed under the lock
+    word32 next[levels_of_region];
+    word32 lock;   // writer: the top bit; readers that lock, else how many writers there were
+    word32 stale;  // changed under the lock
   };
 
   // A range: start in its region (9 bits), words (10), tombstone (1), place (43).
-  static constexpr unsigned place_bits = 43, start_bits = 54;
-  static constexpr std::uint64_t range_of(std::uint64_t home, std::uint32_t words, place p) noexcept {
-    return (home % format::region_words) << start_bits | std::uint64_t{words} << 44 | std::uint64_t{!is_data(p)} << place_bits | (p & ((std::uint64_t{1} << place_bits) - 1));
+  static constexpr unsigned log_address_bits = 43, start_bits = 54;
+  static constexpr std::uint64_t range_of(std::uint64_t home, std::uint32_t words, log_address p) noexcept {
+    return (home % format::region_words) << start_bits | std::uint64_t{words} << 44 | std::uint64_t{!is_data(p)} << log_address_bits | (p & ((std::uint64_t{1} << log_address_bits) - 1));
   }
   static constexpr std::uint32_t start_of(std::uint64_t r) noexcept { return static_cast<std::uint32_t>(r >> start_bits); }
   static constexpr std::uint32_t length_of(std::uint64_t r) noexcept { return static_cast<std::uint32_t>(r >> 44) & 0x3FF; }
   static constexpr std::uint32_t end_of(std::uint64_t r) noexcept { return start_of(r) + length_of(r); }
-  static constexpr place place_of(std::uint64_t r) noexcept {
-    return (r & ((std::uint64_t{1} << place_bits) - 1)) | (r >> place_bits & 1) << 63;
+  static constexpr log_address log_address_of(std::uint64_t r) noexcept {
+    return (r & ((std::uint64_t{1} << log_address_bits) - 1)) | (r >> log_address_bits & 1) << 63;
   }
-  static constexpr found found_in(std::uint64_t r, std::uint64_t home) noexcept {
+  static constexpr lookup_result found_in(std::uint64_t r, std::uint64_t home) noexcept {
     const auto into = static_cast<std::uint32_t>(home % format::region_words) - start_of(r);
-    return {advanced(place_of(r), into), length_of(r) - into};
+    return {advanced(log_address_of(r), into), length_of(r) - into};
   }
 
   static constexpr std::uint64_t id_of(std::uint64_t low, unsigned height) noexcept { return low << 8 | height; }
-  static constexpr std::uint64_t nobody = ~std::uint64_t{0};
+  static constexpr std::uint64_t no_id = ~std::uint64_t{0};
   static constexpr std::uint64_t low_of(std::uint64_t id) noexcept { return id >> 8; }
   static constexpr unsigned height_of(std::uint64_t id) noexcept { return static_cast<unsigned>(id & 0xFF); }
   // Whether a node with this id may be the one to look into for this word.
-  static constexpr bool reaches(std::uint64_t id, std::uint64_t home) noexcept { return low_of(id) <= home && (low_of(id) ^ home) < format::region_words; }
+  static constexpr bool may_contain(std::uint64_t id, std::uint64_t home) noexcept { return low_of(id) <= home && (low_of(id) ^ home) < format::region_words; }
   static constexpr unsigned first_range(unsigned height) noexcept { return height <= 2 ? 0 : (height - 1) / 2; }
   unsigned height_for(std::uint64_t low) const noexcept;
 
   static unsigned last_range(const node& n, std::uint64_t id, std::uint64_t home) noexcept;
-  static std::uint64_t covering(const node& n, std::uint64_t id, std::uint64_t home, bool& beyond) noexcept;
+  static std::uint64_t find_range(const node& n, std::uint64_t id, std::uint64_t home, bool& beyond) noexcept;
   template <class Visit>
   static void visit_node(const node& n, Visit&& visit) {
     const std::uint64_t id = n.id.load(std::memory_order_relaxed), region = low_of(id) / format::region_words * format::region_words;
-    for (unsigned i = first_range(height_of(id)); i < most_ranges; ++i)
-      if (const std::uint64_t r = n.rest[i].load(std::memory_order_relaxed); r != 0) visit(piece{region + start_of(r), length_of(r), place_of(r)});
+    for (unsigned i = first_range(height_of(id)); i < max_ranges; ++i)
+      if (const std::uint64_t r = n.rest[i].load(std::memory_order_relaxed); r != 0) visit(mapped_range{region + start_of(r), length_of(r), log_address_of(r)});
   }
 
   std::uint64_t id(std::uint32_t n) const noexcept { return nodes_[n].id.load(std::memory_order_acquire); }
   // The link of a node, or of the list's head (node 0).
-  half& link(std::uint64_t partition, std::uint32_t n, unsigned level) const noexcept {
+  word32& link(std::uint64_t partition, std::uint32_t n, unsigned level) const noexcept {
     if (n == 0) return two_layers_ ? heads_[partition].next[level] : top_[level];
-    return level < 2 ? nodes_[n].next[level] : reinterpret_cast<half*>(nodes_[n].rest)[level - 2];
+    return level < 2 ? nodes_[n].next[level] : reinterpret_cast<word32*>(nodes_[n].rest)[level - 2];
   }
   std::uint64_t partition_of(std::uint64_t home) const noexcept { return two_layers_ ? home / format::region_words : 0; }
 
-  using path = std::array<std::uint32_t, most_levels>;  // the last node that begins below, on each level
-  path path_to(std::uint64_t partition, std::uint64_t low) const noexcept;
+  using predecessors = std::array<std::uint32_t, max_levels>;  // the last node that begins below, on each level
+  predecessors predecessors_of(std::uint64_t partition, std::uint64_t low) const noexcept;
   std::uint32_t last_at_or_before(std::uint64_t home) const noexcept;
   std::uint32_t from_cache(std::uint64_t home, const cache& c) const noexcept;
   std::uint32_t node_for(std::uint64_t home, const cache* c) const noexcept;
-  found find_from_head(std::uint64_t home, std::uint32_t& n) const noexcept;
-  found find_and_keep(std::uint64_t home, cache& c) const noexcept;
-  found look_into(std::uint32_t n, std::uint64_t partition, std::uint64_t home) const noexcept;
+  lookup_result find_from_head(std::uint64_t home, std::uint32_t& n) const noexcept;
+  lookup_result find_and_cache(std::uint64_t home, cache& c) const noexcept;
+  lookup_result lookup_in_node(std::uint32_t n, std::uint64_t partition, std::uint64_t home) const noexcept;
 
   // A node's ranges while it is changed.
   struct ranges {
-    std::array<std::uint64_t, most_ranges + 2> of;
+    std::array<std::uint64_t, max_ranges + 2> of;
     std::uint32_t count = 0;
     void add(std::uint64_t r) noexcept { of[count++] = r; }
   };
   static ranges ranges_of(const node& n) noexcept;
-  static constexpr std::uint32_t room_of(unsigned height) noexcept { return most_ranges - first_range(height); }
+  static constexpr std::uint32_t room_of(unsigned height) noexcept { return max_ranges - first_range(height); }
   static void fill(node& n, std::span<const std::uint64_t> with) noexcept;
   bool reserve_nodes(writer& w, std::uint64_t wanted);
-  bool all_there(std::uint64_t partition, std::span<const piece> pieces, const cache& c) const noexcept;
-  std::uint32_t move_one(writer& w, std::uint64_t partition, piece from, place to, const cache& c) noexcept;
-  void put(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
-  void put_anew(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
-  void take_over(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
-  void rewrite(writer& w, std::uint64_t partition, std::uint32_t n, piece p) noexcept;
-  bool give_to_next(std::uint64_t partition, std::uint32_t n, std::span<const std::uint64_t> all) noexcept;
-  void absorb_next(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
+  bool all_still_mapped(std::uint64_t partition, std::span<const mapped_range> pieces, const cache& c) const noexcept;
+  std::uint32_t move_one(writer& w, std::uint64_t partition, mapped_range from, log_address to, const cache& c) noexcept;
+  void map_locked(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept;
+  void map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept;
+  void remove_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
+  void rewrite(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept;
+  bool shift_to_successor(std::uint64_t partition, std::uint32_t n, std::span<const std::uint64_t> all) noexcept;
+  void merge_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
   std::uint32_t insert_after(writer& w, std::uint64_t partition, std::uint32_t n, std::uint64_t low) noexcept;
   void remove(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
   std::uint64_t next_low(std::uint64_t partition, std::uint32_t n, std::uint64_t home) const noexcept;
-  void displaced(std::uint64_t home, std::uint32_t words, place was, unsigned left) noexcept;
+  void account_overwrite(std::uint64_t home, std::uint32_t words, log_address was, unsigned left) noexcept;
   void drop_tombstones(writer& w, std::uint64_t partition, std::uint64_t region) noexcept;
   std::uint32_t take_node(writer& w) noexcept;
-  void use_again(writer& w);
-  void share(writer& w, std::uint64_t wanted);
+  void reclaim_retired_nodes(writer& w);
+  void balance_free_nodes(writer& w, std::uint64_t wanted);
 
-  half& lock_of(std::uint64_t partition) const noexcept { return heads_[partition].lock; }
+  word32& lock_of(std::uint64_t partition) const noexcept { return heads_[partition].lock; }
   void lock(std::uint64_t partition) const noexcept;
   void unlock(std::uint64_t partition) const noexcept;
   void lock_shared(std::uint64_t partition) const noexcept;
@@ -291,13 +291,13 @@ class home_map {
   bool two_layers_, lock_free_;
   unsigned levels_;
   std::uint64_t regions_count_, node_count_;
-  ledger& ledger_;
+  chunk_usage& usage_;
   base::epochs& epochs_;
   lazy_array<node> nodes_;
   lazy_array<region_head> heads_;
-  mutable std::array<half, most_levels> top_{};  // of the one list for all of home
+  mutable std::array<word32, max_levels> top_{};  // of the one list for all of home
   std::mutex shared_mutex_;
-  std::vector<std::uint32_t> shared_;  // free nodes of nobody
+  std::vector<std::uint32_t> shared_free_nodes_;  // free nodes of nobody
   std::atomic<std::uint64_t> next_node_{1};
   std::atomic<std::uint64_t> used_heads_{0};
 };
@@ -308,32 +308,32 @@ inline unsigned home_map::last_range(const node& n, std::uint64_t id, std::uint6
   const std::uint64_t above = (home % format::region_words + 1) << start_bits;
   unsigned count = 0;
   if (height_of(id) <= 2) [[likely]] {
-    for (unsigned i = 1; i < most_ranges; ++i) count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
+    for (unsigned i = 1; i < max_ranges; ++i) count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
     return count;
   }
-  for (unsigned i = first_range(height_of(id)); i < most_ranges; ++i) count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
-  return count == 0 ? most_ranges : first_range(height_of(id)) + count - 1;
+  for (unsigned i = first_range(height_of(id)); i < max_ranges; ++i) count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
+  return count == 0 ? max_ranges : first_range(height_of(id)) + count - 1;
 }
 
 // The range of a node that has the word, or 0.
-inline std::uint64_t home_map::covering(const node& n, std::uint64_t id, std::uint64_t home, bool& beyond) noexcept {
+inline std::uint64_t home_map::find_range(const node& n, std::uint64_t id, std::uint64_t home, bool& beyond) noexcept {
   const unsigned i = last_range(n, id, home);
-  beyond = i == most_ranges - 1;
-  if (i == most_ranges) return 0;
+  beyond = i == max_ranges - 1;
+  if (i == max_ranges) return 0;
   const std::uint64_t r = n.rest[i].load(std::memory_order_acquire);
   return static_cast<std::uint32_t>(home % format::region_words) - start_of(r) < length_of(r) ? r : 0;
 }
 
-inline home_map::found home_map::find(std::uint64_t home, cache& c) const noexcept {
-  if (c.on_) [[likely]] {
+inline home_map::lookup_result home_map::find(std::uint64_t home, cache& c) const noexcept {
+  if (c.enabled_) [[likely]] {
     std::uint32_t n = c.slot_of(home);
-    for (unsigned hops = 0; hops <= most_hops; ++hops) {
+    for (unsigned hops = 0; hops <= max_hops; ++hops) {
       const node& it = nodes_[n];  // of number 0, which is no node, nothing is reached
       const std::uint64_t id = it.id.load(std::memory_order_acquire);
       bool beyond;
-      if (!reaches(id, home)) break;
+      if (!may_contain(id, home)) break;
       if (hops != 0 && low_of(id) <= home / cache::granule * cache::granule) c.slot_of(home) = n;  // the list has grown: begin here
-      if (const std::uint64_t r = covering(it, id, home, beyond); r != 0) [[likely]] {
+      if (const std::uint64_t r = find_range(it, id, home, beyond); r != 0) [[likely]] {
         ++c.hits;
         return found_in(r, home);
       }
@@ -341,7 +341,7 @@ inline home_map::found home_map::find(std::uint64_t home, cache& c) const noexce
       n = it.next[0].load(std::memory_order_acquire);
     }
   }
-  return find_and_keep(home, c);
+  return find_and_cache(home, c);
 }
 
 }  // namespace stele::storage

@@ -11,63 +11,63 @@ log_space::log_space(const pool_file& file, const log_structured_options& o, uns
       lanes_(lanes),
       options(o),
       epochs(lanes),
-      ledger(file.header().log_offset / 8, chunk_words_, file.header().log_chunks()),
-      map({.home_words = file.header().home_size / 8, .log_words = file.header().size / 8, .two_layers = o.two_layers, .lock_free = o.lock_free_readers}, ledger, epochs),
+      usage(file.header().log_offset / 8, chunk_words_, file.header().log_chunks()),
+      map({.home_words = file.header().home_size / 8, .log_words = file.header().size / 8, .two_layers = o.two_layers, .lock_free = o.lock_free_readers}, usage, epochs),
       chunks_(file.header().log_chunks()) {
   free_.reserve(chunks_.size());  // each is in one of the two at most: they take no memory later
-  emptied_.reserve(chunks_.size());
+  retired_.reserve(chunks_.size());
   for (std::uint32_t c = chunk_count(); c-- > 0;) free_.push_back(c);
   free_count_.store(chunk_count());
 }
 
-std::optional<std::uint32_t> log_space::take(std::uint32_t kept) {
+std::optional<std::uint32_t> log_space::allocate_chunk(std::uint32_t reserve) {
   const std::lock_guard hold(mutex_);
-  if (free_.size() <= kept) return std::nullopt;
+  if (free_.size() <= reserve) return std::nullopt;
   const std::uint32_t c = free_.back();
   free_.pop_back();
-  free_count_.store(static_cast<std::uint32_t>(free_.size() + emptied_.size()), std::memory_order_relaxed);
-  chunks_[c].use.store(chunk_use::open, std::memory_order_relaxed);
-  if (c >= touched_) {  // chunks are taken for the first time in their order in the file
+  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()), std::memory_order_relaxed);
+  chunks_[c].use.store(chunk_state::open, std::memory_order_relaxed);
+  if (c >= populated_chunks_) {  // chunks are taken for the first time in their order in the file
     constexpr std::uint32_t ahead_bytes = 256u << 10;
     const std::uint32_t count = std::max(1u, ahead_bytes / (chunk_words_ * 8));
-    file_.touch(offset_of(c), std::size_t{count} * chunk_words_ * 8);
-    touched_ = c + count;
+    file_.populate(offset_of(c), std::size_t{count} * chunk_words_ * 8);
+    populated_chunks_ = c + count;
   }
   return c;
 }
 
-void log_space::drop_used() {
-  std::erase_if(free_, [&](std::uint32_t c) { return chunks_[c].use.load(std::memory_order_relaxed) != chunk_use::free; });
+void log_space::remove_used() {
+  std::erase_if(free_, [&](std::uint32_t c) { return chunks_[c].use.load(std::memory_order_relaxed) != chunk_state::free; });
   free_count_.store(static_cast<std::uint32_t>(free_.size()));
 }
 
-void log_space::give_back(std::uint32_t c) {
+void log_space::release_chunk(std::uint32_t c) {
   const std::lock_guard hold(mutex_);
-  chunks_[c].use.store(chunk_use::free, std::memory_order_relaxed);
+  chunks_[c].use.store(chunk_state::free, std::memory_order_relaxed);
   free_.push_back(c);
-  free_count_.store(static_cast<std::uint32_t>(free_.size() + emptied_.size()), std::memory_order_relaxed);
+  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()), std::memory_order_relaxed);
 }
 
-void log_space::emptied(std::uint32_t c) {
+void log_space::retire_chunk(std::uint32_t c) {
   const std::lock_guard hold(mutex_);
-  chunks_[c].use.store(chunk_use::emptied, std::memory_order_relaxed);
+  chunks_[c].use.store(chunk_state::retired, std::memory_order_relaxed);
   chunks_[c].epoch = epochs.now();
-  emptied_.push_back(c);
-  free_count_.store(static_cast<std::uint32_t>(free_.size() + emptied_.size()), std::memory_order_relaxed);
+  retired_.push_back(c);
+  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()), std::memory_order_relaxed);
 }
 
-bool log_space::collect() {
+bool log_space::reclaim_retired() {
   const std::lock_guard hold(mutex_);
-  if (emptied_.empty()) return true;
+  if (retired_.empty()) return true;
   (void)epochs.advance();
-  const std::uint64_t oldest = epochs.oldest();
-  const auto waiting = std::partition(emptied_.begin(), emptied_.end(), [&](std::uint32_t c) { return chunks_[c].epoch >= oldest; });
-  const bool some = waiting != emptied_.end();
-  for (auto c = waiting; c != emptied_.end(); ++c) {
-    chunks_[*c].use.store(chunk_use::free, std::memory_order_relaxed);
+  const std::uint64_t oldest = epochs.oldest_pinned();
+  const auto waiting = std::partition(retired_.begin(), retired_.end(), [&](std::uint32_t c) { return chunks_[c].epoch >= oldest; });
+  const bool some = waiting != retired_.end();
+  for (auto c = waiting; c != retired_.end(); ++c) {
+    chunks_[*c].use.store(chunk_state::free, std::memory_order_relaxed);
     free_.push_back(*c);
   }
-  emptied_.erase(waiting, emptied_.end());
+  retired_.erase(waiting, retired_.end());
   return some;
 }
 

@@ -18,12 +18,12 @@
 
 namespace stele::storage {
 
-enum class chunk_use : std::uint8_t {
+enum class chunk_state : std::uint8_t {
   free,
   open,      // a lane appends to it
   closed,    // full, or left behind: may be cleaned
   cleaning,  // a cleaner has it
-  emptied,   // nothing in it is needed, but a reader may be on it
+  retired,   // nothing in it is needed, but a reader may be on it
 };
 
 class log_space {
@@ -31,7 +31,7 @@ class log_space {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
   struct chunk {
-    std::atomic<chunk_use> use{chunk_use::free};
+    std::atomic<chunk_state> use{chunk_state::free};
     format::log_type type = format::log_type::none;
     std::uint32_t lane = 0;
     std::uint32_t previous = none, next = none;  // in its log
@@ -49,7 +49,7 @@ class log_space {
   chunk& operator[](std::uint32_t c) noexcept { return chunks_[c]; }
   const chunk& operator[](std::uint32_t c) const noexcept { return chunks_[c]; }
   std::uint64_t offset_of(std::uint32_t c) const noexcept { return file_.header().log_offset + std::uint64_t{c} * chunk_words_ * 8; }
-  place place_of(std::uint32_t c, std::uint32_t word) const noexcept { return offset_of(c) / 8 + word; }
+  log_address log_address_of(std::uint32_t c, std::uint32_t word) const noexcept { return offset_of(c) / 8 + word; }
   const std::uint64_t* words_of(std::uint32_t c) const noexcept { return reinterpret_cast<const std::uint64_t*>(file_.base() + offset_of(c)); }
 
   // Home addresses of the map from pool offsets, and back.
@@ -57,28 +57,28 @@ class log_space {
   std::uint64_t offset_of_home(std::uint64_t home) const noexcept { return file_.header().home_offset + home * 8; }
 
   // The word that is kept for one of home; 0 where nothing is. The reader is pinned.
-  std::uint64_t word(place p) const noexcept {
+  std::uint64_t word(log_address p) const noexcept {
     return is_data(p) ? __atomic_load_n(reinterpret_cast<const std::uint64_t*>(file_.base()) + p, __ATOMIC_ACQUIRE) : 0;
   }
   std::uint64_t word_at(std::uint64_t offset) const noexcept { return word(map.find(home_of(offset)).at); }
 
-  // Takes a free chunk if more than `kept` are left.
-  std::optional<std::uint32_t> take(std::uint32_t kept);
+  // Takes a free chunk if more than `reserve` are left.
+  std::optional<std::uint32_t> allocate_chunk(std::uint32_t reserve);
   // How many are free, those included that wait for readers.
   std::uint32_t free_chunks() const noexcept { return free_count_.load(std::memory_order_relaxed); }
   // Of those, how many can be taken now.
-  std::uint32_t ready_chunks() noexcept {
+  std::uint32_t allocatable_chunks() noexcept {
     const std::lock_guard hold(mutex_);
     return static_cast<std::uint32_t>(free_.size());
   }
   // After recovery has said which chunks are in use: those are not free.
-  void drop_used();
+  void remove_used();
   // Back from who took it and did not use it.
-  void give_back(std::uint32_t c);
+  void release_chunk(std::uint32_t c);
   // From who emptied it; its header on media says free.
-  void emptied(std::uint32_t c);
+  void retire_chunk(std::uint32_t c);
   // Emptied chunks that no reader is on become free. True: some did, or none wait.
-  bool collect();
+  bool reclaim_retired();
 
   // Of the node cache of each thread that looks into the map: one for 128 bytes of the file, four million at most.
   std::size_t cache_entries() const noexcept {
@@ -97,16 +97,16 @@ class log_space {
  public:
   const log_structured_options options;
   base::epochs epochs;
-  storage::ledger ledger;
+  storage::chunk_usage usage;
   home_map map;
-  std::mutex links;  // of previous and next of chunks
+  std::mutex links_mutex;  // of previous and next of chunks
   std::vector<std::uint32_t> damaged;  // chunks in which recovery found a block that is not what it was
 
  private:
   std::vector<chunk> chunks_;
   std::mutex mutex_;
-  std::vector<std::uint32_t> free_, emptied_;
-  std::uint32_t touched_ = 0;  // chunks below have their pages at hand
+  std::vector<std::uint32_t> free_, retired_;
+  std::uint32_t populated_chunks_ = 0;  // chunks below have their pages at hand
   std::atomic<std::uint32_t> free_count_{0};
 };
 

@@ -17,7 +17,7 @@ using base::fail;
 using base::fail_errno;
 namespace os = media::os;
 
-errc code_of_errno(int number) noexcept {
+errc errc_from_errno(int number) noexcept {
   switch (number) {
     case ENOENT: case ENOTDIR: return errc::not_found;
     case EACCES: case EPERM: return errc::permission;
@@ -28,11 +28,11 @@ errc code_of_errno(int number) noexcept {
   }
 }
 
-std::unexpected<error> fail_path(const char* what, const std::string& path, int number) {
+std::unexpected<error> path_error(const char* what, const std::string& path, int number) {
   const char* const advice = number == ENOENT || number == ENOTDIR ? " (does the directory exist?)"
                              : number == EROFS                        ? " (its file system is read-only: remount it for writing, or use a pool elsewhere)"
                                                                       : "";
-  return fail_errno(code_of_errno(number), fmt::format("cannot {} {}{}", what, path, advice), number);
+  return fail_errno(errc_from_errno(number), fmt::format("cannot {} {}{}", what, path, advice), number);
 }
 
 // A process that goes beyond its limit gets a signal, which ends it.
@@ -45,11 +45,11 @@ static result<> check_size_limit(std::size_t size, const std::string& path) {
 result<> allocate_space(int fd, std::size_t size, const std::string& path) {
   if (auto allowed = check_size_limit(size, path); !allowed) return allowed;
   int failed = EINTR;
-  while (failed == EINTR) failed = os::allocate(fd, 0, size);
+  while (failed == EINTR) failed = os::fallocate(fd, 0, size);
   if (failed == 0) return {};
   if (failed == EFBIG || failed == EINVAL)
     return fail(errc::full, fmt::format("cannot create {}: {} bytes are more than this file system takes in one file", path, size));
-  return fail_errno(code_of_errno(failed), fmt::format("cannot reserve {} bytes for {}; free some space or create a smaller pool", size, path), failed);
+  return fail_errno(errc_from_errno(failed), fmt::format("cannot reserve {} bytes for {}; free some space or create a smaller pool", size, path), failed);
 }
 
 descriptor::~descriptor() {
@@ -71,8 +71,8 @@ std::string directory_of(const std::string& path) {
 new_file::new_file(const std::string& path) : path_(path), file_(os::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
   name_ = fmt::format("/proc/self/fd/{}", file_.fd);
   if (file_.fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return;
-  constexpr unsigned most_names = 1000;
-  for (unsigned i = 0; i < most_names && file_.fd < 0 && (i == 0 || errno == EEXIST); ++i) {
+  constexpr unsigned max_names = 1000;
+  for (unsigned i = 0; i < max_names && file_.fd < 0 && (i == 0 || errno == EEXIST); ++i) {
     name_ = fmt::format("{}.creating.{}.{}", path, ::getpid(), i);
     file_.fd = os::open(name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   }
@@ -83,27 +83,27 @@ new_file::~new_file() {
   if (named_ && file_.fd >= 0) ::unlink(name_.c_str());
 }
 
-result<new_file> new_file::make(const std::string& path, std::size_t most_bytes) {
-  if (auto allowed = check_size_limit(most_bytes, path); !allowed) return std::unexpected(allowed.error());
+result<new_file> new_file::make(const std::string& path, std::size_t max_bytes) {
+  if (auto allowed = check_size_limit(max_bytes, path); !allowed) return std::unexpected(allowed.error());
   if (::access(path.c_str(), F_OK) == 0) return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
   new_file made(path);
-  if (made.file_.fd < 0) return fail_path("create", path);
+  if (made.file_.fd < 0) return path_error("create", path);
   return made;
 }
 
 result<> new_file::reserve(std::size_t size) { return allocate_space(file_.fd, size, path_); }
 
 result<> new_file::write(std::span<const std::byte> bytes, std::uint64_t offset) {
-  if (!os::write_all(file_.fd, bytes.data(), bytes.size(), offset)) return fail_path("write", path_);
+  if (!os::write_all(file_.fd, bytes.data(), bytes.size(), offset)) return path_error("write", path_);
   return {};
 }
 
 result<> new_file::publish() {
-  if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0) return fail_path("sync", path_);
+  if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0) return path_error("sync", path_);
   const std::string in = directory_of(path_);  // when it has its name, no memory is needed any more
-  if (os::link(name_.c_str(), path_.c_str()) != 0) return fail_path("create", path_);
+  if (os::link(name_.c_str(), path_.c_str()) != 0) return path_error("create", path_);
   const descriptor directory(os::open(in.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.fd >= 0 && os::sync(directory.fd) != 0 && errno != EINVAL) return fail_path("sync the directory of", path_);
+  if (directory.fd >= 0 && os::sync(directory.fd) != 0 && errno != EINVAL) return path_error("sync the directory of", path_);
   return {};
 }
 

@@ -13,8 +13,8 @@
 namespace stele::storage {
 
 // The error of a system call that failed on a path, by errno.
-std::unexpected<error> fail_path(const char* what, const std::string& path, int number = errno);
-errc code_of_errno(int number) noexcept;
+std::unexpected<error> path_error(const char* what, const std::string& path, int number = errno);
+errc errc_from_errno(int number) noexcept;
 
 // Real space from 0 to `size`, not a promise: a full disk is an error now, not a signal later. Errors: full, io.
 [[nodiscard]] result<> allocate_space(int fd, std::size_t size, const std::string& path);
@@ -31,7 +31,7 @@ struct descriptor {
 class new_file {
  public:
   // Empty; at most so many bytes will be written. Errors: exists, not_found, permission, full (the process's limit), io.
-  [[nodiscard]] static result<new_file> make(const std::string& path, std::size_t most_bytes);
+  [[nodiscard]] static result<new_file> make(const std::string& path, std::size_t max_bytes);
   new_file(new_file&&) noexcept = default;
   ~new_file();
 

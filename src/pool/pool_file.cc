@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <format/block_sums.h>
+#include <format/block_checksums.h>
 #include <format/heap_layout.h>
 #include <format/parity_block.h>
 #include <utility>
@@ -27,12 +27,12 @@ namespace os = media::os;
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t smallest_pool = 32 * 1024;
+constexpr std::size_t min_pool_size = 32 * 1024;
 
 std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 
 // A failed open's reason when another handle holds the lock.
-std::unexpected<error> fail_locked(int fd, const std::string& path) {
+std::unexpected<error> locked_error(int fd, const std::string& path) {
   std::uint64_t pid = 0;
   if (!os::read_all(fd, &pid, sizeof pid, format::owner_offset)) pid = 0;
   return fail(errc::in_use, fmt::format("{} is open in process {}; close it there first (one process at a time has a pool open)", path, pid));
@@ -43,14 +43,14 @@ result<> lock(int fd, const std::string& path) {
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
   if (os::lock(fd, F_OFD_SETLK, whole) == 0) return {};
-  if (errno == EAGAIN || errno == EACCES) return fail_locked(fd, path);
-  return fail_path("lock", path);
+  if (errno == EAGAIN || errno == EACCES) return locked_error(fd, path);
+  return path_error("lock", path);
 }
 
 // What the file's former users left unwritten is written now. An error of theirs that nobody has been told is told here,
 // once, and the pages that the device does not have are dropped from the cache. Those of header and logs always: recovery
 // reads what would survive a power failure while it runs.
-result<> settle_former_writes(int fd, std::uint64_t home_offset, const std::string& path) {
+result<> sync_previous_writes(int fd, std::uint64_t home_offset, const std::string& path) {
   const bool written = os::sync_data(fd) == 0;
   const int number = errno;
   (void)::posix_fadvise(fd, 0, written ? static_cast<off_t>(home_offset) : 0, POSIX_FADV_DONTNEED);  // a length of 0: all
@@ -65,30 +65,30 @@ result<> settle_former_writes(int fd, std::uint64_t home_offset, const std::stri
 
 result<pool_header> read_header(int fd, const std::string& path) {
   struct stat status = {};
-  if (os::examine(fd, status) != 0) return fail_path("examine", path);
+  if (os::fstat(fd, status) != 0) return path_error("examine", path);
   if (!S_ISREG(status.st_mode)) return fail(errc::not_a_pool, fmt::format("{} is not an ordinary file, so it is no pool", path));
-  std::array<std::byte, format::header_area> front{};
+  std::array<std::byte, format::header_area_size> front{};
   const auto length = static_cast<std::size_t>(status.st_size);
   if (length < sizeof(pool_header))
     return fail(errc::not_a_pool, fmt::format("{} is {} bytes long, too short for a pool; if it was one, it has been truncated: restore it from a copy", path, status.st_size));
-  if (!os::read_all(fd, front.data(), std::min(length, front.size()), 0)) return fail_path("read", path);
-  return header_in(front.data(), static_cast<std::uint64_t>(status.st_size), path);
+  if (!os::read_all(fd, front.data(), std::min(length, front.size()), 0)) return path_error("read", path);
+  return parse_header(front.data(), static_cast<std::uint64_t>(status.st_size), path);
 }
 
 std::size_t chunk_shift_for(std::size_t size) { return size >= (64u << 20) ? 16 : size >= (4u << 20) ? 14 : 12; }
 
 // Everything in the new file but its name: header, session word, zeroes. Logs that commits write synchronously are written once
 // now: the first write to space that is only reserved changes the file's metadata.
-result<> write_fresh(new_file& file, const pool_header& h) {
+result<> write_initial_content(new_file& file, const pool_header& h) {
   const std::size_t logs = h.home == format::home_kind::in_place ? h.log_count * h.log_size : 0;
-  std::vector<std::byte> zeroes(std::clamp<std::size_t>(logs, format::header_area, std::size_t{1} << 20));
+  std::vector<std::byte> zeroes(std::clamp<std::size_t>(logs, format::header_area_size, std::size_t{1} << 20));
   for (std::size_t at = 0; at < logs; at += zeroes.size())
     if (auto written = file.write(std::span(zeroes).first(std::min(zeroes.size(), logs - at)), h.log_offset + at); !written) return written;
-  pool_file::lay_out(zeroes.data(), h);
-  return file.write(std::span(zeroes).first(format::header_area), 0);
+  pool_file::write_header(zeroes.data(), h);
+  return file.write(std::span(zeroes).first(format::header_area_size), 0);
 }
 
-bool maps_directly(int fd) {
+bool supports_map_sync(int fd) {
   void* const sync = ::mmap(nullptr, page, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
   if (sync == MAP_FAILED) return false;
   ::munmap(sync, page);
@@ -99,16 +99,16 @@ bool maps_directly(int fd) {
 
 bool is_direct_access(const std::string& path) {
   descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  return file.fd >= 0 && maps_directly(file.fd);
+  return file.fd >= 0 && supports_map_sync(file.fd);
 }
 
 namespace {
 
 // Chunks of log fill the file; home is addresses: four times as many, so that the heap's own fragmentation costs none of the file.
-result<pool_header> plan_log(const shape& s, pool_header h) {
+result<pool_header> plan_log_structured(const pool_geometry& s, pool_header h) {
   h.home = format::home_kind::log;
   h.log_size = s.log_size != 0 ? s.log_size : std::clamp<std::size_t>(std::bit_floor(s.size / 256), 1024, 32768);
-  if (!std::has_single_bit(h.log_size) || h.log_size < 1024 || h.log_size > (256u << 10) || (s.size - format::header_area) / h.log_size < 8)
+  if (!std::has_single_bit(h.log_size) || h.log_size < 1024 || h.log_size > (256u << 10) || (s.size - format::header_area_size) / h.log_size < 8)
     return fail(errc::invalid_argument, fmt::format("chunks of {} bytes do not suit a log-structured pool of {} bytes: a power of two from 1024 to 262144, and at least 8 of them", h.log_size, s.size));
   h.log_count = static_cast<std::uint32_t>(s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
   h.home_offset = h.size;
@@ -118,9 +118,9 @@ result<pool_header> plan_log(const shape& s, pool_header h) {
 }
 
 // Where chunk table and sums end that begin at `table`.
-std::uint64_t sums_offset_after(std::uint64_t table, std::uint64_t chunk_count) { return round_up(table + 8 * chunk_count, format::sum_block_size); }
+std::uint64_t block_checksums_offset_after(std::uint64_t table, std::uint64_t chunk_count) { return round_up(table + 8 * chunk_count, format::checksum_block_size); }
 std::uint64_t tables_end(bool sums, std::uint64_t table, std::uint64_t chunk_count, std::uint64_t home_bytes) {
-  return sums ? sums_offset_after(table, chunk_count) + 8 * format::sums_for(home_bytes) : table + 8 * chunk_count;
+  return sums ? block_checksums_offset_after(table, chunk_count) + 8 * format::block_checksum_count(home_bytes) : table + 8 * chunk_count;
 }
 
 // Where things are in home, from home_offset to `end`.
@@ -128,13 +128,13 @@ void lay_out_home(pool_header& h, std::uint64_t end, bool sums = false) {
   const std::size_t chunk = std::size_t{1} << h.chunk_shift;
   h.table_offset = h.home_offset + sizeof(format::home_header);
   h.chunk_count = (end - h.table_offset) / (chunk + 8);
-  if (sums) h.sums_offset = sums_offset_after(h.table_offset, h.chunk_count);
+  if (sums) h.block_checksums_offset = block_checksums_offset_after(h.table_offset, h.chunk_count);
   h.chunks_offset = round_up(tables_end(sums, h.table_offset, h.chunk_count, end - h.home_offset), page);
   while (h.chunk_count != 0 && h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
 }
 
 // Room for checksums between the logs and home, for a little more than home turns out to be, and for a copy of home.
-void lay_out_parity(pool_header& h, const shape& s) {
+void lay_out_parity(pool_header& h, const pool_geometry& s) {
   const std::uint64_t covered = format::matrix_lines * format::line_size * (s.checkpoint_commits != 0 ? 2 : 1);
   const std::uint64_t each = std::uint64_t{format::parity_blocks} * s.parity_block_size, rest = h.size - h.home_offset;
   h.parity_offset = h.home_offset;
@@ -142,42 +142,42 @@ void lay_out_parity(pool_header& h, const shape& s) {
   h.home_offset = round_up(h.parity_offset + (rest + covered + each - 1) / (covered + each) * each, page);
   if (s.checkpoint_commits == 0 || h.home_offset >= h.size) return;
   h.checkpoint_commits = s.checkpoint_commits;
-  h.copy_offset = h.home_offset;
-  h.home_offset += round_up((h.size - h.copy_offset) / 2, page);
+  h.home_copy_offset = h.home_offset;
+  h.home_offset += round_up((h.size - h.home_copy_offset) / 2, page);
 }
 
-bool sane_parity(const pool_header& h) {
-  if (h.parity_block_size == 0) return h.parity_offset == 0 && h.copy_offset == 0 && h.checkpoint_commits == 0;
-  const bool sane_copy = h.copy_offset == 0 ? h.checkpoint_commits == 0
-                                            : h.checkpoint_commits != 0 && h.copy_offset % page == 0 && h.copy_offset > h.parity_offset && h.copy_offset < h.home_offset &&
-                                                  h.size - h.home_offset <= h.home_offset - h.copy_offset;
-  const std::uint64_t end = h.copy_offset != 0 ? h.copy_offset : h.home_offset;
+bool valid_parity(const pool_header& h) {
+  if (h.parity_block_size == 0) return h.parity_offset == 0 && h.home_copy_offset == 0 && h.checkpoint_commits == 0;
+  const bool sane_copy = h.home_copy_offset == 0 ? h.checkpoint_commits == 0
+                                            : h.checkpoint_commits != 0 && h.home_copy_offset % page == 0 && h.home_copy_offset > h.parity_offset && h.home_copy_offset < h.home_offset &&
+                                                  h.size - h.home_offset <= h.home_offset - h.home_copy_offset;
+  const std::uint64_t end = h.home_copy_offset != 0 ? h.home_copy_offset : h.home_offset;
   const std::uint64_t each = std::uint64_t{format::parity_blocks} * h.parity_block_size;
   return (h.parity_block_size == format::plain_block_size || h.parity_block_size == format::halves_block_size) && h.parity_offset < h.home_offset && h.home_offset < h.size &&
-         h.home_offset % page == 0 && sane_copy && format::matrices_of(h.size - h.home_offset) <= (end - h.parity_offset) / each;
+         h.home_offset % page == 0 && sane_copy && format::matrix_count(h.size - h.home_offset) <= (end - h.parity_offset) / each;
 }
 
 // The table may be longer than the chunks that fit behind it.
-bool sane_sums(const pool_header& h) {
-  if (h.sums_offset == 0) return h.chunks_offset >= h.table_offset + 8 * h.chunk_count;
-  return h.home == format::home_kind::in_place && h.sums_offset % format::sum_block_size == 0 && h.sums_offset >= h.table_offset + 8 * h.chunk_count &&
-         h.sums_offset < h.chunks_offset && h.chunks_offset - h.sums_offset >= 8 * format::sums_for(h.size - h.home_offset);
+bool valid_block_checksums(const pool_header& h) {
+  if (h.block_checksums_offset == 0) return h.chunks_offset >= h.table_offset + 8 * h.chunk_count;
+  return h.home == format::home_kind::in_place && h.block_checksums_offset % format::checksum_block_size == 0 && h.block_checksums_offset >= h.table_offset + 8 * h.chunk_count &&
+         h.block_checksums_offset < h.chunks_offset && h.chunks_offset - h.block_checksums_offset >= 8 * format::block_checksum_count(h.size - h.home_offset);
 }
 
-bool sane_logs(const pool_header& h) {
+bool valid_logs(const pool_header& h) {
   if (h.home == format::home_kind::log)
     return std::has_single_bit(h.log_size) && h.log_size >= 1024 && h.log_size <= (256u << 10) && h.home_offset == h.size && h.size % page == 0 && h.log_chunks() >= 8 &&
-           h.home_size % page == 0 && h.home_size <= 64 * h.size && h.parity_offset == 0 && h.parity_block_size == 0 && h.copy_offset == 0 && h.checkpoint_commits == 0;
+           h.home_size % page == 0 && h.home_size <= 64 * h.size && h.parity_offset == 0 && h.parity_block_size == 0 && h.home_copy_offset == 0 && h.checkpoint_commits == 0;
   return h.home == format::home_kind::in_place && h.home_size == 0 && h.size % page == 0 && h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
-         (h.parity_block_size != 0 ? h.parity_offset : h.home_offset) == h.log_offset + h.log_count * h.log_size && h.home_offset < h.size && sane_parity(h);
+         (h.parity_block_size != 0 ? h.parity_offset : h.home_offset) == h.log_offset + h.log_count * h.log_size && h.home_offset < h.size && valid_parity(h);
 }
 
 }  // namespace
 
-result<std::uint64_t> draw_pool_id() {
+result<std::uint64_t> generate_pool_id() {
   std::uint64_t id = 0;
   while (id == 0) {
-    const ssize_t drawn = os::draw(&id, sizeof id);
+    const ssize_t drawn = os::getrandom(&id, sizeof id);
     if (drawn == ssize_t{sizeof id} || (drawn < 0 && errno == EINTR)) continue;
     return fail_errno(
         errc::io,
@@ -186,9 +186,9 @@ result<std::uint64_t> draw_pool_id() {
   return id;
 }
 
-result<pool_header> pool_file::plan(const shape& s) {
-  if (s.size < smallest_pool || s.size > largest_pool)
-    return fail(errc::invalid_argument, fmt::format("a pool of {} bytes is not possible; choose from {} (32 KiB) to {} (64 TiB)", s.size, smallest_pool, largest_pool));
+result<pool_header> pool_file::make_header(const pool_geometry& s) {
+  if (s.size < min_pool_size || s.size > max_pool_size)
+    return fail(errc::invalid_argument, fmt::format("a pool of {} bytes is not possible; choose from {} (32 KiB) to {} (64 TiB)", s.size, min_pool_size, max_pool_size));
   if (s.layout.size() >= format::layout_name_size)
     return fail(errc::invalid_argument, fmt::format("the layout name is {} bytes long; {} are the most", s.layout.size(), format::layout_name_size - 1));
   auto too_much_log = [&](std::size_t count, std::size_t bytes) {
@@ -199,16 +199,16 @@ result<pool_header> pool_file::plan(const shape& s) {
   h.magic = format::pool_magic;
   h.version = format::pool_version;
   h.header_size = sizeof h;
-  const auto id = draw_pool_id();
+  const auto id = generate_pool_id();
   if (!id) return std::unexpected(id.error());
   h.id = *id;
   h.size = s.size / page * page;
-  h.log_offset = format::header_area;
+  h.log_offset = format::header_area_size;
   std::copy(s.layout.begin(), s.layout.end(), h.layout.begin());
   if (s.home == format::home_kind::log) {
-    auto planned = plan_log(s, h);
+    auto planned = plan_log_structured(s, h);
     if (!planned) return planned;
-    lay_out_home(*planned, planned->span());
+    lay_out_home(*planned, planned->offset_end());
     planned->checksum = format::header_checksum(*planned);
     return planned;
   }
@@ -228,7 +228,7 @@ result<pool_header> pool_file::plan(const shape& s) {
   return h;
 }
 
-void pool_file::lay_out(std::byte* zeroes, const pool_header& h) noexcept {
+void pool_file::write_header(std::byte* zeroes, const pool_header& h) noexcept {
   const std::uint64_t word = format::guard(format::session{}.pack(), h.id, format::session_offset);
   std::memcpy(zeroes + format::session_offset, &word, sizeof word);
   std::memcpy(zeroes, &h, sizeof h);
@@ -243,12 +243,12 @@ pool_header header_at(const std::byte* from) {
   return h;
 }
 
-bool is_whole(const pool_header& h) { return h.magic == format::pool_magic && h.checksum == format::header_checksum(h); }
-bool is_whole_copy(const pool_header& h) { return is_whole(h) && h.version == format::pool_version; }
+bool has_valid_checksum(const pool_header& h) { return h.magic == format::pool_magic && h.checksum == format::header_checksum(h); }
+bool is_usable_copy(const pool_header& h) { return has_valid_checksum(h) && h.version == format::pool_version; }
 
 // As it was at creation.
-result<> check_header(const pool_header& h, bool copy_is_whole, std::uint64_t file_size, const std::string& path) {
-  if (!is_whole(h) && copy_is_whole)
+result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t file_size, const std::string& path) {
+  if (!has_valid_checksum(h) && copy_is_usable)
     return fail(errc::corrupt, fmt::format("the header of {} is damaged, but the copy of it in the pool is whole: `stele pool check --repair {}` restores it", path, path));
   if (h.magic != format::pool_magic)
     return fail(errc::not_a_pool, fmt::format("{} is not a stele pool (its first bytes are not a pool's); nothing was changed", path));
@@ -259,71 +259,71 @@ result<> check_header(const pool_header& h, bool copy_is_whole, std::uint64_t fi
   if (file_size < h.size)
     return fail(errc::corrupt, fmt::format("{} has {} of its {} bytes: it has been truncated; restore it from a copy", path, file_size, h.size));
   const std::uint64_t chunk = h.chunk_shift < 32 ? std::uint64_t{1} << h.chunk_shift : 0;
-  const bool sane = h.header_size == sizeof h && h.id != 0 && h.size <= largest_pool && h.log_offset == format::header_area && h.log_count >= 1 &&
-                    h.log_count <= 4096 && h.log_size != 0 && h.size > h.log_offset && sane_logs(h) && chunk >= page && chunk <= (1u << 20) &&
-                    h.table_offset == h.home_offset + sizeof(format::home_header) && h.chunk_count >= 1 && h.chunk_count <= h.span() / chunk &&
-                    h.chunks_offset % page == 0 && h.chunks_offset <= h.span() && sane_sums(h) && h.chunks_offset + h.chunk_count * chunk <= h.span();
+  const bool sane = h.header_size == sizeof h && h.id != 0 && h.size <= max_pool_size && h.log_offset == format::header_area_size && h.log_count >= 1 &&
+                    h.log_count <= 4096 && h.log_size != 0 && h.size > h.log_offset && valid_logs(h) && chunk >= page && chunk <= (1u << 20) &&
+                    h.table_offset == h.home_offset + sizeof(format::home_header) && h.chunk_count >= 1 && h.chunk_count <= h.offset_end() / chunk &&
+                    h.chunks_offset % page == 0 && h.chunks_offset <= h.offset_end() && valid_block_checksums(h) && h.chunks_offset + h.chunk_count * chunk <= h.offset_end();
   if (!sane) return fail(errc::corrupt, fmt::format("the header of {} contradicts itself; restore the pool from a copy", path));
   return {};
 }
 
 }  // namespace
 
-result<pool_header> header_in(const std::byte* front, std::uint64_t file_size, const std::string& path) {
+result<pool_header> parse_header(const std::byte* front, std::uint64_t file_size, const std::string& path) {
   const pool_header h = header_at(front);
-  if (auto fine = check_header(h, is_whole_copy(header_at(front + format::header_copy_offset)), file_size, path); !fine) return std::unexpected(fine.error());
-  const auto g = format::growth_in(front, h.id);
+  if (auto fine = check_header(h, is_usable_copy(header_at(front + format::header_copy_offset)), file_size, path); !fine) return std::unexpected(fine.error());
+  const auto g = format::read_growth(front, h.id);
   if (!g) return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown are damaged (check bits); restore the pool from a copy", path));
   if (g->chunk_count == 0) return h;
-  auto now = grown(h, *g, path);
+  auto now = grown_header(h, *g, path);
   if (now && file_size < now->size)
     return fail(errc::corrupt, fmt::format("{} has {} of its {} bytes: it has been truncated; restore it from a copy", path, file_size, now->size));
   return now;
 }
 
-std::uint64_t table_run(const pool_header& h, std::uint64_t chunk_count) noexcept {
+std::uint64_t table_chunk_count(const pool_header& h, std::uint64_t chunk_count) noexcept {
   const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift, home_bytes = h.chunks_offset + chunk_count * chunk - h.home_offset;
-  return (tables_end(h.sums_offset != 0, 0, chunk_count, home_bytes) + chunk - 1) / chunk;
+  return (tables_end(h.block_checksums_offset != 0, 0, chunk_count, home_bytes) + chunk - 1) / chunk;
 }
 
-result<pool_header> grown(pool_header h, const format::growth& g, const std::string& path) {
-  const std::uint64_t run = table_run(h, g.chunk_count);
-  const bool sane = h.home == format::home_kind::in_place && h.parity_block_size == 0 && g.chunk_count > h.chunk_count && g.chunk_count <= largest_pool >> h.chunk_shift &&
+result<pool_header> grown_header(pool_header h, const format::growth& g, const std::string& path) {
+  const std::uint64_t run = table_chunk_count(h, g.chunk_count);
+  const bool sane = h.home == format::home_kind::in_place && h.parity_block_size == 0 && g.chunk_count > h.chunk_count && g.chunk_count <= max_pool_size >> h.chunk_shift &&
                     run < g.chunk_count && g.table_chunk <= g.chunk_count - run;
   if (!sane) return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown contradict its header; restore the pool from a copy", path));
   h.chunk_count = g.chunk_count;
   h.size = h.chunks_offset + (g.chunk_count << h.chunk_shift);
   h.table_offset = h.chunks_offset + (g.table_chunk << h.chunk_shift);
-  if (h.sums_offset != 0) h.sums_offset = sums_offset_after(h.table_offset, h.chunk_count);
+  if (h.block_checksums_offset != 0) h.block_checksums_offset = block_checksums_offset_after(h.table_offset, h.chunk_count);
   return h;
 }
 
-result<> pool_file::create(const std::string& path, const shape& s) {
-  auto h = plan(s);
+result<> pool_file::create(const std::string& path, const pool_geometry& s) {
+  auto h = make_header(s);
   if (!h) return std::unexpected(h.error());
   auto file = new_file::make(path, h->size);
   if (!file) return std::unexpected(file.error());
   if (auto space = file->reserve(h->size); !space) return space;
-  if (auto fresh = write_fresh(*file, *h); !fresh) return fresh;
+  if (auto fresh = write_initial_content(*file, *h); !fresh) return fresh;
   return file->publish();
 }
 
 result<bool> pool_file::repair_header(const std::string& path) {
   descriptor file(os::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  if (file.fd < 0) return fail_path("open", path);
+  if (file.fd < 0) return path_error("open", path);
   std::array<std::byte, format::header_copy_offset + sizeof(pool_header)> front;
-  if (!os::read_all(file.fd, front.data(), front.size(), 0)) return fail_path("read", path);
-  if (is_whole(header_at(front.data()))) return false;
+  if (!os::read_all(file.fd, front.data(), front.size(), 0)) return path_error("read", path);
+  if (has_valid_checksum(header_at(front.data()))) return false;
   const pool_header copy = header_at(front.data() + format::header_copy_offset);
-  if (!is_whole_copy(copy)) return fail(errc::corrupt, fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy", path));
+  if (!is_usable_copy(copy)) return fail(errc::corrupt, fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy", path));
   if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
-  if (!os::write_all(file.fd, &copy, sizeof copy, 0) || os::sync_data(file.fd) != 0) return fail_path("write", path);
+  if (!os::write_all(file.fd, &copy, sizeof copy, 0) || os::sync_data(file.fd) != 0) return path_error("write", path);
   return true;
 }
 
 result<pool_header> pool_file::peek(const std::string& path) {
   descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.fd < 0) return fail_path("open", path);
+  if (file.fd < 0) return path_error("open", path);
   return read_header(file.fd, path);
 }
 
@@ -335,93 +335,93 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
     if (errno == EACCES || errno == EROFS) {
       const int number = errno;
       const char* const advice = number == EROFS ? "remount its file system for writing" : "give this user the right to write it";
-      return fail_errno(code_of_errno(number), fmt::format("cannot open {} for writing (a pool is recovered and marked when opened): {}, or look at it with `stele pool info`, `check` or `dump`, which only read", path, advice), number);
+      return fail_errno(errc_from_errno(number), fmt::format("cannot open {} for writing (a pool is recovered and marked when opened): {}, or look at it with `stele pool info`, `check` or `dump`, which only read", path, advice), number);
     }
-    return fail_path("open", path);
+    return path_error("open", path);
   }
   auto header = read_header(file.fd, path);
   if (!header) return std::unexpected(header.error());
   if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
-  if (kind == map_kind::log_apart)
-    if (auto settled = settle_former_writes(file.fd, header->home_offset, path); !settled)
-      return std::unexpected(settled.error());
+  if (kind == map_kind::private_log)
+    if (auto synced = sync_previous_writes(file.fd, header->home_offset, path); !synced)
+      return std::unexpected(synced.error());
   header = read_header(file.fd, path);  // as its last user left it
   if (!header) return std::unexpected(header.error());
   if (auto space = allocate_space(file.fd, header->size, path); !space) return std::unexpected(space.error());
   pool_file opened;
   opened.header_ = *header;
-  opened.region_ = {nullptr, header->size, header->home_offset, -1, path};
-  opened.region_.fd = file.release();  // last: it is locked, and must not be lost for want of memory for the name
+  opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
+  opened.mapping_.fd = file.release();  // last: it is locked, and must not be lost for want of memory for the name
   if (auto mapped = opened.map(kind, address); !mapped) return std::unexpected(mapped.error());
-  if (auto signed_in = opened.sign_in(); !signed_in) return std::unexpected(signed_in.error());
+  if (auto owner_written = opened.write_owner(); !owner_written) return std::unexpected(owner_written.error());
   return opened;
 }
 
 // The file names its holder while it is held. Logs and header may be private memory, so both that and the file are told.
-result<> pool_file::sign_in() {
+result<> pool_file::write_owner() {
   const auto pid = static_cast<std::uint64_t>(::getpid());
-  std::memcpy(&former_owner_, region_.base + format::owner_offset, sizeof former_owner_);
-  if (!os::write_all(region_.fd, &pid, sizeof pid, format::owner_offset)) return fail_path("write", region_.path);
-  std::memcpy(region_.base + format::owner_offset, &pid, sizeof pid);
+  std::memcpy(&previous_owner_, mapping_.base + format::owner_offset, sizeof previous_owner_);
+  if (!os::write_all(mapping_.fd, &pid, sizeof pid, format::owner_offset)) return path_error("write", mapping_.path);
+  std::memcpy(mapping_.base + format::owner_offset, &pid, sizeof pid);
   owner_ = pid;
   return {};
 }
 
-void pool_file::touch(std::uint64_t offset, std::size_t bytes) const noexcept {
-  if (region_.fd < 0) return;
-  const std::uint64_t from = offset / page * page, to = std::min<std::uint64_t>(round_up(offset + bytes, page), region_.size);
-  if (from < to) ::madvise(region_.base + from, to - from, MADV_POPULATE_WRITE);
+void pool_file::populate(std::uint64_t offset, std::size_t bytes) const noexcept {
+  if (mapping_.fd < 0) return;
+  const std::uint64_t from = offset / page * page, to = std::min<std::uint64_t>(round_up(offset + bytes, page), mapping_.size);
+  if (from < to) ::madvise(mapping_.base + from, to - from, MADV_POPULATE_WRITE);
 }
 
-result<> pool_file::expect_whole() const {
-  if (region_.fd < 0) return {};
+result<> pool_file::check_not_truncated() const {
+  if (mapping_.fd < 0) return {};
   struct stat status = {};
-  if (os::examine(region_.fd, status) != 0) return fail_path("examine", region_.path);
+  if (os::fstat(mapping_.fd, status) != 0) return path_error("examine", mapping_.path);
   if (static_cast<std::uint64_t>(status.st_size) >= header_.size) return {};
   return fail(errc::corrupt, fmt::format("{} has been truncated while it was open: it has {} of its {} bytes, and what was "
                                          "in the others is lost; restore it from a copy",
-                                         region_.path, status.st_size, header_.size));
+                                         mapping_.path, status.st_size, header_.size));
 }
 
 void pool_file::unlock() noexcept {
-  if (region_.fd < 0) return;
+  if (mapping_.fd < 0) return;
   if (owner_ == static_cast<std::uint64_t>(::getpid())) {  // a child of fork shares the lock, but it is not its to give up
-    (void)os::write_all(region_.fd, &former_owner_, sizeof former_owner_, format::owner_offset);
+    (void)os::write_all(mapping_.fd, &previous_owner_, sizeof previous_owner_, format::owner_offset);
     struct flock whole = {};
     whole.l_type = F_UNLCK;
     whole.l_whence = SEEK_SET;
-    (void)os::lock(region_.fd, F_OFD_SETLK, whole);  // the mapping would keep it
+    (void)os::lock(mapping_.fd, F_OFD_SETLK, whole);  // the mapping would keep it
   }
-  ::close(region_.fd);
-  region_.fd = -1;
+  ::close(mapping_.fd);
+  mapping_.fd = -1;
 }
 
 result<pool_file> pool_file::open_copy(const std::string& path) {
   descriptor file(os::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.fd < 0) return fail_path("open", path);
+  if (file.fd < 0) return path_error("open", path);
   auto header = read_header(file.fd, path);
   if (!header) return std::unexpected(header.error());
   pool_file opened;
   opened.header_ = *header;
-  opened.region_ = {nullptr, header->size, header->home_offset, -1, path};
+  opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
   void* const copy = os::map(nullptr, header->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd);
-  if (copy == MAP_FAILED) return fail_path("map", path);
-  opened.region_.base = static_cast<std::byte*>(copy);
+  if (copy == MAP_FAILED) return path_error("map", path);
+  opened.mapping_.base = static_cast<std::byte*>(copy);
   opened.reserved_ = header->size;
   opened.mapped_ = true;
-  if (auto reserved = opened.reserve_home(); !reserved) return std::unexpected(reserved.error());
+  if (auto reserved = opened.reserve_home_addresses(); !reserved) return std::unexpected(reserved.error());
   return opened;
 }
 
 result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
   pool_file opened;
-  if (size < format::header_area) return fail(errc::not_a_pool, "the image is too short for a pool");
-  const auto header = header_in(image, size, "image");
+  if (size < format::header_area_size) return fail(errc::not_a_pool, "the image is too short for a pool");
+  const auto header = parse_header(image, size, "image");
   if (!header) return std::unexpected(header.error());
   opened.header_ = *header;
   opened.reserved_ = size;
-  opened.region_ = {image, opened.header_.size, opened.header_.home_offset, -1, "image"};
-  if (auto reserved = opened.reserve_home(); !reserved) return std::unexpected(reserved.error());
+  opened.mapping_ = {image, opened.header_.size, opened.header_.home_offset, -1, "image"};
+  if (auto reserved = opened.reserve_home_addresses(); !reserved) return std::unexpected(reserved.error());
   return opened;
 }
 
@@ -431,59 +431,59 @@ result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t siz
   if (address != 0 && reinterpret_cast<std::uintptr_t>(memory) != address) {
     if (memory != MAP_FAILED) ::munmap(memory, size);  // a kernel before 4.17 takes the address for a hint
     return fail(errc::unsupported, fmt::format("{} holds plain pointers, so it has to be mapped at {:#x} ({} bytes), where this process has something "
-                                               "else or no address space; open it before what lies there", region_.path, address, size));
+                                               "else or no address space; open it before what lies there", mapping_.path, address, size));
   }
-  if (memory == MAP_FAILED) return fail_path("map", region_.path);
+  if (memory == MAP_FAILED) return path_error("map", mapping_.path);
   return static_cast<std::byte*>(memory);
 }
 
 // Addresses that nothing is behind: an access that did not ask where its word is kept faults.
-result<> pool_file::reserve_home(std::uintptr_t address) {
+result<> pool_file::reserve_home_addresses(std::uintptr_t address) {
   if (header_.home != format::home_kind::log) return {};
   const auto addresses = map_memory(address != 0 ? address + header_.home_offset : 0, header_.home_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!addresses) return std::unexpected(addresses.error());
-  home_addresses_ = *addresses;
+  home_reservation_ = *addresses;
   return {};
 }
 
 // Addresses for a pool that may grow: they cost nothing until something is behind them.
-static constexpr std::size_t room_to_grow(std::size_t size) { return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30, std::max<std::size_t>(std::size_t{1} << 40, size * 2)); }
+static constexpr std::size_t growth_reservation(std::size_t size) { return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30, std::max<std::size_t>(std::size_t{1} << 40, size * 2)); }
 
 result<> pool_file::extend(std::uint64_t size) {
-  if (size > reserved_) return fail(errc::unsupported, fmt::format("{} cannot grow to {} bytes while it is open: the addresses after it are taken; close it and use `stele pool resize`", region_.path, size));
-  if (region_.fd < 0 || size <= region_.size) return {};
-  if (auto space = allocate_space(region_.fd, size, region_.path); !space) return space;
-  const std::size_t from = region_.size / page * page;
-  if (os::map(region_.base + from, size - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, region_.fd, from) == MAP_FAILED) return fail_path("map", region_.path);
+  if (size > reserved_) return fail(errc::unsupported, fmt::format("{} cannot grow to {} bytes while it is open: the addresses after it are taken; close it and use `stele pool resize`", mapping_.path, size));
+  if (mapping_.fd < 0 || size <= mapping_.size) return {};
+  if (auto space = allocate_space(mapping_.fd, size, mapping_.path); !space) return space;
+  const std::size_t from = mapping_.size / page * page;
+  if (os::map(mapping_.base + from, size - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapping_.fd, from) == MAP_FAILED) return path_error("map", mapping_.path);
   return {};
 }
 
-void pool_file::take_growth(const format::growth& g) noexcept {
-  header_ = *grown(header_at(region_.base), g, region_.path);
-  region_.size = header_.size;
+void pool_file::apply_growth(const format::growth& g) noexcept {
+  header_ = *grown_header(header_at(mapping_.base), g, mapping_.path);
+  mapping_.size = header_.size;
 }
 
 result<> pool_file::map(map_kind kind, std::uintptr_t address) {
   const bool in_place = header_.home == format::home_kind::in_place;
-  std::size_t room = in_place && kind != map_kind::elsewhere && address == 0 ? room_to_grow(region_.size) : region_.size;
+  std::size_t room = in_place && kind != map_kind::relocated_home && address == 0 ? growth_reservation(mapping_.size) : mapping_.size;
   auto whole = map_memory(in_place ? address : 0, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-  if (!whole && room != region_.size) whole = map_memory(0, room = region_.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (!whole && room != mapping_.size) whole = map_memory(0, room = mapping_.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!whole) return std::unexpected(whole.error());
-  region_.base = *whole;
+  mapping_.base = *whole;
   reserved_ = room;
   mapped_ = true;
-  if (os::map(*whole, region_.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, region_.fd) == MAP_FAILED) return fail_path("map", region_.path);
-  direct_access_ = maps_directly(region_.fd);
-  if (auto reserved = reserve_home(address); !reserved) return reserved;
+  if (os::map(*whole, mapping_.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapping_.fd) == MAP_FAILED) return path_error("map", mapping_.path);
+  direct_access_ = supports_map_sync(mapping_.fd);
+  if (auto reserved = reserve_home_addresses(address); !reserved) return reserved;
   const std::size_t home = header_.home_offset;
-  if (kind == map_kind::log_apart) {
-    if (os::map(*whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == MAP_FAILED) return fail_path("map", region_.path);
-    if (!os::read_all(region_.fd, region_.base, home, 0)) return fail_path("read", region_.path);
-  } else if (kind == map_kind::elsewhere && header_.home == format::home_kind::in_place) {
-    void* const home_at = os::map(nullptr, region_.size - home, PROT_READ | PROT_WRITE, MAP_SHARED, region_.fd, home);
-    if (home_at == MAP_FAILED || os::map(region_.base + home, region_.size - home, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == MAP_FAILED)
-      return fail_path("map", region_.path);
-    home_delta_ = static_cast<std::byte*>(home_at) - (region_.base + home);
+  if (kind == map_kind::private_log) {
+    if (os::map(*whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == MAP_FAILED) return path_error("map", mapping_.path);
+    if (!os::read_all(mapping_.fd, mapping_.base, home, 0)) return path_error("read", mapping_.path);
+  } else if (kind == map_kind::relocated_home && header_.home == format::home_kind::in_place) {
+    void* const home_at = os::map(nullptr, mapping_.size - home, PROT_READ | PROT_WRITE, MAP_SHARED, mapping_.fd, home);
+    if (home_at == MAP_FAILED || os::map(mapping_.base + home, mapping_.size - home, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == MAP_FAILED)
+      return path_error("map", mapping_.path);
+    home_delta_ = static_cast<std::byte*>(home_at) - (mapping_.base + home);
   }
   return {};
 }
@@ -494,14 +494,14 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
   if (this != &other) {
     release();
     header_ = other.header_;
-    region_ = std::exchange(other.region_, {});
+    mapping_ = std::exchange(other.mapping_, {});
     home_delta_ = std::exchange(other.home_delta_, 0);
-    home_addresses_ = std::exchange(other.home_addresses_, nullptr);
+    home_reservation_ = std::exchange(other.home_reservation_, nullptr);
     reserved_ = other.reserved_;
     mapped_ = std::exchange(other.mapped_, false);
     direct_access_ = other.direct_access_;
     owner_ = std::exchange(other.owner_, 0);
-    former_owner_ = other.former_owner_;
+    previous_owner_ = other.previous_owner_;
   }
   return *this;
 }
@@ -511,11 +511,11 @@ pool_file::~pool_file() { release(); }
 void pool_file::release() noexcept {
   unlock();
   if (mapped_) {
-    if (home_delta_ != 0) ::munmap(region_.base + header_.home_offset + home_delta_, region_.size - header_.home_offset);
-    ::munmap(region_.base, reserved_);
+    if (home_delta_ != 0) ::munmap(mapping_.base + header_.home_offset + home_delta_, mapping_.size - header_.home_offset);
+    ::munmap(mapping_.base, reserved_);
   }
   mapped_ = false;
-  if (home_addresses_ != nullptr) ::munmap(std::exchange(home_addresses_, nullptr), header_.home_size);
+  if (home_reservation_ != nullptr) ::munmap(std::exchange(home_reservation_, nullptr), header_.home_size);
 }
 
 }  // namespace stele::storage

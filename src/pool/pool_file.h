@@ -15,9 +15,9 @@
 
 namespace stele::storage {
 
-inline constexpr std::size_t largest_pool = std::size_t{1} << 46;
+inline constexpr std::size_t max_pool_size = std::size_t{1} << 46;
 
-struct shape {
+struct pool_geometry {
   std::size_t size = 0;
   std::size_t log_size = 0;   // 0: by size
   std::size_t log_count = 0;  // 0: by size
@@ -25,25 +25,25 @@ struct shape {
   format::home_kind home = format::home_kind::in_place;
   std::uint32_t parity_block_size = 0;  // of checksums over home; 0: the pool has none
   std::uint64_t checkpoint_commits = 0;  // from one checkpoint of home to the next; 0: the pool has no room for one. Only with checksums
-  bool sums = false;                     // of home's blocks (block_sums.h). Not for home_kind::log
+  bool sums = false;                     // of home's blocks (block_checksums.h). Not for home_kind::log
 };
 
 enum class map_kind : std::uint8_t {
   shared,     // loads and stores reach the file's pages
-  log_apart,  // home as shared; header and logs in private memory, read at open and written by the file medium only
-  elsewhere,  // as shared, but home is mapped at another address and its own addresses fault (tests)
+  private_log,  // home as shared; header and logs in private memory, read at open and written by the file medium only
+  relocated_home,  // as shared, but home is mapped at another address and its own addresses fault (tests)
 };
 
 class pool_file {
  public:
   // A header for a pool of this shape. Errors: invalid_argument for sizes that cannot hold a pool.
-  [[nodiscard]] static result<format::pool_header> plan(const shape& s);
+  [[nodiscard]] static result<format::pool_header> make_header(const pool_geometry& s);
 
-  // Makes zeroed memory of the header's size an empty pool; the first header_area bytes are written.
-  static void lay_out(std::byte* zeroes, const format::pool_header& h) noexcept;
+  // Makes zeroed memory of the header's size an empty pool; the first header_area_size bytes are written.
+  static void write_header(std::byte* zeroes, const format::pool_header& h) noexcept;
 
   // Errors: exists, not_found, permission, full, io, invalid_argument.
-  [[nodiscard]] static result<> create(const std::string& path, const shape& s);
+  [[nodiscard]] static result<> create(const std::string& path, const pool_geometry& s);
 
   // Locks, checks and maps, at `address` when it is not 0. Errors: not_found, permission, in_use, not_a_pool, version, corrupt,
   // io; unsupported when the address cannot be had.
@@ -65,29 +65,29 @@ class pool_file {
   // full, io; unsupported when the addresses after the pool are taken.
   [[nodiscard]] result<> extend(std::uint64_t size);
   // From here on header() speaks of the grown pool. extend() has made room.
-  void take_growth(const format::growth& g) noexcept;
+  void apply_growth(const format::growth& g) noexcept;
 
   pool_file(pool_file&& other) noexcept;
   pool_file& operator=(pool_file&& other) noexcept;
   ~pool_file();
 
   const format::pool_header& header() const noexcept { return header_; }
-  std::byte* base() const noexcept { return region_.base; }
+  std::byte* base() const noexcept { return mapping_.base; }
   // What an address in the pool counts from. home_kind::log: its home is reserved addresses with nothing behind them.
-  std::byte* address() const noexcept { return home_addresses_ != nullptr ? home_addresses_ - header_.home_offset : region_.base; }
+  std::byte* address() const noexcept { return home_reservation_ != nullptr ? home_reservation_ - header_.home_offset : mapping_.base; }
   // Where the byte at a pool offset is kept (elsewhere: not where its address is).
   std::byte* at(std::uint64_t offset) const noexcept {
-    return region_.base + offset + (offset >= header_.home_offset ? home_delta_ : 0);
+    return mapping_.base + offset + (offset >= header_.home_offset ? home_delta_ : 0);
   }
   // From base() on: those that the pool is mapped at, and may grow into.
-  std::size_t addresses() const noexcept { return reserved_; }
+  std::size_t reserved_bytes() const noexcept { return reserved_; }
   std::ptrdiff_t home_delta() const noexcept { return home_delta_; }
-  const media::region& region() const noexcept { return region_; }
-  const std::string& path() const noexcept { return region_.path; }
+  const media::pool_mapping& mapping() const noexcept { return mapping_; }
+  const std::string& path() const noexcept { return mapping_.path; }
   // Has the pages of a range at hand, so that the first store to each does not stop. A hint.
-  void touch(std::uint64_t offset, std::size_t bytes) const noexcept;
+  void populate(std::uint64_t offset, std::size_t bytes) const noexcept;
   // The file is as long as the pool. Errors: corrupt; io.
-  [[nodiscard]] result<> expect_whole() const;
+  [[nodiscard]] result<> check_not_truncated() const;
   // Gives the file up to others; the mapping stays until the end.
   void unlock() noexcept;
   // A shared mapping of memory that survives power loss without a sync (MAP_SYNC holds)?
@@ -97,33 +97,33 @@ class pool_file {
   pool_file() = default;
   [[nodiscard]] result<> map(map_kind kind, std::uintptr_t address);
   [[nodiscard]] result<std::byte*> map_memory(std::uintptr_t address, std::size_t size, int protection, int flags, int fd) const;
-  [[nodiscard]] result<> reserve_home(std::uintptr_t address = 0);
-  [[nodiscard]] result<> sign_in();
+  [[nodiscard]] result<> reserve_home_addresses(std::uintptr_t address = 0);
+  [[nodiscard]] result<> write_owner();
   void release() noexcept;
 
   format::pool_header header_{};
-  media::region region_;
+  media::pool_mapping mapping_;
   std::ptrdiff_t home_delta_ = 0;
-  std::byte* home_addresses_ = nullptr;
+  std::byte* home_reservation_ = nullptr;
   std::size_t reserved_ = 0;  // addresses from base on that are the pool's to grow into
   bool mapped_ = false;
   bool direct_access_ = false;
-  std::uint64_t owner_ = 0, former_owner_ = 0;  // pids: the owner word while the file is held, and before
+  std::uint64_t owner_ = 0, previous_owner_ = 0;  // pids: the owner word while the file is held, and before
 };
 
 // An id for a pool: random, not 0. Errors: io.
-[[nodiscard]] result<std::uint64_t> draw_pool_id();
+[[nodiscard]] result<std::uint64_t> generate_pool_id();
 
 // Does memory that keeps its content lie behind a path (DAX with MAP_SYNC)?
 bool is_direct_access(const std::string& path);
 
-// The header in force, checked against the size of what holds the pool, of which `front` are the first header_area bytes. Errors:
+// The header in force, checked against the size of what holds the pool, of which `front` are the first header_area_size bytes. Errors:
 // not_a_pool, version, corrupt.
-[[nodiscard]] result<format::pool_header> header_in(const std::byte* front, std::uint64_t file_size, const std::string& path);
+[[nodiscard]] result<format::pool_header> parse_header(const std::byte* front, std::uint64_t file_size, const std::string& path);
 
 // What a pool is that has grown as told. Errors: corrupt, when it cannot have.
-[[nodiscard]] result<format::pool_header> grown(format::pool_header h, const format::growth& g, const std::string& path);
+[[nodiscard]] result<format::pool_header> grown_header(format::pool_header h, const format::growth& g, const std::string& path);
 // The chunks that the table and sums of a grown pool take.
-std::uint64_t table_run(const format::pool_header& h, std::uint64_t chunk_count) noexcept;
+std::uint64_t table_chunk_count(const format::pool_header& h, std::uint64_t chunk_count) noexcept;
 
 }  // namespace stele::storage

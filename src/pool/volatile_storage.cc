@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned deepest = 8;  // layers; a loop of them ends
+constexpr unsigned max_depth = 8;  // layers; a loop of them ends
 
 struct mount {
   std::string type, source, options;
@@ -76,7 +76,7 @@ bool is_volatile(const std::string& path, unsigned depth);
 bool is_volatile_device(fs::path folder, unsigned depth) {
   std::error_code ignored;
   folder = fs::canonical(folder, ignored);
-  if (ignored || depth > deepest) return false;
+  if (ignored || depth > max_depth) return false;
   if (fs::exists(folder / "partition", ignored)) folder = folder.parent_path();
   const std::string name = folder.filename();
   if (name.starts_with("ram") || name.starts_with("zram")) return true;
@@ -102,7 +102,7 @@ bool is_volatile(const std::string& path, unsigned depth) {
   constexpr auto tmpfs_magic = 0x01021994u, ramfs_magic = 0x858458F6u;
   struct statfs system = {};
   struct stat file = {};
-  if (depth > deepest || ::statfs(path.c_str(), &system) != 0 || ::stat(path.c_str(), &file) != 0) return false;
+  if (depth > max_depth || ::statfs(path.c_str(), &system) != 0 || ::stat(path.c_str(), &file) != 0) return false;
   const auto type = static_cast<unsigned>(system.f_type);
   if (type == tmpfs_magic || type == ramfs_magic) return true;
   const auto m = mount_of(path);

@@ -16,12 +16,12 @@ namespace {
 
 // The pool whose transaction runs in this thread.
 constinit thread_local runtime* this_runtime = nullptr;
-constinit thread_local visitor* this_visitor = nullptr;
-thread_local error this_error{};  // why its last attempt failed
+constinit thread_local thread_context* this_context = nullptr;
+thread_local error last_attempt_error{};  // why its last attempt failed
 
 bool in_transaction(std::uintptr_t address, std::size_t size) noexcept {
   const access& a = this_access;
-  return address - a.home < a.size && a.size - (address - a.home) >= size;
+  return address - a.pool_base < a.size && a.size - (address - a.pool_base) >= size;
 }
 
 // part(address, bytes before it, bytes) for the piece of a range on each line.
@@ -36,20 +36,20 @@ void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
 }
 
 // A store to memory that no transaction covers: an ordinary variable's, or a mistake.
-void check_ordinary(std::uintptr_t address) {
+void check_volatile(std::uintptr_t address) {
   base::check(runtime_at(address) == nullptr,
               this_access.size == 0 ? "a store to a pool outside a transaction would be torn by a crash; put it inside pool::update"
                                              : "a store to a pool inside a transaction on another pool; a transaction changes one pool");
 }
 
-void finish() noexcept {
-  visitor& v = *this_visitor;
+void end_transaction() noexcept {
+  thread_context& v = *this_context;
   if (v.tx->attempts != 0) [[unlikely]] {
     v.tx->attempts = 0;
-    v.tx->reclaimed = false;
-    v.tx->outgrown = false;
-    if (v.holds_unlucky) this_runtime->unlucky().unlock();
-    v.holds_unlucky = false;
+    v.tx->reclaim_tried = false;
+    v.tx->exceeds_log = false;
+    if (v.holds_fallback_lock) this_runtime->fallback_lock().unlock();
+    v.holds_fallback_lock = false;
   }
   if (v.reading.load(std::memory_order_relaxed)) v.reading.store(false, std::memory_order_release);
   if (v.holds_writer) this_runtime->unlock_writer(v);
@@ -73,72 +73,72 @@ void back_off(unsigned attempts) {
 
 }  // namespace
 
-std::uint64_t load_word(std::uintptr_t address) { return this_access.running->load_word(address - this_access.home); }
+std::uint64_t load_word(std::uintptr_t address) { return this_access.running->load_word(address - this_access.pool_base); }
 
 void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
   if (!in_transaction(address, size)) [[unlikely]] {
-    check_ordinary(address);
+    check_volatile(address);
     std::memcpy(reinterpret_cast<void*>(address), &bits, size);
     return;
   }
   const unsigned shift = address & 7;
-  this_access.running->store_bits((address & ~std::uintptr_t{7}) - this_access.home, bits << (8 * shift),
+  this_access.running->store_bits((address & ~std::uintptr_t{7}) - this_access.pool_base, bits << (8 * shift),
                                   static_cast<std::uint8_t>(((1u << size) - 1) << shift));
 }
 
 STELE_IN_ONE_PIECE void store_whole_word(std::uintptr_t address, std::uint64_t bits) {
   const access& a = this_access;
-  if (address - a.home < a.size) [[likely]]  // a pool's size is a multiple of 8
-    return a.running->store_word(address - a.home, bits);
+  if (address - a.pool_base < a.size) [[likely]]  // a pool's size is a multiple of 8
+    return a.running->store_word(address - a.pool_base, bits);
   store_word(address, bits, 8);
 }
 
-void more_kept() { this_access.running->more_kept(); }
+void grow_undo_buffer() { this_access.running->grow_undo_buffer(); }
 
-void leads_nowhere() { throw failure({errc::corrupt, "the content is damaged: a link or a length leads out of the heap; check the pool, or restore it from a copy"}); }
+void throw_bad_pointer() { throw failure({errc::corrupt, "the content is damaged: a link or a length leads out of the heap; check the pool, or restore it from a copy"}); }
 
 void load_routed_range(std::uintptr_t address, void* to, std::size_t size) {
   const access& a = this_access;
-  if (a.load_size - (address - a.home) < size) throw failure({errc::corrupt, "a load reaches past the end of its pool: a length in its content is damaged"});
-  if (a.running->load_plainly(address - a.home, static_cast<std::byte*>(to), size)) [[likely]]
+  if (a.load_size - (address - a.pool_base) < size) throw failure({errc::corrupt, "a load reaches past the end of its pool: a length in its content is damaged"});
+  if (a.running->try_fast_read(address - a.pool_base, static_cast<std::byte*>(to), size)) [[likely]]
     return;
   for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
     auto* const target = static_cast<std::byte*>(to) + done;
     if ((a.filter & filter_bit(at)) == 0)
       std::memcpy(target, reinterpret_cast<const void*>(at), part);
     else
-      a.running->load_part(at - a.home, target, part);
+      a.running->load_part(at - a.pool_base, target, part);
   });
 }
 
 void store_range(void* to, const void* from, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
   if (!in_transaction(address, size)) [[unlikely]] {
-    check_ordinary(address);
+    check_volatile(address);
     std::memcpy(to, from, size);
     return;
   }
   for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
-    this_access.running->store_part(at - this_access.home, static_cast<const std::byte*>(from) + done, part);
+    this_access.running->store_part(at - this_access.pool_base, static_cast<const std::byte*>(from) + done, part);
   });
 }
 
 void fill_zero(void* to, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
   base::check(in_transaction(address, size), "make<T>() outside a transaction; put it inside pool::update");
-  for_each_part(address, size, [&](std::uintptr_t at, std::size_t, std::size_t part) { this_access.running->store_part(at - this_access.home, nullptr, part); });
+  for_each_part(address, size, [&](std::uintptr_t at, std::size_t, std::size_t part) { this_access.running->store_part(at - this_access.pool_base, nullptr, part); });
 }
 
 void* allocate(std::size_t size, std::size_t alignment) {
   if (this_access.size == 0) throw failure({errc::invalid_argument, "make<T>() outside a transaction; put it inside pool::update"});
-  return reinterpret_cast<void*>(this_access.home + this_access.running->allocate(size, alignment));
+  return reinterpret_cast<void*>(this_access.pool_base + this_access.running->allocate(size, alignment));
 }
 
 void deallocate(void* block) {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   if (!in_transaction(address, 1))
     throw failure({errc::invalid_argument, "destroy() of an object that is not in the pool of the running transaction"});
-  this_access.running->deallocate(address - this_access.home);
+  this_access.running->deallocate(address - this_access.pool_base);
 }
 
 // Where the heap of the running transaction's pool begins.
@@ -146,35 +146,35 @@ std::uint64_t heap_begin_of_running() noexcept { return this_runtime->state().fi
 
 namespace {
 
-begun refused(error why) {
+begin_status refused(error why) {
   (void)fail_attempt(std::move(why));
-  return begun::refused;
+  return begin_status::refused;
 }
 
 // A mechanism that has work to do first may find no memory for it: the thread is in no transaction then.
-inline void begin_or_leave(visitor& v, bool writes, durability d) try {
+inline void begin_or_roll_back(thread_context& v, bool writes, durability d) try {
   v.tx->begin(v, writes, d == durability::ordered);
 } catch (...) {
   v.tx->rollback();
-  finish();
+  end_transaction();
   throw;
 }
 
 // While a transaction of this thread runs, or is between two attempts.
-[[gnu::noinline]] begun begin_inside(runtime& r, bool writes, durability d) {
+[[gnu::noinline]] begin_status begin_nested(runtime& r, bool writes, durability d) {
   if (this_runtime != &r) return refused({errc::nested, "a transaction on another pool is running in this thread; end it first"});
-  if (!this_visitor->retrying) return begun::nested;
-  this_visitor->retrying = false;
+  if (!this_context->retrying) return begin_status::joined;
+  this_context->retrying = false;
   if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
-    finish();
+    end_transaction();
     return refused({errc::poisoned, r.state().file.path() + " cannot be used any more: an earlier write failed, or part of the file is gone (truncated, or unreadable); reopen it"});
   }
-  begin_or_leave(*this_visitor, writes, d);
-  return begun::fresh;
+  begin_or_roll_back(*this_context, writes, d);
+  return begin_status::started;
 }
 
-[[gnu::noinline]] visitor* enter_anew(runtime& r) {
-  auto entered = r.enter_anew();
+[[gnu::noinline]] thread_context* enter_slow(runtime& r) {
+  auto entered = r.enter_slow();
   if (entered) return *entered;
   (void)fail_attempt(std::move(entered.error()));
   return nullptr;
@@ -182,56 +182,56 @@ inline void begin_or_leave(visitor& v, bool writes, durability d) try {
 
 }  // namespace
 
-attempt fail_attempt(error why) {
-  this_error = std::move(why);
-  return attempt::failed;
+commit_status fail_attempt(error why) {
+  last_attempt_error = std::move(why);
+  return commit_status::failed;
 }
-error last_error() { return std::move(this_error); }
+error last_error() { return std::move(last_attempt_error); }
 
-STELE_IN_ONE_PIECE begun begin_transaction(runtime& r, bool writes, durability d) {
+STELE_IN_ONE_PIECE begin_status begin_transaction(runtime& r, bool writes, durability d) {
   if (this_runtime != nullptr) [[unlikely]]
-    return begin_inside(r, writes, d);
-  visitor* v = r.enter();
+    return begin_nested(r, writes, d);
+  thread_context* v = r.enter();
   if (v == nullptr) [[unlikely]]
-    if (v = enter_anew(r); v == nullptr) return begun::refused;
-  this_visitor = v;
+    if (v = enter_slow(r); v == nullptr) return begin_status::refused;
+  this_context = v;
   this_runtime = &r;
   if (writes) {
     r.lock_writer(*v);
-    r.see_ordered(*v, true);
+    r.flush_deferred_of_others(*v, true);
   } else {
-    r.see_ordered(*v, false);
+    r.flush_deferred_of_others(*v, false);
     r.begin_read(*v);
   }
-  begin_or_leave(*v, writes, d);
-  return begun::fresh;
+  begin_or_roll_back(*v, writes, d);
+  return begin_status::started;
 }
 
-STELE_IN_ONE_PIECE attempt commit_transaction() {
-  const attempt done = this_visitor->tx->commit();
-  if (done != attempt::retry) finish();
+STELE_IN_ONE_PIECE commit_status commit_transaction() {
+  const commit_status done = this_context->tx->commit();
+  if (done != commit_status::retry) end_transaction();
   return done;
 }
 
-void abandon_transaction() noexcept {
-  this_visitor->tx->rollback();
-  finish();
+void roll_back_transaction() noexcept {
+  this_context->tx->rollback();
+  end_transaction();
 }
 
 namespace {
 
 // Gathers the free memory of a full pool, in transactions of its own. Without success the next allocation fails.
 void reclaim(transaction& tx) noexcept {
-  if (this_runtime->state().overlays.load(std::memory_order_relaxed) != 0) this_runtime->retire_idle(*this_visitor);  // what ordered commits freed
-  this_runtime->recall_idle(*this_visitor);
-  tx.outgrown = true;  // what it frees is counted to fit the log's end
+  if (this_runtime->state().overlays.load(std::memory_order_relaxed) != 0) this_runtime->release_idle_overlays(*this_context);  // what ordered commits freed
+  this_runtime->reclaim_idle_caches(*this_context);
+  tx.exceeds_log = true;  // what it frees is counted to fit the log's end
   for (std::size_t chunks = 1; chunks != 0;) {
     try {
-      tx.begin(*this_visitor, true, false);
+      tx.begin(*this_context, true, false);
       chunks = tx.reclaim();
-      const attempt done = tx.commit();
-      if (done == attempt::committed) continue;
-      if (done == attempt::failed) return;
+      const commit_status done = tx.commit();
+      if (done == commit_status::committed) continue;
+      if (done == commit_status::failed) return;
     } catch (...) {
     }
     return tx.rollback();
@@ -242,21 +242,21 @@ void reclaim(transaction& tx) noexcept {
 
 // Leaves the transaction rolled back but the thread inside; run_transaction begins it again.
 void retry_transaction() noexcept {
-  transaction& tx = *this_visitor->tx;
+  transaction& tx = *this_context->tx;
   tx.rollback();
   const unsigned attempts = ++tx.attempts;
-  if (attempts >= 2 && this_runtime->state().overlays.load(std::memory_order_relaxed) != 0) this_runtime->retire_idle(*this_visitor);  // the lock in the way may be an ordered commit's
+  if (attempts >= 2 && this_runtime->state().overlays.load(std::memory_order_relaxed) != 0) this_runtime->release_idle_overlays(*this_context);  // the lock in the way may be an ordered commit's
   if (tx.wants_reclaim) {
     tx.wants_reclaim = false;
-    tx.reclaimed = true;
+    tx.reclaim_tried = true;
     reclaim(tx);
-  } else if (attempts == 16 && !this_visitor->holds_unlucky) {
-    this_runtime->unlucky().lock();
-    this_visitor->holds_unlucky = true;
+  } else if (attempts == 16 && !this_context->holds_fallback_lock) {
+    this_runtime->fallback_lock().lock();
+    this_context->holds_fallback_lock = true;
   } else {
     back_off(attempts);
   }
-  this_visitor->retrying = true;
+  this_context->retrying = true;
 }
 
 }  // namespace stele::detail

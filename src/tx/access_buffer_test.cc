@@ -9,31 +9,31 @@ namespace {
 
 std::vector<std::uint64_t> taken(access_buffer& b) {
   std::vector<std::uint64_t> all;
-  b.take([&](std::uint64_t offset) { all.push_back(offset); });
+  b.drain([&](std::uint64_t offset) { all.push_back(offset); });
   return all;
 }
 
 TEST(access_buffer, keeps_a_sample_in_order) {
   access_buffer b;
-  for (std::uint64_t line = 0; line < 5 * access_buffer::one_of; ++line) b.note(64 * line);
+  for (std::uint64_t line = 0; line < 5 * access_buffer::sample_interval; ++line) b.append(64 * line);
   const auto all = taken(b);
   ASSERT_EQ(all.size(), 5u);
-  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_EQ(all[i] - all[i - 1], 64 * access_buffer::one_of);
+  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_EQ(all[i] - all[i - 1], 64 * access_buffer::sample_interval);
   EXPECT_TRUE(taken(b).empty()) << "each is taken once";
 }
 
 TEST(access_buffer, counts_loads_of_a_line_in_a_row_once) {
   access_buffer b;
-  for (std::uint64_t i = 0; i < 8 * access_buffer::one_of; ++i) b.note(64 + i % 64);
+  for (std::uint64_t i = 0; i < 8 * access_buffer::sample_interval; ++i) b.append(64 + i % 64);
   EXPECT_TRUE(taken(b).empty());
 }
 
 TEST(access_buffer, keeps_the_newest) {
   access_buffer b;
-  constexpr std::uint64_t lines = 3 * access_buffer::size * access_buffer::one_of;
-  for (std::uint64_t line = 0; line < lines; ++line) b.note(64 * line);
+  constexpr std::uint64_t lines = 3 * access_buffer::capacity * access_buffer::sample_interval;
+  for (std::uint64_t line = 0; line < lines; ++line) b.append(64 * line);
   const auto all = taken(b);
-  ASSERT_EQ(all.size(), access_buffer::size);
+  ASSERT_EQ(all.size(), access_buffer::capacity);
   EXPECT_EQ(all.back(), 64 * (lines - 1));
 }
 

@@ -6,10 +6,10 @@
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
-#include <pool/block_sums.h>
+#include <pool/block_checksums.h>
 #include <pool/new_file.h>
 #include <tx/open.h>
-#include <tx/parked_pages.h>
+#include <tx/page_queue.h>
 
 #include <algorithm>
 #include <optional>
@@ -22,32 +22,32 @@ using format::pool_header;
 namespace {
 
 constexpr std::uint64_t page = page_snapshot::page_size;
-constexpr std::uint64_t most_parked = 8192;  // pages: 32 MiB
-constexpr std::uint64_t most_pages = base::in_schedules ? 1 : 16;  // copied at a time: they stay in the processor's cache, and nobody waits long for one of them
+constexpr std::uint64_t max_queued_pages = 8192;  // pages: 32 MiB
+constexpr std::uint64_t max_pages_per_copy = base::schedule_explorer_build ? 1 : 16;  // copied at a time: they stay in the processor's cache, and nobody waits long for one of them
 
 class backup_copy final : private page_snapshot {
  public:
-  backup_copy(runtime& r, storage::new_file file, std::uint64_t id, const progress& told)
+  backup_copy(runtime& r, storage::new_file file, std::uint64_t id, const progress& on_progress)
       : page_snapshot(r.state().file.header().size),
         runtime_(r),
         pool_(r.state().file),
         h_(pool_.header()),
         file_(std::move(file)),
-        told_(told),
+        on_progress_(on_progress),
         id_(id),
-        sums_(h_.sums_offset != 0 ? format::sums_for(h_.size - h_.home_offset) : 0),
-        parked_(std::min<std::uint64_t>(most_parked, h_.size / page)) {}
+        block_checksums_(h_.block_checksums_offset != 0 ? format::block_checksum_count(h_.size - h_.home_offset) : 0),
+        page_queue_(std::min<std::uint64_t>(max_queued_pages, h_.size / page)) {}
   ~backup_copy() override {
-    if (runtime_.snapshot() == nullptr) return;
-    if (!still_) still_.emplace(runtime_);
-    runtime_.keep(nullptr);
+    if (runtime_.backup_snapshot() == nullptr) return;
+    if (!pause_) pause_.emplace(runtime_);
+    runtime_.set_backup_snapshot(nullptr);
   }
 
   result<> run() {
-    still_.emplace(runtime_);
-    if (base::planted(base::mutant::backup_moves_on)) still_.reset();
+    pause_.emplace(runtime_);
+    if (base::planted(base::mutant::backup_moves_on)) pause_.reset();
     if (auto begun = begin(); !begun) return begun;
-    if (!runtime_.in_place()) still_.reset();
+    if (!runtime_.in_place()) pause_.reset();
     for (const auto& [offset, bytes] : used_)
       if (auto copied = copy(offset, bytes); !copied) return copied;
     if (runtime_.state().poisoned.load()) return fail(errc::poisoned, fmt::format("writing to {} has failed: there is nothing sound to copy", pool_.path()));
@@ -61,38 +61,38 @@ class backup_copy final : private page_snapshot {
   result<> begin() {
     const auto take = [&](std::uint64_t offset, std::uint64_t bytes) {
       used_.emplace_back(offset, bytes);
-      all_ += bytes;
-      expect(offset, bytes);
+      total_bytes_ += bytes;
+      include_pages(offset, bytes);
     };
     if (auto walked = runtime_.state().heap.for_each_used_run(take); !walked) return walked;
-    keep_table();
-    front_.resize(format::header_area);
-    lay_out(front_.data());
-    runtime_.keep(this);
+    copy_table();
+    header_area_.resize(format::header_area_size);
+    lay_out(header_area_.data());
+    runtime_.set_backup_snapshot(this);
     return {};
   }
 
   result<> copy(std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t end = (offset + bytes + page - 1) / page;
     for (std::uint64_t p = offset / page; p < end;) {
-      if (auto written = write_parked(); !written) return written;
-      const std::uint64_t count = take_run(p, std::min(most_pages, end - p));
+      if (auto written = write_queued_pages(); !written) return written;
+      const std::uint64_t count = claim_run(p, std::min(max_pages_per_copy, end - p));
       if (auto copied = copy_pages(p, count); !copied) return copied;
       p += std::max<std::uint64_t>(count, 1);
-      if (!tell(p * page - offset)) return fail(errc::cancelled, fmt::format("the backup of {} was stopped; nothing is left of it", pool_.path()));
+      if (!report_progress(p * page - offset)) return fail(errc::cancelled, fmt::format("the backup of {} was stopped; nothing is left of it", pool_.path()));
     }
-    done_ += bytes;
-    if (auto written = write_parked(); !written) return written;
+    copied_bytes_ += bytes;
+    if (auto written = write_queued_pages(); !written) return written;
     if (failed_.load()) return fail(errc::io, fmt::format("cannot write the copy of {}; nothing is left of it", pool_.path()));
     return {};
   }
   // Now and then, and at first. False: stop.
-  bool tell(std::uint64_t of_run) {
+  bool report_progress(std::uint64_t of_run) {
     constexpr std::uint64_t step = std::uint64_t{1} << 20;
-    const std::uint64_t now = std::min(done_ + of_run, all_);
-    if (!told_ || now < next_) return true;
-    next_ = now + step;
-    return told_(now, all_);
+    const std::uint64_t now = std::min(copied_bytes_ + of_run, total_bytes_);
+    if (!on_progress_ || now < next_report_) return true;
+    next_report_ = now + step;
+    return on_progress_(now, total_bytes_);
   }
   // Truncation may be storing to sums of blocks; the copy gets others.
   static void copy_words(std::byte* to, const std::byte* from, std::size_t size) noexcept {
@@ -102,46 +102,46 @@ class backup_copy final : private page_snapshot {
     }
   }
   result<> copy_pages(std::uint64_t first, std::uint64_t count) {
-    alignas(64) std::byte bytes[most_pages * page];
+    alignas(64) std::byte bytes[max_pages_per_copy * page];
     const std::uint64_t from = first * page, size = std::min(count * page, h_.size - from);
     copy_words(bytes, pool_.at(from), size);
-    done(first, count);
+    mark_copied(first, count);
     return put({bytes, size}, from);
   }
-  void copy_for_a_store(std::uint64_t offset) noexcept override {
+  void copy_before_store(std::uint64_t offset) noexcept override {
     const std::span<const std::byte> bytes(pool_.at(offset), std::min(page, h_.size - offset));
-    if (!parked_.park(bytes, offset) && !put(bytes, offset)) failed_.store(true);
+    if (!page_queue_.try_push(bytes, offset) && !put(bytes, offset)) failed_.store(true);
   }
-  result<> write_parked() {
-    return parked_.take_all([&](std::span<const std::byte> bytes, std::uint64_t offset) { return put(bytes, offset); });
+  result<> write_queued_pages() {
+    return page_queue_.drain([&](std::span<const std::byte> bytes, std::uint64_t offset) { return put(bytes, offset); });
   }
   // Whole blocks, to this place; their sums are for later. Thread-safe for pages of one's own.
   result<> put(std::span<const std::byte> bytes, std::uint64_t offset) {
-    for (std::uint64_t at = 0; !sums_.empty() && at < bytes.size(); at += format::sum_block_size)
-      sums_[(offset + at - h_.home_offset) / format::sum_block_size] = format::sum_of_block(bytes.data() + at, id_, offset + at);
+    for (std::uint64_t at = 0; !block_checksums_.empty() && at < bytes.size(); at += format::checksum_block_size)
+      block_checksums_[(offset + at - h_.home_offset) / format::checksum_block_size] = format::compute_block_checksum(bytes.data() + at, id_, offset + at);
     return file_.write(bytes, offset);
   }
 
   // Home header and chunk table, in whole blocks; a pool that has grown has its table apart from the header.
-  void keep_table() {
+  void copy_table() {
     const std::uint64_t table_end = h_.table_offset + 8 * h_.chunk_count;
-    const auto block_of = [&](std::uint64_t offset) { return offset - (offset - h_.home_offset) % format::sum_block_size; };
+    const auto block_of = [&](std::uint64_t offset) { return offset - (offset - h_.home_offset) % format::checksum_block_size; };
     const auto bytes_of = [&](std::uint64_t from, std::uint64_t to) { return std::vector<std::byte>(pool_.at(from), pool_.at(to)); };
-    if (h_.table_offset > h_.chunks_offset) home_header_ = bytes_of(h_.home_offset, h_.home_offset + format::sum_block_size);
+    if (h_.table_offset > h_.chunks_offset) home_header_ = bytes_of(h_.home_offset, h_.home_offset + format::checksum_block_size);
     table_from_ = block_of(h_.table_offset);
-    table_ = bytes_of(table_from_, block_of(table_end - 1) + format::sum_block_size);
+    table_ = bytes_of(table_from_, block_of(table_end - 1) + format::checksum_block_size);
     for (std::uint64_t at = h_.table_offset; at < table_end; at += 8) reguard(table_.data() + (at - table_from_), at);
-    const std::uint64_t mark_at = offsetof(format::home_header, mark);
-    reguard((home_header_.empty() ? table_ : home_header_).data() + mark_at, h_.home_offset + mark_at);
+    const std::uint64_t magic_at = offsetof(format::home_header, magic);
+    reguard((home_header_.empty() ? table_ : home_header_).data() + magic_at, h_.home_offset + magic_at);
   }
   // With the sums, and the header last.
   result<> write_table() {
     if (!home_header_.empty())
       if (auto written = put(home_header_, h_.home_offset); !written) return written;
     if (auto written = put(table_, table_from_); !written) return written;
-    if (!sums_.empty())
-      if (auto written = file_.write(std::as_bytes(std::span(sums_)), h_.sums_offset); !written) return written;
-    return file_.write(front_, 0);
+    if (!block_checksums_.empty())
+      if (auto written = file_.write(std::as_bytes(std::span(block_checksums_)), h_.block_checksums_offset); !written) return written;
+    return file_.write(header_area_, 0);
   }
   void reguard(std::byte* word_at, std::uint64_t offset) const {
     std::uint64_t word;
@@ -156,11 +156,11 @@ class backup_copy final : private page_snapshot {
     std::memcpy(&h, pool_.base(), sizeof h);
     h.id = id_;
     h.checksum = format::header_checksum(h);
-    storage::pool_file::lay_out(front, h);
+    storage::pool_file::write_header(front, h);
     put_word(front, format::watermark_offset, runtime_.state().clock.load());
-    if (h_.sums_offset != 0) put_word(front, format::sums_state_offset, static_cast<std::uint64_t>(format::sums_state::kept));
-    put_word(front, format::marks_offset, format::control_word(pool_.base(), pool_.header().id, format::marks_offset).value_or(0));
-    const auto growth = format::growth_in(pool_.base(), h_.id);
+    if (h_.block_checksums_offset != 0) put_word(front, format::block_checksum_state_offset, static_cast<std::uint64_t>(format::block_checksum_state::valid));
+    put_word(front, format::magic_state_offset, format::read_control_word(pool_.base(), pool_.header().id, format::magic_state_offset).value_or(0));
+    const auto growth = format::read_growth(pool_.base(), h_.id);
     if (!growth || growth->chunk_count == 0) return;
     put_word(front, format::growth_slot_offset(1), growth->chunk_count);
     put_word(front, format::growth_slot_offset(1) + 8, growth->table_chunk);
@@ -175,30 +175,30 @@ class backup_copy final : private page_snapshot {
   const storage::pool_file& pool_;
   const pool_header& h_;
   storage::new_file file_;
-  const progress& told_;
-  std::optional<runtime::pause> still_;
+  const progress& on_progress_;
+  std::optional<runtime::pause> pause_;
   const std::uint64_t id_;
-  std::uint64_t done_ = 0, all_ = 0, next_ = 0, table_from_ = 0;
+  std::uint64_t copied_bytes_ = 0, total_bytes_ = 0, next_report_ = 0, table_from_ = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> used_;
-  std::vector<std::byte> front_, home_header_, table_;
-  std::vector<std::uint64_t> sums_;
-  parked_pages parked_;
+  std::vector<std::byte> header_area_, home_header_, table_;
+  std::vector<std::uint64_t> block_checksums_;
+  page_queue page_queue_;
   std::atomic<bool> failed_{false};  // a transaction could not write its page
 };
 
 }  // namespace
 
-result<> back_up(runtime& r, const std::string& path, const progress& told) {
+result<> back_up(runtime& r, const std::string& path, const progress& on_progress) {
   const auto& h = r.state().file.header();
-  if (auto begun = begin_upkeep(r, "backed up"); !begun) return begun;
+  if (auto begun = begin_maintenance(r, "backed up"); !begun) return begun;
   if (h.home == format::home_kind::log)
     return fail(errc::unsupported, fmt::format("{} cannot be backed up while it is open: a pool of log_structured cannot yet; close it and copy the file", r.state().file.path()));
-  const std::lock_guard one(r.upkeep());
+  const std::lock_guard one(r.maintenance());
   auto file = storage::new_file::make(path, h.size);
   if (!file) return std::unexpected(file.error());
-  const auto id = storage::draw_pool_id();
+  const auto id = storage::generate_pool_id();
   if (!id) return std::unexpected(id.error());
-  return backup_copy(r, std::move(*file), *id, told).run();
+  return backup_copy(r, std::move(*file), *id, on_progress).run();
 }
 
 }  // namespace stele::detail

@@ -1,6 +1,6 @@
 // Commits pass it, each on a lane of its own; whoever closes it has a moment when none is between its record and its home stores.
 //
-// Passing costs a store and a load: who closes pays (base/epochs.h: light_fence, heavy_fence). Closers exclude each other by other means.
+// Passing costs a store and a load: who closes pays (base/epochs.h: asymmetric_fence_light, asymmetric_fence_heavy). Closers exclude each other by other means.
 #pragma once
 
 #include <base/epochs.h>
@@ -17,7 +17,7 @@ class commit_gate {
   void enter(unsigned lane) noexcept {
     for (;;) {
       lanes_[lane].inside.store(true, std::memory_order_relaxed);
-      base::light_fence();
+      base::asymmetric_fence_light();
       if (!closed_.load(std::memory_order_acquire)) [[likely]]
         return;
       leave(lane);
@@ -28,7 +28,7 @@ class commit_gate {
 
   void close() noexcept {
     closed_.store(true, std::memory_order_relaxed);
-    base::heavy_fence();
+    base::asymmetric_fence_heavy();
     for (const slot& l : lanes_)
       while (l.inside.load(std::memory_order_acquire)) media::cpu::relax();
   }

@@ -1,13 +1,13 @@
 // What stands between transactions and media: one engine a pool, a mechanism's protocol compiled for a medium.
 //
 // The runtime asks it for room before a commit's point of no return, then to commit. A mechanism is a class template over
-// Media that derives from engine_on<Media>; see mechanism/redo.h for the shape, and docs/CONTRIBUTING.md for the steps.
+// Media that derives from lane_engine<Media>; see mechanism/redo.h for the shape, and docs/CONTRIBUTING.md for the steps.
 #pragma once
 
 #include <base/mutant.h>
 #include <format/log_block.h>
 #include <format/pool_layout.h>
-#include <media/lost_pages.h>
+#include <media/sigbus_guard.h>
 #include <media/media.h>
 #include <pool/heap.h>
 #include <pool/log_space.h>
@@ -35,7 +35,7 @@ struct engine_totals {
   std::string_view mode = "";  // adaptive: what it runs as now
   std::uint64_t cleaned_chunks = 0, fast_cleaned_chunks = 0, moved_bytes = 0;  // log_structured
   std::uint64_t cache_bytes = 0;  // likewise: the cleaners' node caches
-  std::uint64_t skipped_lines = 0, checksum_lines = 0, kept_lines = 0;  // archapt
+  std::uint64_t skipped_lines = 0, checksum_lines = 0, undo_logged_lines = 0;  // archapt
 };
 
 // How an engine does its work, where there is a choice.
@@ -68,32 +68,32 @@ struct pool_state {
   // Ordered commits, where a mechanism defers them: for each log a lower bound of those not yet stored home, or no_commit;
   // how many logs have such; whether there are any about (then all commits draw their TxIDs one at a time, under the
   // mutex, so that each knows the ordered one before it).
-  std::vector<announcement> pending;
-  std::atomic<unsigned> unsettled{0};
+  std::vector<announcement> deferred_from;
+  std::atomic<unsigned> deferred_logs{0};
   std::atomic<unsigned> overlays{0};  // logs whose ordered commits still hold their locks, settled or not
-  std::atomic<bool> orders{false};
-  std::mutex drawing;
-  std::uint64_t last_ordered = 0;  // under drawing, which an ordered commit holds until it is pending: TxID
+  std::atomic<bool> ordered_mode{false};
+  std::mutex txid_mutex;
+  std::uint64_t last_ordered = 0;  // under txid_mutex, which an ordered commit holds until it is pending: TxID
 
   // More may be durable than before: who waits for that is told. Not under a lock that commits take. Nobody may be waiting.
-  void durable_moved() const {
-    if (awaited.load(std::memory_order_acquire)) [[unlikely]]
-      tell();
+  void notify_durable_advanced() const {
+    if (has_durable_callbacks.load(std::memory_order_acquire)) [[unlikely]]
+      notify_durable();
   }
-  std::atomic<bool> awaited{false};
-  std::function<void()> tell;  // the runtime's
+  std::atomic<bool> has_durable_callbacks{false};
+  std::function<void()> notify_durable;  // the runtime's
 
   // Recovery's: lines of home that were not what their checksums speak for; of these, those that could not be restored.
   std::uint64_t stale_lines = 0, lost_lines = 0;
-  std::string lost;  // what recovery could not restore, for which it went back to a checkpoint; empty: nothing
+  std::string fallback_reason;  // what recovery could not restore, for which it went back to a checkpoint; empty: nothing
 
   // Waits for the commits that have announced themselves, except a log's own.
   void await_announced(unsigned except) const noexcept;
 
-  media::lost_pages guard;  // of the mapping: a page that is gone poisons the pool
+  media::sigbus_guard lost_pages_guard;  // of the mapping: a page that is gone poisons the pool
 
-  explicit pool_state(storage::pool_file f) : file(std::move(f)), heap(file), committing(file.header().log_count), pending(file.header().log_count) {
-    if (file.region().fd >= 0) guard = media::lost_pages(file.base(), file.addresses(), poisoned);
+  explicit pool_state(storage::pool_file f) : file(std::move(f)), heap(file), committing(file.header().log_count), deferred_from(file.header().log_count) {
+    if (file.mapping().fd >= 0) lost_pages_guard = media::sigbus_guard(file.base(), file.reserved_bytes(), poisoned);
   }
 
   // Every commit up to this TxID has stored its values home. May be less than it was before: a commit announces what the clock was when it
@@ -103,7 +103,7 @@ struct pool_state {
     if (!base::planted(base::mutant::bulk_runs_ignored))
       for (const auto& a : committing) through = std::min(through, a.value.load(std::memory_order_seq_cst));
     if (base::planted(base::mutant::settle_pending_ignored)) return through;
-    for (const auto& p : pending) through = std::min(through, p.value.load(std::memory_order_seq_cst));  // after: a commit goes from there to here
+    for (const auto& p : deferred_from) through = std::min(through, p.value.load(std::memory_order_seq_cst));  // after: a commit goes from there to here
     return through;
   }
 };
@@ -130,20 +130,20 @@ class engine {
   virtual void abort(transaction&) noexcept {}
 
   // Where transactions of a log note what they load; null: nobody wants to know. Asked once a log, after set_up.
-  virtual access_buffer* loads_of(unsigned) { return nullptr; }
+  virtual access_buffer* access_buffer_of(unsigned) { return nullptr; }
 
   // Makes sure that the log has room for t's record; may wait. Nothing has changed when it fails. Errors: full, poisoned.
-  [[nodiscard]] virtual result<> prepare(transaction& t) = 0;
+  [[nodiscard]] virtual result<> reserve_log(transaction& t) = 0;
   // Draws t's TxID, and may take its place in the log with it. False: t has read what is not current any more; nothing has changed.
-  virtual bool draw(transaction& t, std::uint64_t& txid);
+  virtual bool assign_txid(transaction& t, std::uint64_t& txid);
   // The point of no return: t's stores become durable and reach home. False: the medium failed; the pool is poisoned.
   virtual bool commit(transaction& t, std::uint64_t txid) = 0;
   // Both, and what is around them: t.commit_by(*this). For an engine that wants it in one piece.
-  virtual attempt run_commit(transaction& t);
+  virtual commit_status run_commit(transaction& t);
 
-  // Ordered commits return before they are durable; settle() makes those that have returned durable and stores them home.
+  // Ordered commits return before they are durable; flush_deferred() makes those that have returned durable and stores them home.
   virtual bool defers_ordered() const noexcept { return false; }
-  virtual void settle() {}
+  virtual void flush_deferred() {}
   // Every commit that has returned is durable up to this TxID, without anybody doing anything for it; all: no_commit.
   virtual std::uint64_t durable_through() const noexcept { return pool_state::no_commit; }
   // Every commit that has returned is durable when this returns.
@@ -154,7 +154,7 @@ class engine {
   // Home is durable and no record counts any more when it returns, if no transaction runs. Errors: io; unsupported.
   [[nodiscard]] virtual result<> checkpoint() = 0;
   // The sums of home's blocks are those of home when it returns, if the mechanism keeps them and no transaction runs. Errors: io.
-  [[nodiscard]] virtual result<> even_sums() = 0;
+  [[nodiscard]] virtual result<> refresh_block_checksums() = 0;
   // Makes the pool one of so many chunks, on media; the file has room, no transaction runs, checkpoint() has returned. Errors: corrupt, io.
   [[nodiscard]] virtual result<> grow(const format::growth& to) = 0;
 
@@ -165,7 +165,7 @@ class engine {
   virtual bool stores_in_place() const noexcept { return false; }
 
   virtual engine_totals totals() const noexcept = 0;
-  virtual void note(unsigned log, media::mark m, std::uint64_t argument) = 0;
+  virtual void note(unsigned log, media::tape_mark m, std::uint64_t argument) = 0;
 };
 
 }  // namespace stele::detail

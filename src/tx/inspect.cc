@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <media/process.h>
-#include <pool/block_sums.h>
+#include <pool/block_checksums.h>
 #include <tx/inspect.h>
 #include <tx/log/rebuild.h>
 #include <tx/open.h>
@@ -25,7 +25,7 @@ struct flock whole_file(short type) {
 }
 
 // The pid of the process that holds the pool's lock.
-std::optional<std::uint64_t> holder_of(int fd) {
+std::optional<std::uint64_t> lock_holder_of(int fd) {
   struct flock probe = whole_file(F_RDLCK);
   if (::fcntl(fd, F_OFD_GETLK, &probe) != 0 || probe.l_type == F_UNLCK) return std::nullopt;
   std::uint64_t pid = 0;
@@ -33,11 +33,11 @@ std::optional<std::uint64_t> holder_of(int fd) {
   return pid;
 }
 
-struct reading {
-  explicit reading(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  reading(const reading&) = delete;
-  reading& operator=(const reading&) = delete;
-  ~reading() {
+struct read_only_file {
+  explicit read_only_file(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  read_only_file(const read_only_file&) = delete;
+  read_only_file& operator=(const read_only_file&) = delete;
+  ~read_only_file() {
     if (fd >= 0) ::close(fd);
   }
   int fd;
@@ -48,7 +48,7 @@ std::string name_of_logs(std::uint8_t kind) {
     case log_kind::none: return "none";
     case log_kind::torn_bit: return "torn-bit ring";
     case log_kind::ordered_writes: return "ordered writes (base)";
-    case log_kind::by_head: return "blocks or lines, as each log's head says";
+    case log_kind::lines_or_blocks: return "blocks or lines, as each log's head says";
     case log_kind::archapt_redo: return "torn-bit rings (redo), home under checksums";
     case log_kind::archapt_undo: return "torn-bit rings (undo), home under checksums";
     case log_kind::chunks: return "chunks (log_structured)";
@@ -59,14 +59,14 @@ std::string name_of_logs(std::uint8_t kind) {
 // From the head of a log that a session has closed lie lines of earlier laps. One of the lap to come would be read as a record after
 // the next crash, whoever put it there.
 result<> check_closed(const pool_state& state, const ring_view& ring, std::uint64_t head) {
-  for (std::uint64_t at = head & format::log_position; at < (head & format::log_position) + ring.lines; ++at) {
+  for (std::uint64_t at = head & format::log_position_mask; at < (head & format::log_position_mask) + ring.lines; ++at) {
     const std::byte* const from = ring.bytes + at % ring.lines * line_size;
     const bool sense = (at / ring.lines & 1) == 0;
     format::log_line line;
     std::array<format::log_block, format::blocks_per_line> blocks;
     std::memcpy(&line, from, line_size);
     std::memcpy(&blocks, from, line_size);
-    const bool written = (head & format::log_blocks) != 0 ? std::ranges::any_of(blocks, [&](const auto& b) { return format::written(b, sense); }) : format::whole(line, sense);
+    const bool written = (head & format::log_blocks_bit) != 0 ? std::ranges::any_of(blocks, [&](const auto& b) { return format::is_untorn(b, sense); }) : format::is_untorn(line, sense);
     if (written)
       return fail(errc::corrupt, fmt::format("{}: the log at offset {} was closed and has line {} of a lap to come; restore the pool from a copy", state.file.path(), ring.log_offset, at % ring.lines));
   }
@@ -77,7 +77,7 @@ result<> check_closed(const pool_state& state, const ring_view& ring, std::uint6
 result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind, bool closed) {
   const auto& h = state.file.header();
   std::vector<log_report> logs(h.log_count);
-  const bool rings = kind == log_kind::torn_bit || kind == log_kind::by_head || kind == log_kind::archapt_redo || kind == log_kind::archapt_undo;
+  const bool rings = kind == log_kind::torn_bit || kind == log_kind::lines_or_blocks || kind == log_kind::archapt_redo || kind == log_kind::archapt_undo;
   if (!rings) return logs;
   log_record record;
   for (std::uint32_t i = 0; i < h.log_count; ++i) {
@@ -85,17 +85,17 @@ result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind
     const ring_view ring{state.file.base() + offset + format::log_control_size, (h.log_size - format::log_control_size) / line_size, offset};
     const auto head = read_log_head(state.file, offset);
     if (!head) return std::unexpected(head.error());
-    if ((*head & format::log_void) != 0) continue;
+    if ((*head & format::log_void_bit) != 0) continue;
     if (closed) {
       if (auto empty = check_closed(state, ring, *head); !empty) return std::unexpected(empty.error());
       continue;
     }
-    for (std::uint64_t position = *head & format::log_position;;) {
+    for (std::uint64_t position = *head & format::log_position_mask;;) {
       const auto whole = read_record_by_head(state.file, ring, *head, position, record);
       if (!whole) return std::unexpected(whole.error());
       if (!*whole) break;
       ++logs[i].records;
-      logs[i].bytes = (position - (*head & format::log_position)) * line_size;
+      logs[i].bytes = (position - (*head & format::log_position_mask)) * line_size;
     }
   }
   return logs;
@@ -113,7 +113,7 @@ result<> check_root(const pool_state& state, check_report& report) {
   report.root_offset = home.root_offset;
   report.root_size = home.root_size;
   const bool none = home.root_offset == 0 && home.root_size == 0;
-  const bool inside = home.root_offset >= h.chunks_offset && home.root_offset < h.span() && home.root_size <= h.span() - home.root_offset;
+  const bool inside = home.root_offset >= h.chunks_offset && home.root_offset < h.offset_end() && home.root_size <= h.offset_end() - home.root_offset;
   if (!none && !inside) return fail(errc::corrupt, fmt::format("{}: the root (offset {}, {} bytes) is outside the heap", state.file.path(), home.root_offset, home.root_size));
   return {};
 }
@@ -123,15 +123,15 @@ result<> check_root(const pool_state& state, check_report& report) {
 result<pool_info> info_of(const std::string& path) {
   auto header = storage::pool_file::peek(path);
   if (!header) return std::unexpected(header.error());
-  pool_info info{.header = *header, .logs_of = {}, .in_use_by = {}, .durability = durability_by_place(path), .fallback = {}};
-  const reading file(path);
-  info.in_use_by = holder_of(file.fd);
-  std::array<std::byte, format::header_area> front;
+  pool_info info{.header = *header, .logs_of = {}, .in_use_by = {}, .durability = durability_of_path(path), .fallback = {}};
+  const read_only_file file(path);
+  info.in_use_by = lock_holder_of(file.fd);
+  std::array<std::byte, format::header_area_size> front;
   if (::pread(file.fd, front.data(), front.size(), 0) != ssize_t{front.size()}) return base::fail_errno(errc::io, fmt::format("cannot read {}", path));
-  const auto value = format::control_word(front.data(), header->id, format::session_offset);
+  const auto value = format::read_control_word(front.data(), header->id, format::session_offset);
   if (!value) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
   const auto session = format::session::unpack(*value);
-  const auto fallback = format::fallback_in(front.data(), header->id);
+  const auto fallback = format::read_fallback(front.data(), header->id);
   if (!fallback) return fail(errc::corrupt, fmt::format("{}: the words that say whether it went back to a checkpoint are damaged (check bits); restore the pool from a copy", path));
   info.fallback = *fallback;
   info.left_open = session.open;
@@ -142,7 +142,7 @@ result<pool_info> info_of(const std::string& path) {
 namespace {
 
 // A private copy of a pool that nobody has open: a picture of it in motion proves nothing.
-result<storage::pool_file> copy_at_rest(const std::string& path, const result<pool_info>& info) {
+result<storage::pool_file> copy_of_unopened(const std::string& path, const result<pool_info>& info) {
   if (!info) return std::unexpected(info.error());
   if (info->in_use_by) return fail(errc::in_use, fmt::format("{} is open in process {}; close it there before checking it", path, *info->in_use_by));
   return storage::pool_file::open_copy(path);
@@ -151,7 +151,7 @@ result<storage::pool_file> copy_at_rest(const std::string& path, const result<po
 // A page of the file that cannot be read while the copy is walked is an error, not a signal.
 std::unique_ptr<pool_state> guarded_copy(storage::pool_file file) {
   auto state = std::make_unique<pool_state>(std::move(file));
-  state->guard = media::lost_pages(state->file.base(), state->file.addresses(), state->poisoned);
+  state->lost_pages_guard = media::sigbus_guard(state->file.base(), state->file.reserved_bytes(), state->poisoned);
   return state;
 }
 result<> check_pages(const pool_state& state) {
@@ -161,10 +161,10 @@ result<> check_pages(const pool_state& state) {
 
 // The same, recovered, and what its logs held before.
 result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, const pool_info& info, std::vector<log_report>& logs) {
-  auto file = copy_at_rest(path, info);
+  auto file = copy_of_unopened(path, info);
   if (!file) return std::unexpected(file.error());
   auto state = guarded_copy(std::move(*file));
-  const auto session = format::control_word(state->file.base(), state->file.header().id, format::session_offset);
+  const auto session = format::read_control_word(state->file.base(), state->file.header().id, format::session_offset);
   if (!session) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
   const auto left = format::session::unpack(*session);
   auto read = read_logs(*state, static_cast<log_kind>(left.log_kind), !left.open);
@@ -176,48 +176,48 @@ result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, cons
 }
 
 // A pool whose TxIDs are as good as used up was not used by anybody: its next sessions would be its last.
-result<> judge_clock(const pool_state& state, std::uint64_t newest) {
+result<> verify_clock(const pool_state& state, std::uint64_t newest) {
   constexpr std::uint64_t enough_for_long = std::uint64_t{1} << 40;
-  const auto mark = format::control_word(state.file.base(), state.file.header().id, format::watermark_offset);
+  const auto mark = format::read_control_word(state.file.base(), state.file.header().id, format::watermark_offset);
   if (mark && std::max(*mark, newest) < format::txid_limit - enough_for_long) return {};
   return fail(errc::corrupt, fmt::format("{}: its newest TxID is damaged, or one that no program draws; restore the pool from a copy", state.file.path()));
 }
 
-result<> judge_sums(const pool_state& state, check_report& report, const progress& told) {
-  const auto session = format::control_word(state.file.base(), state.file.header().id, format::session_offset);
+result<> verify_block_checksums(const pool_state& state, check_report& report, const progress& on_progress) {
+  const auto session = format::read_control_word(state.file.base(), state.file.header().id, format::session_offset);
   if (state.space != nullptr) return verify_log(*state.space, session && !format::session::unpack(*session).open);
-  const storage::block_sums sums(state.file);
-  const auto kept = sums.kept();
+  const storage::block_checksums sums(state.file);
+  const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());
   report.sums = *kept;
   if (!*kept) return {};
-  auto counted = state.heap.for_each_used_run([&](std::uint64_t, std::uint64_t bytes) { report.judged_bytes += bytes; });
-  return counted ? sums.verify(state.heap, told) : counted;
+  auto counted = state.heap.for_each_used_run([&](std::uint64_t, std::uint64_t bytes) { report.verified_bytes += bytes; });
+  return counted ? sums.verify(state.heap, on_progress) : counted;
 }
 
-result<> judge(const pool_state& state, check_report& report, const progress& told) {
+result<> verify(const pool_state& state, check_report& report, const progress& on_progress) {
   report.recovered = report.info.left_open;
-  report.lost = state.lost;
+  report.fallback_reason = state.fallback_reason;
   report.newest_commit = state.clock.load();
-  if (auto sane = judge_clock(state, report.newest_commit); !sane) return sane;
+  if (auto sane = verify_clock(state, report.newest_commit); !sane) return sane;
   if (auto root = check_root(state, report); !root) return root;
   auto heap = state.heap.audit();
   if (!heap) return std::unexpected(heap.error());
   report.heap = *heap;
-  return judge_sums(state, report, told);
+  return verify_block_checksums(state, report, on_progress);
 }
 
 }  // namespace
 
-result<check_report> check_pool(const std::string& path, const progress& told) {
+result<check_report> check_pool(const std::string& path, const progress& on_progress) {
   auto info = info_of(path);
   if (!info) return std::unexpected(info.error());
-  check_report report{.info = *info, .logs = {}, .lost = {}, .heap = {}};
+  check_report report{.info = *info, .logs = {}, .fallback_reason = {}, .heap = {}};
   auto state = recovered_copy(path, *info, report.logs);
   if (!state) return std::unexpected(state.error());
-  auto judged = judge(**state, report, told);
+  auto verified = verify(**state, report, on_progress);
   if (auto read = check_pages(**state); !read) return std::unexpected(read.error());  // whatever was made of zeroes in place of what was there
-  if (!judged) return std::unexpected(judged.error());
+  if (!verified) return std::unexpected(verified.error());
   return report;
 }
 
@@ -237,7 +237,7 @@ result<std::vector<std::string>> repair_pool(const std::string& path) {
 }
 
 result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how) {
-  auto file = copy_at_rest(path, info_of(path));
+  auto file = copy_of_unopened(path, info_of(path));
   if (!file) return std::unexpected(file.error());
   const auto mechanism = find_mechanism(file->header().home == format::home_kind::log ? "log_structured" : "default");
   if (!mechanism) return std::unexpected(mechanism.error());

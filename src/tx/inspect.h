@@ -36,16 +36,16 @@ struct check_report {
   pool_info info;
   std::vector<log_report> logs;
   bool recovered = false;      // the copy had to be recovered
-  std::string lost;            // for which the copy went back to a checkpoint, as opening the pool will
+  std::string fallback_reason;            // for which the copy went back to a checkpoint, as opening the pool will
   std::uint64_t newest_commit = 0;
   std::uint64_t root_offset = 0, root_size = 0;
-  storage::heap::account heap;
+  storage::heap::usage heap;
   bool sums = false;      // the pool has sums of home's blocks, and they were judged
-  std::uint64_t judged_bytes = 0;  // by them
+  std::uint64_t verified_bytes = 0;  // by them
 };
 
 // Errors: in_use; corrupt, with what is wrong and where; those of opening; cancelled.
-[[nodiscard]] result<check_report> check_pool(const std::string& path, const progress& told = {});
+[[nodiscard]] result<check_report> check_pool(const std::string& path, const progress& on_progress = {});
 
 // What a repair did, as sentences; empty: nothing was to be done. A header is restored from its copy; a pool that was not closed is
 // recovered and closed; what is not known to be right is left alone. Errors: as check_pool, after which nothing more is repaired.

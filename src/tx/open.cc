@@ -1,8 +1,8 @@
 // Opening a pool: file, recovery, heap, engine, root; and the functions behind pool<Root>'s members.
 #include <fmt/format.h>
-#include <format/ordered_log.h>
+#include <format/slot_log.h>
 #include <media/tape.h>
-#include <pool/block_sums.h>
+#include <pool/block_checksums.h>
 #include <pool/volatile_storage.h>
 #include <stele/pool.h>
 #include <tx/log/rebuild.h>
@@ -44,11 +44,11 @@ result<> check_required_word(const std::string& word) {
 }
 
 // Sums cost a commit nothing where it does not pay for lines.
-result<bool> wants_sums(const pool_options& options, const media_choice& media, const mechanism_entry& mechanism) {
+result<bool> wants_block_checksums(const pool_options& options, const media_choice& media, const mechanism_entry& mechanism) {
   const bool possible = mechanism.home == format::home_kind::in_place;
-  if (options.sums == checksums::on && !possible)
+  if (options.block_checksums == checksums::on && !possible)
     return fail(errc::invalid_argument, fmt::format("pools for the mechanism '{}' have no sums of blocks; leave them at automatic", mechanism.name));
-  return possible && (options.sums == checksums::on || (options.sums == checksums::automatic && (media.what == kind::file || media.what == kind::process)));
+  return possible && (options.block_checksums == checksums::on || (options.block_checksums == checksums::automatic && (media.what == kind::file || media.what == kind::process)));
 }
 
 // auto: cache-line write-back where that reaches persistent memory, else the file's own sync; in memory (tmpfs, or
@@ -56,7 +56,7 @@ result<bool> wants_sums(const pool_options& options, const media_choice& media, 
 result<media_choice> choose_media(const pool_options& options, const std::string& path) {
   if (!options.tape.empty() && options.media != "auto" && options.media != "adr")
     return fail(errc::unsupported, fmt::format("a tape records the medium adr, not '{}'; leave the medium out", options.media));
-  if (!options.tape.empty() && lab_media_here() == nullptr)
+  if (!options.tape.empty() && registered_lab_media() == nullptr)
     return fail(errc::unsupported, "tapes are recorded by programs that link the laboratory (stele-lab tape record); this one does not");
   if (options.media != "auto") return parse_media(options.media);
   if (!options.tape.empty()) return media_choice{.what = kind::adr};
@@ -72,28 +72,28 @@ result<> check_bulk(const pool_options& options, const media_choice& m) {
 }
 
 result<format::session> read_session(const storage::pool_file& file) {
-  const auto value = format::control_word(file.base(), file.header().id, format::session_offset);
+  const auto value = format::read_control_word(file.base(), file.header().id, format::session_offset);
   if (!value || (*value & 0xFFFF) != (format::session{}.pack() & 0xFFFF))
     return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", file.path()));
   return format::session::unpack(*value);
 }
 
 // What home holds after recovery is what its sums say; a log that is home itself has its blocks' checksums.
-result<> verify_sums(const pool_state& state, verification how, bool closed) {
+result<> verify_block_checksums(const pool_state& state, verification how, bool closed) {
   constexpr std::uint64_t quickly_read = std::uint64_t{256} << 20;
-  const storage::block_sums sums(state.file);
+  const storage::block_checksums sums(state.file);
   if (how == verification::never || (how == verification::automatic && state.file.header().size > quickly_read)) return {};
   if (state.space != nullptr) return verify_log(*state.space, closed);
-  const auto kept = sums.kept();
+  const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());
   return *kept ? sums.verify(state.heap) : result<>{};
 }
 
 }  // namespace
 
-media::tape_shape tape_shape_of(const format::pool_header& h, log_kind logs) {
-  media::tape_shape shape{.pool_size = h.size, .home_offset = h.home_offset, .log_offset = h.log_offset, .log_size = h.log_size};
-  if (logs == log_kind::ordered_writes) shape.commit_offset = format::ordered_commits_at, shape.commit_size = format::ordered_commits_size;
+media::tape_options tape_options_of(const format::pool_header& h, log_kind logs) {
+  media::tape_options shape{.pool_size = h.size, .home_offset = h.home_offset, .log_offset = h.log_offset, .log_size = h.log_size};
+  if (logs == log_kind::ordered_writes) shape.commit_offset = format::slot_commits_offset, shape.commit_size = format::slot_commits_size;
   return shape;
 }
 
@@ -102,16 +102,16 @@ result<> recover_if_open(pool_state& state, const media_choice& media) {
   if (!session) return std::unexpected(session.error());
   if (!session->open && state.file.header().home == format::home_kind::in_place) return {};
   if (state.file.header().home == format::home_kind::log) session->log_kind = static_cast<std::uint8_t>(log_kind::chunks);  // also of a fresh pool
-  const mechanism_entry* recoverer = recoverer_of(static_cast<log_kind>(session->log_kind));
+  const mechanism_entry* recoverer = recovery_mechanism_of(static_cast<log_kind>(session->log_kind));
   if (recoverer == nullptr && session->log_kind != 0)
     return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does not know (log kind {}); use the matching release", state.file.path(), session->log_kind));
   if (recoverer == nullptr) return {};
   const auto& h = state.file.header();
   if (recoverer->home != h.home)
     return fail(errc::corrupt, fmt::format("{}: its session word names logs (kind {}) that such a pool cannot have; restore the pool from a copy", state.file.path(), session->log_kind));
-  media_choice quiet = media;
-  quiet.tuning.background = quiet.tuning.background && recoverer->home == format::home_kind::log;  // it reads in parallel
-  return recoverer->on(state, quiet)->recover();
+  media_choice recovery_media = media;
+  recovery_media.tuning.background = recovery_media.tuning.background && recoverer->home == format::home_kind::log;  // it reads in parallel
+  return recoverer->on(state, recovery_media)->recover();
 }
 
 result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, const media_choice& media, const mechanism_entry& mechanism, const pool_options& options) {
@@ -123,7 +123,7 @@ result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, cons
   if (!left) return std::unexpected(left.error());
   if (auto recovered = recover_if_open(*state, media); !recovered) return std::unexpected(recovered.error());
   if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
-  if (auto sound = verify_sums(*state, options.verify, !left->open); !sound) return std::unexpected(sound.error());
+  if (auto checked = verify_block_checksums(*state, options.verify, !left->open); !checked) return std::unexpected(checked.error());
   const auto session = read_session(state->file);
   std::unique_ptr<engine> e = mechanism.on(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
@@ -136,7 +136,7 @@ pool_handle::pool_handle(pool_handle&&) noexcept = default;
 pool_handle& pool_handle::operator=(pool_handle&&) noexcept = default;
 pool_handle::~pool_handle() = default;
 
-std::string durability_by_place(const std::string& path) {
+std::string durability_of_path(const std::string& path) {
   return storage::is_volatile(path) ? "process" : "power";
 }
 
@@ -148,8 +148,8 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   if (auto known = check_required_word(options.require); !known) return std::unexpected(known.error());
   bool fresh = false;
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
-    auto shape = (*mechanism)->shaped({options.create_size, options.log_size, options.log_count, options.layout}, options.archapt);
-    const auto sums = wants_sums(options, *valid, **mechanism);
+    auto shape = (*mechanism)->shape_for({options.create_size, options.log_size, options.log_count, options.layout}, options.archapt);
+    const auto sums = wants_block_checksums(options, *valid, **mechanism);
     if (!sums) return std::unexpected(sums.error());
     shape.sums = *sums;
     auto made = storage::pool_file::create(path, shape);
@@ -160,7 +160,7 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   if (!media) return std::unexpected(media.error());
   media->tuning = {.background = options.background, .shared_log = media->what == kind::file, .bulk = options.bulk, .adaptive = options.adaptive, .log_structured = options.log_structured, .archapt = options.archapt, .media_latency_ns = media->tuning.media_latency_ns};
   if (auto possible = check_bulk(options, *media); !possible) return std::unexpected(possible.error());
-  const auto map = media->what == kind::file ? storage::map_kind::log_apart : (*mechanism)->map;
+  const auto map = media->what == kind::file ? storage::map_kind::private_log : (*mechanism)->map;
   auto file = storage::pool_file::open(path, map, options.map_at);
   if (!file) return std::unexpected(file.error());
   if (options.mechanism.empty() && file->header().home == format::home_kind::log) mechanism = find_mechanism("log_structured");
@@ -175,24 +175,24 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   auto state = std::make_unique<pool_state>(std::move(*file));
   std::unique_ptr<media::tape_writer> tape;
   if (!options.tape.empty()) {
-    auto writer = media::tape_writer::to_file(options.tape, tape_shape_of(state->file.header(), (*mechanism)->logs));
+    auto writer = media::tape_writer::to_file(options.tape, tape_options_of(state->file.header(), (*mechanism)->logs));
     if (!writer) return std::unexpected(writer.error());
     tape = std::move(*writer);
     tape->image(state->file.base(), state->file.header().size);
-    *media = lab_media_here()->on_tape(*tape, media->tuning);
+    *media = registered_lab_media()->on_tape(*tape, media->tuning);
   }
   auto opened = open_on(std::move(state), *media, **mechanism, options);
-  if (opened) (*opened)->keep(std::move(tape));
+  if (opened) (*opened)->set_tape(std::move(tape));
   return opened;
 }
 
 result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options, std::size_t root_size) {
   auto opened = open_path(path, options);
   if (!opened) return std::unexpected(opened.error());
-  return over(std::move(*opened), root_size);
+  return from_runtime(std::move(*opened), root_size);
 }
 
-result<pool_handle> pool_handle::over(std::unique_ptr<runtime> r, std::size_t root_size) {
+result<pool_handle> pool_handle::from_runtime(std::unique_ptr<runtime> r, std::size_t root_size) {
   pool_handle handle(std::move(r));
   auto root = handle.runtime_->root(root_size);
   if (!root) return std::unexpected(root.error());
@@ -249,13 +249,13 @@ result<void*> runtime::root(std::size_t size) {
 result<> sync_pool(runtime& r) { return r.mechanism().sync(); }
 result<> close_pool(runtime& r) { return r.close(); }
 std::uint64_t newest_commit(const runtime& r) noexcept { return r.newest_commit(); }
-void tell_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> told) { r.tell_when_durable(commit, std::move(told)); }
+void notify_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> callback) { r.notify_when_durable(commit, std::move(callback)); }
 pool_counters counters_of(const runtime& r) noexcept { return r.counters(); }
 std::optional<pool_fallback> fallback_of(runtime& r) {
   const auto& file = r.state().file;
-  const auto found = format::fallback_in(file.base(), file.header().id);
+  const auto found = format::read_fallback(file.base(), file.header().id);
   if (!found || found->state == format::fallback_state::none) return std::nullopt;
-  return pool_fallback{{found->to}, {found->from}, r.state().lost};
+  return pool_fallback{{found->to}, {found->from}, r.state().fallback_reason};
 }
 result<> acknowledge_fallback(runtime& r) { return r.mechanism().acknowledge_fallback(); }
 pool_space space_of(const runtime& r) { return r.space(); }

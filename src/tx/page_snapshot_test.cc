@@ -17,9 +17,9 @@ class copying final : public page_snapshot {
   explicit copying(std::vector<std::uint64_t>& source) : page_snapshot(pages * page), copy(source.size()), source_(source) {}
   void copy_rest() {
     for (std::uint64_t p = 0; p < pages;) {
-      const std::uint64_t count = take_run(p, 3);
-      for (std::uint64_t i = 0; i < count; ++i) copy_for_a_store((p + i) * page);
-      done(p, count);
+      const std::uint64_t count = claim_run(p, 3);
+      for (std::uint64_t i = 0; i < count; ++i) copy_before_store((p + i) * page);
+      mark_copied(p, count);
       p += std::max<std::uint64_t>(count, 1);
     }
   }
@@ -27,7 +27,7 @@ class copying final : public page_snapshot {
   std::atomic<unsigned> for_stores{0};
 
  private:
-  void copy_for_a_store(std::uint64_t offset) noexcept override {
+  void copy_before_store(std::uint64_t offset) noexcept override {
     ++for_stores;
     std::memcpy(copy.data() + offset / 8, source_.data() + offset / 8, page);
   }
@@ -38,7 +38,7 @@ TEST(page_snapshot, has_what_was_there_when_it_began) {
   std::vector<std::uint64_t> words(pages * page / 8, 1);
   const auto before = words;
   copying snapshot(words);
-  snapshot.expect(0, pages * page);
+  snapshot.include_pages(0, pages * page);
   std::vector<std::jthread> writers;
   for (unsigned t = 0; t < 2; ++t)  // each on every second word, so that pages are shared
     writers.emplace_back([&, t] {
@@ -58,7 +58,7 @@ TEST(page_snapshot, has_what_was_there_when_it_began) {
 TEST(page_snapshot, leaves_pages_alone_that_it_does_not_expect) {
   std::vector<std::uint64_t> words(pages * page / 8, 1);
   copying snapshot(words);
-  snapshot.expect(page, 2 * page);
+  snapshot.include_pages(page, 2 * page);
   for (std::uint64_t p = 0; p < pages; ++p) snapshot.before_store(p * page);
   EXPECT_EQ(snapshot.for_stores.load(), 2u);
 }

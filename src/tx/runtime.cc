@@ -27,39 +27,39 @@ std::map<std::uint64_t, runtime*>& open_runtimes() {
 }
 std::atomic<std::uint64_t> next_id{1};
 
-constexpr unsigned long_streak = 512;  // updates by one thread before it is worth two system calls to free it of locks
+constexpr unsigned bias_threshold = 512;  // updates by one thread before it is worth two system calls to free it of locks
 
 // The pools that this thread has visited; gives the logs back when the thread ends.
-struct visits {
-  std::vector<visit> all;
+struct thread_registrations {
+  std::vector<thread_registration> all;
 
-  ~visits() {
+  ~thread_registrations() {
     const std::lock_guard hold(open_mutex);
-    for (const visit& v : all)
-      if (auto found = open_runtimes().find(v.id); found != open_runtimes().end()) found->second->forget(*v.who);
+    for (const thread_registration& v : all)
+      if (auto found = open_runtimes().find(v.id); found != open_runtimes().end()) found->second->unregister_thread(*v.context);
   }
 };
-thread_local visits this_visits;
+thread_local thread_registrations this_thread_registrations;
 
 // Keeps a thread's list short when it opens and closes many pools.
-void forget_closed(std::vector<visit>& all) {
+void erase_closed(std::vector<thread_registration>& all) {
   if (all.size() < 32) return;
   const std::lock_guard hold(open_mutex);
-  std::erase_if(all, [](const visit& v) { return !open_runtimes().contains(v.id); });
+  std::erase_if(all, [](const thread_registration& v) { return !open_runtimes().contains(v.id); });
 }
 
 // What is told to those who wait, without memory if need be.
 template <class Sentence>
-error told_as(errc code, Sentence&& sentence) noexcept {
+error make_error(errc code, Sentence&& sentence) noexcept {
   try {
     return {code, sentence()};
   } catch (const std::bad_alloc&) {
     return {code, "out of memory"};  // so short that it takes none
   }
 }
-result<> copy_of(const result<>& how) noexcept {
+result<> copy_result(const result<>& how) noexcept {
   if (how) return {};
-  return std::unexpected(told_as(how.error().code, [&] { return how.error().message; }));
+  return std::unexpected(make_error(how.error().code, [&] { return how.error().message; }));
 }
 
 // A child of fork shares the file but not the lock's meaning, nor our threads: every open pool is out of bounds there.
@@ -70,7 +70,7 @@ void poison_in_child() noexcept {
 
 }  // namespace
 
-constinit thread_local visit last_visit{0, nullptr};
+constinit thread_local thread_registration last_registration{0, nullptr};
 
 runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string mechanism, std::string durability)
     : state_(std::move(s)),
@@ -78,13 +78,13 @@ runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const
       options_(options),
       mechanism_name_(std::move(mechanism)),
       durability_(std::move(durability)),
-      home_is_apart_(state_->file.home_delta() != 0 || state_->space != nullptr),
-      in_place_(options.policy != concurrency::stm && engine_->stores_in_place() && !home_is_apart()),
+      home_is_remapped_(state_->file.home_delta() != 0 || state_->space != nullptr),
+      in_place_(options.policy != concurrency::stm && engine_->stores_in_place() && !home_is_remapped()),
       may_execute_in_log_(engine_->may_execute_in_log()),
       defers_ordered_(engine_->defers_ordered()),
-      places_(state_->file.header().log_count),
+      log_slots_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)) {
-  state_->tell = [this] { tell_durable(engine_->durable_through(), {}); };
+  state_->notify_durable = [this] { notify_durable(engine_->durable_through(), {}); };
   if (options_.policy == concurrency::stm) {
     const std::uint64_t count = std::clamp<std::uint64_t>(std::bit_ceil(size() / line_size), 64, 1u << 20);
     locks_ = std::make_unique<line_lock[]>(count);
@@ -99,117 +99,117 @@ runtime::~runtime() {
   try {
     (void)close();
   } catch (const std::bad_alloc&) {
-    tell_durable(pool_state::no_commit, std::unexpected(told_as(errc::poisoned, [this] { return state_->file.path() + " was not closed; opening it recovers it"; })));
+    notify_durable(pool_state::no_commit, std::unexpected(make_error(errc::poisoned, [this] { return state_->file.path() + " was not closed; opening it recovers it"; })));
   }
   {
     const std::lock_guard hold(open_mutex);
     open_runtimes().erase(id_);
   }
   engine_.reset();  // a pool that could not be closed has its background thread still, which works on the transactions of
-                    // places_
+                    // log_slots_
 }
 
-void runtime::keep(std::unique_ptr<media::tape_writer> tape) { tape_ = std::move(tape); }
+void runtime::set_tape(std::unique_ptr<media::tape_writer> tape) { tape_ = std::move(tape); }
 
 // The first time, or when another thread has the log or the bias.
-result<visitor*> runtime::enter_anew() {
+result<thread_context*> runtime::enter_slow() {
   if (state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
     return fail(errc::poisoned, fmt::format("{} cannot be used any more: an earlier write failed, part of the file is gone (truncated, or unreadable), or this is a fork "
                                             "of the process that opened it; reopen it", state_->file.path()));
-  if (last_visit.id != id_) {
-    auto known = std::find_if(this_visits.all.begin(), this_visits.all.end(), [&](const visit& v) { return v.id == id_; });
-    if (known == this_visits.all.end()) {
-      forget_closed(this_visits.all);
-      base::reserve_more(this_visits.all, 1);
-      const std::scoped_lock hold(registry_, visitors_mutex_);
-      visitors_.push_back(std::make_unique<visitor>());
-      this_visits.all.push_back({id_, visitors_.back().get()});
-      known = this_visits.all.end() - 1;
+  if (last_registration.id != id_) {
+    auto known = std::find_if(this_thread_registrations.all.begin(), this_thread_registrations.all.end(), [&](const thread_registration& v) { return v.id == id_; });
+    if (known == this_thread_registrations.all.end()) {
+      erase_closed(this_thread_registrations.all);
+      base::reserve_more(this_thread_registrations.all, 1);
+      const std::scoped_lock hold(registry_, threads_mutex_);
+      threads_.push_back(std::make_unique<thread_context>());
+      this_thread_registrations.all.push_back({id_, threads_.back().get()});
+      known = this_thread_registrations.all.end() - 1;
     }
-    last_visit = *known;
+    last_registration = *known;
   }
-  visitor& v = *last_visit.who;
+  thread_context& v = *last_registration.context;
   for (;;) {
-    v.inside.store(true, std::memory_order_relaxed);
-    base::light_fence();
-    if (v.tx == nullptr || places_[v.tx->log()].owner.load(std::memory_order_acquire) != &v) [[unlikely]] {
-      v.inside.store(false, std::memory_order_release);
-      auto tx = take_log(v);
+    v.in_transaction.store(true, std::memory_order_relaxed);
+    base::asymmetric_fence_light();
+    if (v.tx == nullptr || log_slots_[v.tx->log()].owner.load(std::memory_order_acquire) != &v) [[unlikely]] {
+      v.in_transaction.store(false, std::memory_order_release);
+      auto tx = acquire_log(v);
       if (!tx) return std::unexpected(std::move(tx.error()));
     }
-    const visitor* const other = biased_.load(std::memory_order_acquire);
+    const thread_context* const other = biased_.load(std::memory_order_acquire);
     if (other == nullptr || other == &v) [[likely]]
       return &v;
-    v.inside.store(false, std::memory_order_release);
-    end_bias(v);  // meanwhile another thread may take the log
+    v.in_transaction.store(false, std::memory_order_release);
+    revoke_bias(v);  // meanwhile another thread may take the log
   }
 }
 
 // Takes the bias from another thread: it locks from now on, or is in one last transaction without locks. Until that has
 // ended the bias is nobody's but not gone, so that every thread that comes waits here.
-void runtime::end_bias(const visitor& v) {
+void runtime::revoke_bias(const thread_context& v) {
   const std::lock_guard hold(bias_mutex_);
-  const visitor* const other = biased_.load(std::memory_order_relaxed);
+  const thread_context* const other = biased_.load(std::memory_order_relaxed);
   if (other == nullptr || other == &v) return;
-  biased_.store(&nobody_, std::memory_order_relaxed);
-  base::heavy_fence();
-  while (other->inside.load(std::memory_order_acquire)) ::sched_yield();
+  biased_.store(&bias_being_revoked_, std::memory_order_relaxed);
+  base::asymmetric_fence_heavy();
+  while (other->in_transaction.load(std::memory_order_acquire)) ::sched_yield();
   biased_.store(nullptr, std::memory_order_release);
 }
 
 // A thread that has long been the only writer need not lock until another comes. Its caller holds the writer lock.
-void runtime::offer_bias(visitor& v) noexcept {
+void runtime::grant_bias(thread_context& v) noexcept {
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
   if (!hold.owns_lock()) return;
   biased_.store(&v, std::memory_order_relaxed);
-  base::heavy_fence();  // whoever begins from here on sees the bias; whoever is inside already is seen here
-  const std::lock_guard hold_visitors(visitors_mutex_);
-  const bool others = std::any_of(visitors_.begin(), visitors_.end(), [&](const auto& o) { return o.get() != &v && o->inside.load(std::memory_order_acquire); });
+  base::asymmetric_fence_heavy();  // whoever begins from here on sees the bias; whoever is inside already is seen here
+  const std::lock_guard hold_visitors(threads_mutex_);
+  const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& o) { return o.get() != &v && o->in_transaction.load(std::memory_order_acquire); });
   if (others) biased_.store(nullptr, std::memory_order_relaxed);
 }
 
-// Finds a log for a visitor: a free one, else one whose owner is between transactions, else waits for either.
-result<transaction*> runtime::take_log(visitor& v) {
+// Finds a log for a thread_context: a free one, else one whose owner is between transactions, else waits for either.
+result<transaction*> runtime::acquire_log(thread_context& v) {
   std::unique_lock hold(registry_);
   for (;;) {
     if (closed_) return fail(errc::invalid_argument, fmt::format("{} has been closed", state_->file.path()));
     if (paused_) {
-      log_left_.wait_for(hold, std::chrono::milliseconds(1));
+      log_released_.wait_for(hold, std::chrono::milliseconds(1));
       continue;
     }
-    for (place& p : places_)
-      if (p.owner.load(std::memory_order_relaxed) == nullptr) return settle(v, p);
-    for (place& p : places_) {
-      visitor* const owner = p.owner.exchange(&v, std::memory_order_relaxed);
-      base::heavy_fence();  // from here on the owner sees, at its next begin, that the log is gone
-      if (!owner->inside.load(std::memory_order_acquire)) return settle(v, p);
+    for (log_slot& p : log_slots_)
+      if (p.owner.load(std::memory_order_relaxed) == nullptr) return assign_log(v, p);
+    for (log_slot& p : log_slots_) {
+      thread_context* const owner = p.owner.exchange(&v, std::memory_order_relaxed);
+      base::asymmetric_fence_heavy();  // from here on the owner sees, at its next begin, that the log is gone
+      if (!owner->in_transaction.load(std::memory_order_acquire)) return assign_log(v, p);
       p.owner.store(owner, std::memory_order_release);
     }
-    log_left_.wait_for(hold, std::chrono::microseconds(100));
+    log_released_.wait_for(hold, std::chrono::microseconds(100));
   }
 }
 
-// Makes the visitor the owner of a log that no running transaction uses. Holds registry_.
-transaction* runtime::settle(visitor& v, place& p) {
-  if (!p.tx) p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - places_.data()));
+// Makes the thread_context the owner of a log that no running transaction uses. Holds registry_.
+transaction* runtime::assign_log(thread_context& v, log_slot& p) {
+  if (!p.tx) p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - log_slots_.data()));
   p.owner.store(&v, std::memory_order_relaxed);
   v.tx = p.tx.get();
-  v.inside.store(true, std::memory_order_relaxed);
-  if (policy() == concurrency::single_writer && visitors_.size() == 1) biased_.store(&v, std::memory_order_relaxed);
+  v.in_transaction.store(true, std::memory_order_relaxed);
+  if (policy() == concurrency::single_writer && threads_.size() == 1) biased_.store(&v, std::memory_order_relaxed);
   return v.tx;
 }
 
-void runtime::forget(visitor& v) noexcept {
+void runtime::unregister_thread(thread_context& v) noexcept {
   const std::scoped_lock hold(bias_mutex_, registry_);
   if (biased_.load(std::memory_order_relaxed) == &v) biased_.store(nullptr, std::memory_order_relaxed);
-  for (place& p : places_)
+  for (log_slot& p : log_slots_)
     if (p.owner.load(std::memory_order_relaxed) == &v) {
-      if (p.tx) state_->heap.give_back(p.tx->cache);
+      if (p.tx) state_->heap.return_cached_blocks(p.tx->cache);
       p.owner.store(nullptr, std::memory_order_release);
     }
-  const std::lock_guard hold_visitors(visitors_mutex_);
-  std::erase_if(visitors_, [&](const auto& known) { return known.get() == &v; });
-  log_left_.notify_one();
+  const std::lock_guard hold_visitors(threads_mutex_);
+  std::erase_if(threads_, [&](const auto& known) { return known.get() == &v; });
+  log_released_.notify_one();
 }
 
 void pool_state::await_announced(unsigned except) const noexcept {
@@ -221,164 +221,164 @@ void pool_state::await_announced(unsigned except) const noexcept {
 }
 
 // A commit that announced itself before it could see the flag may have drawn its TxID without asking: it is waited for.
-void runtime::first_order(unsigned log) {
-  state_->orders.store(true, std::memory_order_seq_cst);
-  base::heavy_fence();
+void runtime::enter_ordered_mode(unsigned log) {
+  state_->ordered_mode.store(true, std::memory_order_seq_cst);
+  base::asymmetric_fence_heavy();
   state_->await_announced(log);
 }
 
-void runtime::see_ordered_now(const visitor& v, bool writes) {
-  const bool own_alone = v.tx->has_unsettled() && state_->unsettled.load(std::memory_order_acquire) == 1;
+void runtime::flush_deferred_of_others_slow(const thread_context& v, bool writes) {
+  const bool own_alone = v.tx->has_deferred() && state_->deferred_logs.load(std::memory_order_acquire) == 1;
   const bool reads_as_owner = policy() == concurrency::external || biased_.load(std::memory_order_relaxed) == &v;
-  if (!own_alone || !(writes || reads_as_owner)) engine_->settle();
+  if (!own_alone || !(writes || reads_as_owner)) engine_->flush_deferred();
 }
 
 // The caller runs no transaction: it is between two attempts.
-void runtime::retire_idle(const visitor& v) noexcept {
-  engine_->settle();
+void runtime::release_idle_overlays(const thread_context& v) noexcept {
+  engine_->flush_deferred();
   const std::lock_guard hold(registry_);
   if (state_->poisoned.load()) return;  // what has not reached home stays locked
-  for (place& p : places_) {
-    visitor* const owner = p.owner.load(std::memory_order_relaxed);
-    const visitor* const user = user_of(p);
-    if (!p.tx || !p.tx->has_pending()) continue;
+  for (log_slot& p : log_slots_) {
+    thread_context* const owner = p.owner.load(std::memory_order_relaxed);
+    const thread_context* const user = user_of(p);
+    if (!p.tx || !p.tx->has_overlay()) continue;
     if (user == &v) {
-      p.tx->retire();
+      p.tx->release_overlay();
       continue;
     }
     p.owner.store(nullptr, std::memory_order_relaxed);
-    base::heavy_fence();  // as in take_log
-    if (user == nullptr || !user->inside.load(std::memory_order_acquire)) {
-      engine_->settle();  // it may have committed since
-      if (!state_->poisoned.load()) p.tx->retire();
-      if (user == nullptr) state_->heap.give_back(p.tx->cache);
+    base::asymmetric_fence_heavy();  // as in acquire_log
+    if (user == nullptr || !user->in_transaction.load(std::memory_order_acquire)) {
+      engine_->flush_deferred();  // it may have committed since
+      if (!state_->poisoned.load()) p.tx->release_overlay();
+      if (user == nullptr) state_->heap.return_cached_blocks(p.tx->cache);
     }
     p.owner.store(owner, std::memory_order_release);
   }
 }
 
 // The thread that may be inside a transaction on this log: its owner, or the one that a pause took it from. Null: nobody. Under registry_.
-const visitor* runtime::user_of(const place& p) const noexcept {
-  if (const visitor* const owner = p.owner.load(std::memory_order_relaxed); owner != nullptr) return owner;
+const thread_context* runtime::user_of(const log_slot& p) const noexcept {
+  if (const thread_context* const owner = p.owner.load(std::memory_order_relaxed); owner != nullptr) return owner;
   if (!paused_ || base::planted(base::mutant::retire_paused)) return nullptr;
-  const auto known = std::ranges::find(visitors_, p.paused, &std::unique_ptr<visitor>::get);
-  return known != visitors_.end() ? p.paused : nullptr;
+  const auto known = std::ranges::find(threads_, p.paused_owner, &std::unique_ptr<thread_context>::get);
+  return known != threads_.end() ? p.paused_owner : nullptr;
 }
 
-// Every log is taken from its owner, as take_log does; whoever begins then waits there.
+// Every log is taken from its owner, as acquire_log does; whoever begins then waits there.
 runtime::pause::pause(runtime& r) noexcept : runtime_(r) {
   stop();
-  base::heavy_fence();
+  base::asymmetric_fence_heavy();
   wait();
-  r.engine_->settle();
+  r.engine_->flush_deferred();
   const std::lock_guard hold(r.registry_);
-  for (place& p : r.places_) {
+  for (log_slot& p : r.log_slots_) {
     if (!p.tx) continue;
-    if (p.tx->has_pending() && !r.state_->poisoned.load()) p.tx->retire();
-    r.state_->heap.give_back(p.tx->cache);
+    if (p.tx->has_overlay() && !r.state_->poisoned.load()) p.tx->release_overlay();
+    r.state_->heap.return_cached_blocks(p.tx->cache);
   }
 }
 
 void runtime::pause::stop() noexcept {
   const std::lock_guard hold(runtime_.registry_);
   runtime_.paused_ = true;
-  for (place& p : runtime_.places_) p.paused = p.owner.exchange(nullptr, std::memory_order_relaxed);
+  for (log_slot& p : runtime_.log_slots_) p.paused_owner = p.owner.exchange(nullptr, std::memory_order_relaxed);
 }
 
 void runtime::pause::wait() noexcept {
-  for (place& p : runtime_.places_)
-    while (p.paused != nullptr && is_inside(p.paused)) ::sched_yield();
+  for (log_slot& p : runtime_.log_slots_)
+    while (p.paused_owner != nullptr && is_in_transaction(p.paused_owner)) ::sched_yield();
 }
 
-// A visitor is gone when its thread has ended: it is not waited for.
-bool runtime::pause::is_inside(const visitor* v) const noexcept {
-  const std::lock_guard hold(runtime_.visitors_mutex_);
-  const auto known = std::ranges::find(runtime_.visitors_, v, &std::unique_ptr<visitor>::get);
-  return known != runtime_.visitors_.end() && v->inside.load(std::memory_order_acquire);
+// A thread_context is gone when its thread has ended: it is not waited for.
+bool runtime::pause::is_in_transaction(const thread_context* v) const noexcept {
+  const std::lock_guard hold(runtime_.threads_mutex_);
+  const auto known = std::ranges::find(runtime_.threads_, v, &std::unique_ptr<thread_context>::get);
+  return known != runtime_.threads_.end() && v->in_transaction.load(std::memory_order_acquire);
 }
 
 runtime::pause::~pause() {
   const std::lock_guard hold(runtime_.registry_);
   runtime_.paused_ = false;
-  runtime_.log_left_.notify_all();
+  runtime_.log_released_.notify_all();
 }
 
-void runtime::recall_idle(const visitor& v) noexcept {
+void runtime::reclaim_idle_caches(const thread_context& v) noexcept {
   const std::lock_guard hold(registry_);
-  for (place& p : places_) {
-    visitor* const owner = p.owner.load(std::memory_order_relaxed);
+  for (log_slot& p : log_slots_) {
+    thread_context* const owner = p.owner.load(std::memory_order_relaxed);
     if (owner == nullptr || owner == &v) continue;
     p.owner.store(nullptr, std::memory_order_relaxed);
-    base::heavy_fence();  // as in take_log
-    if (owner->inside.load(std::memory_order_acquire))
+    base::asymmetric_fence_heavy();  // as in acquire_log
+    if (owner->in_transaction.load(std::memory_order_acquire))
       p.owner.store(owner, std::memory_order_release);
     else if (p.tx)
-      state_->heap.give_back(p.tx->cache);
+      state_->heap.return_cached_blocks(p.tx->cache);
   }
 }
 
-void runtime::lock_writer_now(visitor& v) {
+void runtime::lock_writer_slow(thread_context& v) {
   writer_.lock();
   v.holds_writer = true;
   writer_streak_ = last_writer_ == &v ? writer_streak_ + 1 : 0;
   last_writer_ = &v;
 }
 
-void runtime::unlock_writer(visitor& v) noexcept {
+void runtime::unlock_writer(thread_context& v) noexcept {
   v.holds_writer = false;
-  if (writer_streak_ >= long_streak) [[unlikely]] {
+  if (writer_streak_ >= bias_threshold) [[unlikely]] {
     writer_streak_ = 0;
-    offer_bias(v);
+    grant_bias(v);
   }
   writer_.unlock();
 }
 
-void runtime::begin_read(visitor& v) {
+void runtime::begin_read(thread_context& v) {
   if (policy() != concurrency::single_writer || biased_.load(std::memory_order_relaxed) == &v) return;
   for (;;) {
     v.reading.store(true, std::memory_order_seq_cst);
-    if (!gate_closed_.load(std::memory_order_seq_cst)) return;
+    if (!readers_blocked_.load(std::memory_order_seq_cst)) return;
     v.reading.store(false, std::memory_order_release);
-    while (gate_closed_.load(std::memory_order_acquire)) media::cpu::relax();
+    while (readers_blocked_.load(std::memory_order_acquire)) media::cpu::relax();
   }
 }
 
-void runtime::close_gate() {
+void runtime::block_readers() {
   if (policy() != concurrency::single_writer) return;
-  gate_closed_.store(true, std::memory_order_seq_cst);
-  const std::lock_guard hold(visitors_mutex_);  // not registry_: who holds that may be waiting for this writer to end
-  for (const auto& v : visitors_)
+  readers_blocked_.store(true, std::memory_order_seq_cst);
+  const std::lock_guard hold(threads_mutex_);  // not registry_: who holds that may be waiting for this writer to end
+  for (const auto& v : threads_)
     while (v->reading.load(std::memory_order_seq_cst)) media::cpu::relax();
 }
 
-void runtime::open_gate() noexcept { gate_closed_.store(false, std::memory_order_release); }
+void runtime::unblock_readers() noexcept { readers_blocked_.store(false, std::memory_order_release); }
 
 std::uint64_t runtime::newest_commit() const noexcept {
   std::uint64_t newest = 0;
-  for (const place& p : places_) newest = std::max(newest, p.newest.load(std::memory_order_acquire));
+  for (const log_slot& p : log_slots_) newest = std::max(newest, p.newest.load(std::memory_order_acquire));
   return newest;
 }
 
-void runtime::tell_when_durable(std::uint64_t txid, std::function<void(result<>)> told) {
+void runtime::notify_when_durable(std::uint64_t txid, std::function<void(result<>)> callback) {
   {
-    const std::lock_guard hold(awaiting_mutex_);
-    awaiting_.emplace(txid, std::move(told));
-    state_->awaited.store(true, std::memory_order_release);
+    const std::lock_guard hold(durable_callbacks_mutex_);
+    durable_callbacks_.emplace(txid, std::move(callback));
+    state_->has_durable_callbacks.store(true, std::memory_order_release);
   }
   if (closed_ || state_->poisoned.load())
-    tell_durable(pool_state::no_commit, std::unexpected(told_as(errc::poisoned, [this] { return fmt::format("{} is not in use any more: whether this commit is durable, opening it tells", state_->file.path()); })));
+    notify_durable(pool_state::no_commit, std::unexpected(make_error(errc::poisoned, [this] { return fmt::format("{} is not in use any more: whether this commit is durable, opening it tells", state_->file.path()); })));
   else
-    tell_durable(engine_->durable_through(), {});
+    notify_durable(engine_->durable_through(), {});
 }
 
-void runtime::tell_durable(std::uint64_t through, const result<>& how) noexcept {
+void runtime::notify_durable(std::uint64_t through, const result<>& how) noexcept {
   std::multimap<std::uint64_t, std::function<void(result<>)>> now;  // takes over what is there, so it needs no memory
   {
-    const std::lock_guard hold(awaiting_mutex_);
-    while (!awaiting_.empty() && awaiting_.begin()->first <= through) now.insert(now.end(), awaiting_.extract(awaiting_.begin()));
-    state_->awaited.store(!awaiting_.empty(), std::memory_order_release);
+    const std::lock_guard hold(durable_callbacks_mutex_);
+    while (!durable_callbacks_.empty() && durable_callbacks_.begin()->first <= through) now.insert(now.end(), durable_callbacks_.extract(durable_callbacks_.begin()));
+    state_->has_durable_callbacks.store(!durable_callbacks_.empty(), std::memory_order_release);
   }
-  for (const auto& [txid, told] : now) told(copy_of(how));
+  for (const auto& [txid, callback] : now) callback(copy_result(how));
 }
 
 // Throws std::bad_alloc with the pool in use as before.
@@ -386,10 +386,10 @@ result<> runtime::close() {
   {
     const std::lock_guard hold(registry_);
     if (closed_) return {};
-    for (const auto& v : visitors_)
-      if (v->inside.load(std::memory_order_acquire)) return fail(errc::in_use, fmt::format("{} cannot be closed while a transaction runs", state_->file.path()));
+    for (const auto& v : threads_)
+      if (v->in_transaction.load(std::memory_order_acquire)) return fail(errc::in_use, fmt::format("{} cannot be closed while a transaction runs", state_->file.path()));
     closed_ = true;
-    for (place& p : places_) p.owner.store(nullptr, std::memory_order_relaxed);
+    for (log_slot& p : log_slots_) p.owner.store(nullptr, std::memory_order_relaxed);
   }
   try {
     return close_engine();
@@ -400,8 +400,8 @@ result<> runtime::close() {
   }
 }
 
-result<> runtime::expect_sound() {
-  if (auto whole = state_->file.expect_whole(); !whole) {
+result<> runtime::check_usable() {
+  if (auto whole = state_->file.check_not_truncated(); !whole) {
     state_->poisoned.store(true);
     return whole;
   }
@@ -416,22 +416,22 @@ result<> runtime::close_engine() {
     result<> left = fail(errc::poisoned, fmt::format("{} was left as it is: an earlier write failed, or part of the file is "
                                                      "gone (truncated, or unreadable); opening it recovers it",
                                                      state_->file.path()));
-    tell_durable(pool_state::no_commit, left);
+    notify_durable(pool_state::no_commit, left);
     return left;
   }
-  if (auto sound = expect_sound(); !sound) {
-    tell_durable(pool_state::no_commit, sound);
-    return sound;
+  if (auto checked = check_usable(); !checked) {
+    notify_durable(pool_state::no_commit, checked);
+    return checked;
   }
   auto closed = engine_->close();
-  tell_durable(pool_state::no_commit, closed);
+  notify_durable(pool_state::no_commit, closed);
   state_->file.unlock();
   return closed;
 }
 
 pool_counters runtime::counters() const noexcept {
   pool_counters c;
-  for (const place& p : places_) {
+  for (const log_slot& p : log_slots_) {
     c.commits += p.commits.load(std::memory_order_relaxed);
     c.aborts += p.aborts.load(std::memory_order_relaxed);
     c.reads += p.reads.load(std::memory_order_relaxed);
@@ -448,23 +448,23 @@ pool_counters runtime::counters() const noexcept {
   c.mode = t.mode;
   c.skipped_lines = t.skipped_lines;
   c.checksum_lines = t.checksum_lines;
-  c.kept_lines = t.kept_lines;
+  c.undo_logged_lines = t.undo_logged_lines;
   c.cleaned_chunks = t.cleaned_chunks;
   c.fast_cleaned_chunks = t.fast_cleaned_chunks;
   c.moved_bytes = t.moved_bytes;
   if (state_->space == nullptr) return c;
   c.map_bytes = state_->space->map.bytes() + t.cache_bytes;
-  for (const place& p : places_) {
+  for (const log_slot& p : log_slots_) {
     if (p.tx == nullptr) continue;
-    c.map_bytes += p.tx->places().bytes();
-    c.map_hits += p.tx->places().hits;
-    c.map_misses += p.tx->places().misses;
+    c.map_bytes += p.tx->map_cache().bytes();
+    c.map_hits += p.tx->map_cache().hits;
+    c.map_misses += p.tx->map_cache().misses;
   }
   return c;
 }
 
 pool_space runtime::space() const {
-  engine_->settle();  // the audit reads home
+  engine_->flush_deferred();  // the audit reads home
   const auto& h = state_->file.header();
   pool_space s;
   s.size_bytes = h.size;
@@ -478,7 +478,7 @@ pool_space runtime::space() const {
   if (state_->space != nullptr) {  // the file holds what is in use, wherever its addresses are
     const auto& log = *state_->space;
     s.log_bytes = h.log_offset;
-    s.used_bytes = log.ledger.live_in_all() * 8;
+    s.used_bytes = log.usage.total_live() * 8;
     const std::uint64_t in_use = (log.chunk_count() - log.free_chunks()) * std::uint64_t{log.chunk_words()} * 8;
     s.free_bytes = h.size - h.log_offset - s.used_bytes;
     s.largest_free = log.free_chunks() * std::uint64_t{log.chunk_words()} * 8;

@@ -13,7 +13,7 @@
 #include <format/log_block.h>
 #include <pool/heap.h>
 #include <stele/pool.h>
-#include <tx/outside.h>
+#include <tx/volatile_undo.h>
 #include <tx/write_set.h>
 
 #include <atomic>
@@ -25,9 +25,9 @@ namespace stele::detail {
 
 class page_snapshot;
 class runtime;
-struct visitor;
+struct thread_context;
 
-attempt fail_attempt(error why);  // keeps it for last_error(); attempt::failed
+commit_status fail_attempt(error why);  // keeps it for last_error(); commit_status::failed
 
 // A lock of the stm: version << 1, or owner << 1 | 1 with owner the log index.
 using line_lock = std::atomic<std::uint64_t>;
@@ -42,55 +42,55 @@ class alignas(64) transaction final : public storage::heap::writer {
   write_set& writes() noexcept { return writes_; }
   std::span<const written_line> lines() const noexcept { return writes_.lines(); }
   bool ordered() const noexcept { return ordered_; }
-  bool asked_for_order() const noexcept { return asked_for_order_; }  // ordered, whatever the engine makes of it
+  bool ordered_requested() const noexcept { return ordered_requested_; }  // ordered, whatever the engine makes of it
   const storage::heap::changes& allocations() const noexcept { return changes_; }
-  storage::home_map::cache& places() noexcept { return places_; }
+  storage::home_map::cache& map_cache() noexcept { return map_cache_; }
   // Its stores are in its log: words of the write set are places of blocks there.
-  bool in_log() const noexcept { return stores_ == stores_go::to_log; }
+  bool in_log() const noexcept { return store_target_ == store_target::log; }
   std::uint64_t value(const written_line& line, unsigned word) const noexcept {
     return in_log() ? format::word_of(*reinterpret_cast<const format::log_block*>(line.words[word])) : line.words[word];
   }
 
-  void begin(visitor& v, bool writes, bool ordered);
-  attempt commit();
+  void begin(thread_context& v, bool writes, bool ordered);
+  commit_status commit();
   // What a commit of stores that are not home yet comes to; the engine calls it with itself (engine::run_commit).
   template <class Engine>
-  attempt commit_by(Engine& e);
+  commit_status commit_by(Engine& e);
   void rollback() noexcept;
 
   // Called by the mechanism before it stores to a range of the heap that is not in the write set: a backup that runs copies it first.
-  void before_storing(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+  void before_store(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
   // Called by the mechanism when the log is durable and home is to change: keeps readers out until the end.
-  void begin_home();
+  void begin_home_stores();
 
   // Ordered commits that are not stored home yet: an overlay of their values, over which this log's transactions run, and
-  // their locks. defer() adds the running one, as TxID; the engine settles between begin_ and end_settling (which keep
-  // single_writer's readers out) under the lock that it defers under; the log's owner gives the locks back, in retire().
-  void reserve_pending();  // before: then defer() takes no memory
+  // their locks. defer() adds the running one, as TxID; the engine settles between begin_ and end_overlay_store (which keep
+  // single_writer's readers out) under the lock that it defers under; the log's owner gives the locks back, in release_overlay().
+  void reserve_overlay();  // before: then defer() takes no memory
   void defer(std::uint64_t txid) noexcept;
-  std::span<const written_line> pending_lines() const noexcept { return pending_.lines(); }
-  std::uint64_t over_home(std::uint64_t offset, std::uint64_t home) const noexcept;  // the word at `offset`, of which `home` is home's
-  void begin_settling();
-  void end_settling() noexcept;
-  bool has_pending() const noexcept { return holds_pending_.load(std::memory_order_acquire); }  // any thread's to ask
-  bool has_unsettled() const noexcept { return has_pending() && !settled_.load(std::memory_order_acquire); }
-  void retire() noexcept;
+  std::span<const written_line> overlay_lines() const noexcept { return overlay_.lines(); }
+  std::uint64_t read_through_overlay(std::uint64_t offset, std::uint64_t home) const noexcept;  // the word at `offset`, of which `home` is home's
+  void begin_overlay_store();
+  void end_overlay_store() noexcept;
+  bool has_overlay() const noexcept { return has_overlay_.load(std::memory_order_acquire); }  // any thread's to ask
+  bool has_deferred() const noexcept { return has_overlay() && !overlay_stored_.load(std::memory_order_acquire); }
+  void release_overlay() noexcept;
   // The engine calls it in its draw(). False: what was read is not current any more.
-  bool draw_txid(std::uint64_t& txid);
+  bool assign_txid(std::uint64_t& txid);
   // Its TxID was drawn in order: while there were ordered commits. Then, that of the ordered commit before it.
   bool in_order() const noexcept { return in_order_; }
-  std::uint64_t ordered_before() const noexcept { return ordered_before_; }
+  std::uint64_t previous_ordered() const noexcept { return previous_ordered_; }
   // The engine calls it when the ordered commit is pending, or durable: later ones may draw their TxIDs.
-  void joined() noexcept {
-    if (drawing_.owns_lock()) drawing_.unlock();
+  void release_txid_lock() noexcept {
+    if (txid_lock_.owns_lock()) txid_lock_.unlock();
   }
 
   std::uint64_t load_word(std::uint64_t offset);
   void store_word(std::uint64_t offset, std::uint64_t bits);
   void store_bits(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);  // within one word
   // Any range, for who only reads: false when some line is locked or newer than the snapshot, or the transaction is not so simple.
-  bool load_plainly(std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
+  bool try_fast_read(std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
   // Within one line.
   void load_part(std::uint64_t offset, std::byte* to, std::size_t size);
   void store_part(std::uint64_t offset, const std::byte* from, std::size_t size);
@@ -100,60 +100,60 @@ class alignas(64) transaction final : public storage::heap::writer {
 
   std::uint64_t allocate(std::size_t size, std::size_t alignment);
   void deallocate(std::uint64_t offset);
-  void more_kept();
+  void grow_undo_buffer();
 
-  // Ordinary memory in the transaction; see outside.h.
-  void load_outside(std::uintptr_t address, void* to, std::size_t size);
-  void lock_outside(std::uintptr_t address, std::size_t size);
-  outside_memory& outside() noexcept { return outside_; }
+  // Ordinary memory in the transaction; see volatile_undo.h.
+  void load_volatile(std::uintptr_t address, void* to, std::size_t size);
+  void lock_volatile(std::uintptr_t address, std::size_t size);
+  volatile_undo_log& volatile_undo() noexcept { return volatile_undo_; }
   // Moves the snapshot to now, or restarts; returns the snapshot.
   std::uint64_t revalidate();
 
-  // Frees empty superblocks as part of this transaction, as many as fit a log; how many chunks.
+  // Frees empty slabs as part of this transaction, as many as fit a log; how many chunks.
   std::size_t reclaim();
 
   unsigned attempts = 0;         // of the present body so far, the running one not counted
-  bool wants_reclaim = false;    // an allocation did not fit; superblocks may be empty
-  bool reclaimed = false;        // that has been tried for the present body
-  bool outgrown = false;         // the present body stores more than its log has room for: not to be executed there
+  bool wants_reclaim = false;    // an allocation did not fit; slabs may be empty
+  bool reclaim_tried = false;        // that has been tried for the present body
+  bool exceeds_log = false;         // the present body stores more than its log has room for: not to be executed there
 
  private:
   struct read_entry {
     line_lock* lock;
-    std::uint64_t seen;
+    std::uint64_t version;
   };
 
   storage::heap& heap() noexcept;
   line_lock& lock_of(std::uint64_t line) const noexcept { return all_locks_[(line / line_size) & lock_mask_]; }
   std::uint64_t home_word(std::uint64_t offset) noexcept;
-  std::uint64_t kept_word(std::uint64_t offset) noexcept;
-  void copy_kept(std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
+  std::uint64_t logged_word(std::uint64_t offset) noexcept;
+  void copy_logged(std::uint64_t offset, std::byte* to, std::size_t size) noexcept;
   void copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) noexcept;
   template <class Read>
   void read_consistently(std::uint64_t offset, Read&& read);
   std::uint64_t stm_load(std::uint64_t offset);
-  std::uint64_t stm_load_again(std::uint64_t offset);
+  std::uint64_t stm_load_slow(std::uint64_t offset);
   void stm_load_part(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size);
-  void store_part_otherwise(std::uint64_t offset, const std::byte* from, std::size_t size);
-  void acquire(std::uint64_t line);
-  void extend();
+  void store_part_slow(std::uint64_t offset, const std::byte* from, std::size_t size);
+  void acquire_lock(std::uint64_t line);
+  void extend_snapshot();
   bool reads_valid() const noexcept;
   [[noreturn]] void conflict();
   written_line& line_for_store(std::uint64_t line);
-  bool draw_announced(std::uint64_t& txid);
-  bool draw_in_order(std::uint64_t& txid);
-  std::uint64_t blend(const written_line& line, unsigned word, std::uint64_t below) const noexcept;
+  bool assign_txid_announced(std::uint64_t& txid);
+  bool assign_txid_in_order(std::uint64_t& txid);
+  std::uint64_t merge_word(const written_line& line, unsigned word, std::uint64_t below) const noexcept;
   void store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
-  void store_word_anywhere(std::uint64_t offset, std::uint64_t bits);
-  void store_otherwise(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
-  static void keep_pages(page_snapshot& snapshot, const write_set& stored) noexcept;
-  attempt commit_nothing() noexcept;
-  attempt commit_outside() noexcept;
-  void roll_back_outside() noexcept;
-  attempt commit_in_place() noexcept;
-  attempt roll_back_for(error why);
-  attempt fail_unkept() const noexcept;
-  attempt fail_lost();
+  void store_word_slow(std::uint64_t offset, std::uint64_t bits);
+  void store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask);
+  static void snapshot_pages(page_snapshot& snapshot, const write_set& stored) noexcept;
+  commit_status commit_empty() noexcept;
+  commit_status commit_volatile() noexcept;
+  void roll_back_volatile() noexcept;
+  commit_status commit_in_place() noexcept;
+  commit_status roll_back_with_error(error why);
+  commit_status fail_in_doubt() const noexcept;
+  commit_status fail_poisoned();
   void store_in_place(std::uint64_t offset, const void* bytes, std::size_t size);
   void undo_in_place() noexcept;
   void clear() noexcept;
@@ -165,39 +165,39 @@ class alignas(64) transaction final : public storage::heap::writer {
   const std::uint64_t lock_mask_;
   const bool stm_;
   storage::log_space* const space_;     // of a log-structured pool
-  storage::home_map::cache places_;
-  enum class stores_go : std::uint8_t {
-    nowhere,       // it only reads
-    to_write_set,
-    to_log,
-    home,          // mechanism none; `kept_` undoes them
+  storage::home_map::cache map_cache_;
+  enum class store_target : std::uint8_t {
+    read_only,       // it only reads
+    write_set,
+    log,
+    home,          // mechanism none; `in_place_undo_` undoes them
   };
-  stores_go stores_ = stores_go::nowhere;
+  store_target store_target_ = store_target::read_only;
   std::uint64_t filter_ = 0;  // has the bit of every line in the write set
-  bool ordered_ = false, asked_for_order_ = false;
+  bool ordered_ = false, ordered_requested_ = false;
   bool record_reads_ = false;
-  bool reads_plainly_ = false;  // a reader under stm that keeps no account of its loads and has nothing of its own
-  bool gate_held_ = false;
-  visitor* visitor_ = nullptr;
-  access_buffer* const loads_;  // null: nobody wants to know
+  bool fast_reads_ = false;  // a reader under stm that keeps no account of its loads and has nothing of its own
+  bool blocks_readers_ = false;
+  thread_context* context_ = nullptr;
+  access_buffer* const access_buffer_;  // null: nobody wants to know
   std::uint64_t snapshot_ = 0;
-  std::vector<old_word> kept_;
+  std::vector<undo_entry> in_place_undo_;
   write_set writes_;
   std::vector<read_entry> reads_;
   std::vector<read_entry> locks_;
-  outside_memory outside_;
-  bool any_read_ = false;
+  volatile_undo_log volatile_undo_;
+  bool has_unrecorded_reads_ = false;
   storage::heap::changes changes_;
-  write_set pending_;
-  std::vector<read_entry> pending_locks_;
-  storage::heap::changes pending_changes_;
+  write_set overlay_;
+  std::vector<read_entry> overlay_locks_;
+  storage::heap::changes overlay_changes_;
   bool in_order_ = false;
-  std::unique_lock<std::mutex> drawing_;
-  std::uint64_t pending_filter_ = 0, pending_txid_ = 0, ordered_before_ = 0;
-  std::atomic<bool> settled_{false}, holds_pending_{false};
+  std::unique_lock<std::mutex> txid_lock_;
+  std::uint64_t overlay_filter_ = 0, overlay_txid_ = 0, previous_ordered_ = 0;
+  std::atomic<bool> overlay_stored_{false}, has_overlay_{false};
 
  public:
-  storage::heap::cache cache;
+  storage::heap::thread_cache cache;
 };
 
 }  // namespace stele::detail

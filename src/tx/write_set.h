@@ -29,14 +29,14 @@ struct written_line {
 };
 
 // 0xFF for each set bit of a word mask: the bits that count.
-constexpr std::uint64_t spread(std::uint8_t word_mask) noexcept {
+constexpr std::uint64_t expand_mask(std::uint8_t word_mask) noexcept {
   std::uint64_t bits = word_mask;
   bits = (bits | bits << 28) & 0x0000000F0000000Fu;
   bits = (bits | bits << 14) & 0x0003000300030003u;
   bits = (bits | bits << 7) & 0x0101010101010101u;
   return bits * 0xFF;
 }
-static_assert(spread(0xFF) == ~std::uint64_t{0} && spread(0x01) == 0xFF && spread(0x80) == 0xFF00000000000000u && spread(0x12) == 0x000000FF0000FF00u);
+static_assert(expand_mask(0xFF) == ~std::uint64_t{0} && expand_mask(0x01) == 0xFF && expand_mask(0x80) == 0xFF00000000000000u && expand_mask(0x12) == 0x000000FF0000FF00u);
 
 // The mask of `size` bytes of a line from byte `first` on.
 constexpr std::uint64_t byte_range(std::size_t first, std::size_t size) noexcept {
@@ -52,7 +52,7 @@ class write_set {
 
   written_line* find(std::uint64_t line) noexcept { return const_cast<written_line*>(std::as_const(*this).find(line)); }
   const written_line* find(std::uint64_t line) const noexcept {
-    for (std::size_t at = place(line);; at = (at + 1) & (slots_.size() - 1)) {
+    for (std::size_t at = slot_of(line);; at = (at + 1) & (slots_.size() - 1)) {
       const slot s = slots_[at];
       if (s.generation != generation_) return nullptr;
       if (lines_.get()[s.index].offset == line) return &lines_.get()[s.index];
@@ -85,22 +85,22 @@ class write_set {
     std::uint32_t generation = 0;
     std::uint32_t index = 0;
   };
-  struct freed {
+  struct line_deleter {
     void operator()(written_line* lines) const noexcept { ::operator delete(lines); }
   };
-  static constexpr std::size_t at_first = 32;  // lines; slots are twice as many
-  static std::unique_ptr<written_line, freed> room_for(std::size_t lines) {
-    return std::unique_ptr<written_line, freed>(static_cast<written_line*>(::operator new(lines * sizeof(written_line))));
+  static constexpr std::size_t initial_capacity = 32;  // lines; slots are twice as many
+  static std::unique_ptr<written_line, line_deleter> allocate_lines(std::size_t lines) {
+    return std::unique_ptr<written_line, line_deleter>(static_cast<written_line*>(::operator new(lines * sizeof(written_line))));
   }
 
-  std::size_t place(std::uint64_t line) const noexcept { return (line / line_size * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1); }
+  std::size_t slot_of(std::uint64_t line) const noexcept { return (line / line_size * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1); }
   void insert(std::uint64_t line, std::uint32_t index) noexcept {
-    std::size_t at = place(line);
+    std::size_t at = slot_of(line);
     while (slots_[at].generation == generation_) at = (at + 1) & (slots_.size() - 1);
     slots_[at] = {generation_, index};
   }
   [[gnu::noinline]] void grow() {
-    auto more = room_for(capacity_ * 2);
+    auto more = allocate_lines(capacity_ * 2);
     std::uninitialized_copy_n(lines_.get(), count_, more.get());
     slots_.assign(capacity_ * 4, slot{});
     lines_ = std::move(more);
@@ -109,18 +109,18 @@ class write_set {
     for (std::uint32_t i = 0; i < count_; ++i) insert(lines_.get()[i].offset, i);
   }
 
-  std::unique_ptr<written_line, freed> lines_ = room_for(at_first);
-  std::size_t count_ = 0, capacity_ = at_first;
-  std::vector<slot> slots_ = std::vector<slot>(2 * at_first);
+  std::unique_ptr<written_line, line_deleter> lines_ = allocate_lines(initial_capacity);
+  std::size_t count_ = 0, capacity_ = initial_capacity;
+  std::vector<slot> slots_ = std::vector<slot>(2 * initial_capacity);
   std::uint32_t generation_ = 1;
 };
 
 // The commonest line of all: one word has been stored, and whole. Then which, else 8.
-constexpr unsigned only_word(std::uint64_t mask) noexcept {
+constexpr unsigned single_whole_word(std::uint64_t mask) noexcept {
   const auto first = static_cast<unsigned>(std::countr_zero(mask | std::uint64_t{1} << 63));
   return mask >> first == 0xFF && first % 8 == 0 ? first / 8 : 8;
 }
-static_assert(only_word(0xFF) == 0 && only_word(0xFF00'0000'0000'0000u) == 7 && only_word(0xFF0) == 8 && only_word(0xFFFF) == 8 && only_word(0) == 8);
+static_assert(single_whole_word(0xFF) == 0 && single_whole_word(0xFF00'0000'0000'0000u) == 7 && single_whole_word(0xFF0) == 8 && single_whole_word(0xFFFF) == 8 && single_whole_word(0) == 8);
 
 // The first word at or after `from` that has been stored, in part or whole; 8 when there is none.
 constexpr unsigned next_word(std::uint64_t mask, unsigned from) noexcept {
@@ -129,19 +129,19 @@ constexpr unsigned next_word(std::uint64_t mask, unsigned from) noexcept {
 }
 
 // A bit for each word whose mask is 0xFF, and for each that has been stored at all.
-constexpr unsigned gather_bytes(std::uint64_t low_bits) noexcept { return static_cast<unsigned>(low_bits * 0x0102040810204080u >> 56); }
+constexpr unsigned gather_low_bits(std::uint64_t low_bits) noexcept { return static_cast<unsigned>(low_bits * 0x0102040810204080u >> 56); }
 constexpr unsigned whole_words(std::uint64_t mask) noexcept {
   mask &= mask >> 4, mask &= mask >> 2, mask &= mask >> 1;
-  return gather_bytes(mask & 0x0101010101010101u);
+  return gather_low_bits(mask & 0x0101010101010101u);
 }
 constexpr unsigned stored_words(std::uint64_t mask) noexcept {
   mask |= mask >> 4 & 0x0F0F0F0F0F0F0F0Fu, mask |= mask >> 2 & 0x3333333333333333u, mask |= mask >> 1 & 0x5555555555555555u;
-  return gather_bytes(mask & 0x0101010101010101u);
+  return gather_low_bits(mask & 0x0101010101010101u);
 }
 // The usual case, at less cost: every word that has been stored is whole. Then which.
-constexpr bool only_whole_words(std::uint64_t mask, unsigned& words) noexcept {
+constexpr bool all_words_whole(std::uint64_t mask, unsigned& words) noexcept {
   const std::uint64_t low = mask & 0x0101010101010101u;
-  words = gather_bytes(low);
+  words = gather_low_bits(low);
   return low * 0xFF == mask;
 }
 static_assert(whole_words(0xFF00'00FF'7F00'FFFFu) == 0b10010011 && stored_words(0xFF00'0080'7F00'0001u) == 0b10011001);
@@ -153,7 +153,7 @@ template <class Head, class Word>
   unsigned done = 0;  // words of lines[i] that a run from the lines before it took
   for (std::size_t i = 0; i < lines.size(); ++i) {
     unsigned whole = 0;
-    const bool plain = only_whole_words(lines[i].mask, whole);
+    const bool plain = all_words_whole(lines[i].mask, whole);
     unsigned stored = whole;
     if (!plain) [[unlikely]]
       whole = whole_words(lines[i].mask), stored = stored_words(lines[i].mask);
@@ -165,7 +165,7 @@ template <class Head, class Word>
       if ((whole >> w & 1) == 0) {
         const std::uint8_t mask = line.word_mask(w);
         head(line.offset + 8 * w, mask, std::uint32_t{1});
-        word(line.words[w] & spread(mask));  // the other bytes are of no meaning, and no business of the pool file
+        word(line.words[w] & expand_mask(mask));  // the other bytes are of no meaning, and no business of the pool file
         left &= left - 1;
         continue;
       }

@@ -27,7 +27,7 @@ struct run {
   std::uint8_t mask;
   std::vector<std::uint64_t> words;
 };
-std::vector<run> runs_of(const write_set& set, std::uint32_t longest = format::longest_run) {
+std::vector<run> runs_of(const write_set& set, std::uint32_t longest = format::max_run_words) {
   std::vector<run> runs;
   for_each_run(
       set.lines(), longest, [&](std::uint64_t offset, std::uint8_t mask, std::uint32_t) { runs.push_back({offset, mask, {}}); },

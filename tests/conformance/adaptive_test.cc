@@ -64,7 +64,7 @@ void run(pool<content>& p, std::array<std::uint64_t, thread_count>& commits, std
     threads.emplace_back([&, t] {
       for (std::uint64_t i = 0; i < each; ++i) {
         const std::uint64_t n = ++commits[t];
-        EXPECT_TRUE(holds(p.update([&](content& c) { step(c, t, n); })));
+        EXPECT_TRUE(succeeds(p.update([&](content& c) { step(c, t, n); })));
         if (i % 16 != 0) continue;
         EXPECT_FALSE(p.update([&](content& c) { step(c, t, n + 1), cancel("not this one"); }).has_value());
       }
@@ -99,7 +99,7 @@ TEST_P(adaptive_on, stays_with_the_mode_that_the_threshold_gives) {
     run(p, commits, 100);
     EXPECT_EQ(p.counters().mode, latency > threshold ? "vcbp" : "blurred") << threshold;
     EXPECT_EQ(p.counters().mode_switches, 0u) << threshold;
-    ASSERT_TRUE(holds(p.close()));
+    ASSERT_TRUE(succeeds(p.close()));
     o.adaptive.threshold_ns = threshold >= latency ? 1 : 5000;  // the other one takes the logs over
     p = open_pool<content>(dir.file("pool"), o);
     run(p, commits, 100);
@@ -121,7 +121,7 @@ TEST_P(adaptive_on, loses_nothing_over_hundreds_of_switches) {
     ASSERT_EQ(left.value_or("an error"), "") << "session " << session;
     switches += p.counters().mode_switches;
     if (session % 2 == 0) {
-      ASSERT_TRUE(holds(p.close()));
+      ASSERT_TRUE(succeeds(p.close()));
     }
   }
   EXPECT_GE(switches, 200u);
@@ -135,14 +135,14 @@ TEST_P(adaptive_on, recovers_what_was_acknowledged_when_killed_while_it_changes)
   for (int kill = 0; kill < 30; ++kill) {
     std::uint64_t acknowledged;
     {
-      child writer([&](const teller& tell) {
+      child writer([&](const word_sender& send) {
         auto p = open_pool<content>(dir.file("pool"), options(GetParam(), 8));
         std::uint64_t n = p.read([](const content& c) { return c.of[0].count.load(); }).value_or(0);
-        for (tell(n);; tell(n))
+        for (send(n);; send(n))
           if (++n; !p.update([&](content& c) { step(c, 0, n); })) ::_exit(4);
       });
-      ASSERT_TRUE(writer.hear(acknowledged));
-      for (std::uint64_t words = random.below(60); words != 0; --words) ASSERT_TRUE(writer.hear(acknowledged));
+      ASSERT_TRUE(writer.receive(acknowledged));
+      for (std::uint64_t words = random.below(60); words != 0; --words) ASSERT_TRUE(writer.receive(acknowledged));
       acknowledged = writer.kill_and_drain(acknowledged);
     }
     auto p = open_pool<content>(dir.file("pool"), options(GetParam(), 8));
@@ -165,10 +165,10 @@ TEST_P(bulk_persistence_of, whole_cache_is_refused_where_no_program_can_do_it) {
     scratch_directory dir;
     auto o = setting{GetParam(), media}.options();
     o.bulk = bulk_persistence::whole_cache;
-    EXPECT_TRUE(refused(pool<content>::open(dir.file("pool"), o), errc::unsupported)) << media;
+    EXPECT_TRUE(fails_with(pool<content>::open(dir.file("pool"), o), errc::unsupported)) << media;
     o.bulk = bulk_persistence::automatic;
     auto p = open_pool<content>(dir.file("pool"), o);  // what is left behind can be opened
-    EXPECT_TRUE(holds(p.update([](content& c) { step(c, 0, 1); })));
+    EXPECT_TRUE(succeeds(p.update([](content& c) { step(c, 0, 1); })));
   }
 }
 
@@ -185,14 +185,14 @@ TEST_P(bulk_persistence_of, either_way_keeps_everything_on_a_file) {
       run(p, commits, 200);
       const auto wrong = p.read([&](const content& r) { return problem_of(r, commits); });
       ASSERT_EQ(wrong.value_or("an error"), "");
-      ASSERT_TRUE(holds(p.close()));
+      ASSERT_TRUE(succeeds(p.close()));
       EXPECT_GT(p.counters().truncations, 3u);
     }
-    child writer([&](const teller& tell) {  // and one that is not closed
+    child writer([&](const word_sender& send) {  // and one that is not closed
       auto p = open_pool<content>(dir.file("pool"), o);
       for (std::uint64_t n = commits[0] + 1; n <= commits[0] + 300; ++n) {
         if (!p.update([&](content& c) { step(c, 0, n); })) ::_exit(4);
-        tell(n);
+        send(n);
       }
       ::_exit(0);
     });

@@ -3,7 +3,7 @@
 #include <tests/conformance/pools.h>
 
 #include <tx/inspect.h>
-#include <tx/parity/area.h>
+#include <tx/parity/parity_area.h>
 
 #include <filesystem>
 #include <fstream>
@@ -47,13 +47,13 @@ std::uint64_t number_of(const pool<numbers>& p) {
 // Four lines that were skipped, two in each of two rows and columns, are overwritten in a file that nobody has open. False: there are none.
 bool lose_lines(const std::string& path) {
   const auto file = storage::pool_file::open_copy(path);
-  if (!holds(file)) return false;
+  if (!succeeds(file)) return false;
   const detail::parity_area area(*file);
-  const auto first = format::control_word(file->base(), file->header().id, format::parity_epoch_offset);
+  const auto first = format::read_control_word(file->base(), file->header().id, format::parity_epoch_offset);
   constexpr std::uint64_t square = 1u << format::line_of(1, 1) | 1u << format::line_of(1, 2) | 1u << format::line_of(3, 1) | 1u << format::line_of(3, 2);
   for (std::uint64_t m = 0; first && m < area.matrices(); ++m) {
     const auto at = area.newest(m, *first);
-    if (!at || at->block.kind != format::parity_kind::covers || (at->block.skipped & square) != square) continue;
+    if (!at || at->block.kind != format::parity_kind::active || (at->block.skipped & square) != square) continue;
     std::fstream out(path, std::ios::in | std::ios::out | std::ios::binary);
     for (std::uint64_t left = square; left != 0; left &= left - 1) {
       out.seekp(static_cast<std::streamoff>(area.offset_of(m, static_cast<unsigned>(std::countr_zero(left)))));
@@ -69,7 +69,7 @@ struct crashed_pool {
   crashed_pool(const scratch_directory& dir, const pool_options& options) : path(dir.file("crashed")) {
     auto p = open_pool<numbers>(dir.file("pool"), options);
     for (bool lost = false; !lost; lost = commits >= least_commits && lose_lines(path)) {  // not right after a checkpoint: nothing is skipped then
-      EXPECT_TRUE(holds(commit_number(p, ++commits)));
+      EXPECT_TRUE(succeeds(commit_number(p, ++commits)));
       std::filesystem::copy_file(dir.file("pool"), path, std::filesystem::copy_options::overwrite_existing);
       if (commits > 2 * least_commits) throw std::runtime_error("nothing was skipped that can be lost");
     }
@@ -86,8 +86,8 @@ TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged
   const auto [path, commits] = crashed_pool(dir, options);
 
   const auto report = detail::check_pool(path);  // on a copy
-  ASSERT_TRUE(holds(report));
-  EXPECT_THAT(report->lost, ::testing::HasSubstr("object"));
+  ASSERT_TRUE(succeeds(report));
+  EXPECT_THAT(report->fallback_reason, ::testing::HasSubstr("object"));
   std::uint64_t number = 0;
   {
     auto p = open_pool<numbers>(path, options);
@@ -97,8 +97,8 @@ TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged
     const auto fallback = p.fallback();
     ASSERT_TRUE(fallback);
     EXPECT_EQ(fallback->from.commit - fallback->to.commit, commits - number);
-    EXPECT_EQ(fallback->lost, report->lost);
-    EXPECT_TRUE(holds(commit_number(p, 1000)));
+    EXPECT_EQ(fallback->lost, report->fallback_reason);
+    EXPECT_TRUE(succeeds(commit_number(p, 1000)));
     EXPECT_GT(p.committed().commit, fallback->from.commit) << "numbers of commits that are gone are not given again";
   }
   {
@@ -107,7 +107,7 @@ TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged
     ASSERT_TRUE(p.fallback());
     EXPECT_EQ(p.fallback()->lost, "");
     EXPECT_EQ(detail::info_of(path)->fallback.state, format::fallback_state::done);
-    EXPECT_TRUE(holds(p.acknowledge_fallback()));
+    EXPECT_TRUE(succeeds(p.acknowledge_fallback()));
     EXPECT_FALSE(p.fallback());
   }
   EXPECT_FALSE(open_pool<numbers>(path, options).fallback());

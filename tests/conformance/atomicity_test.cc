@@ -24,7 +24,7 @@ class atomicity : public on_every_setting {};
 
 std::uint64_t value_of_a(const pool<counters>& p) {
   auto got = p.read([](const counters& c) { return c.a.load(); });
-  EXPECT_TRUE(holds(got));
+  EXPECT_TRUE(succeeds(got));
   return got.value_or(~0u);
 }
 
@@ -38,7 +38,7 @@ TEST_P(atomicity, an_update_commits_and_a_read_sees_it) {
       c.b = c.a + 1;  // its own store is seen
       return c.b.load();
     });
-    ASSERT_TRUE(holds(done));
+    ASSERT_TRUE(succeeds(done));
     EXPECT_EQ(*done, 8u);
     EXPECT_EQ(value_of_a(p), 7u);
   });
@@ -48,21 +48,21 @@ TEST_P(atomicity, an_error_a_failure_a_cancel_and_an_exception_leave_nothing) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;
     auto p = open_pool<counters>(dir.file("pool"), s.options());
-    ASSERT_TRUE(holds(p.update([](counters& c) { c.a = 1; })));
+    ASSERT_TRUE(succeeds(p.update([](counters& c) { c.a = 1; })));
     auto returned = p.update([](counters& c) -> result<int> {
       c.a = 2;
       return std::unexpected(error{errc::not_found, "mine"});
     });
-    EXPECT_TRUE(refused(returned, errc::not_found));
+    EXPECT_TRUE(fails_with(returned, errc::not_found));
     EXPECT_EQ(returned.error().message, "mine");
     EXPECT_EQ(value_of_a(p), 1u);
-    EXPECT_TRUE(refused(p.update([](counters& c) { c.a = 3, throw failure({errc::io, "no"}); }), errc::io));
+    EXPECT_TRUE(fails_with(p.update([](counters& c) { c.a = 3, throw failure({errc::io, "no"}); }), errc::io));
     EXPECT_EQ(value_of_a(p), 1u);
-    EXPECT_TRUE(refused(p.update([](counters& c) { c.a = 4, cancel("enough"); }), errc::cancelled));
+    EXPECT_TRUE(fails_with(p.update([](counters& c) { c.a = 4, cancel("enough"); }), errc::cancelled));
     EXPECT_EQ(value_of_a(p), 1u);
     EXPECT_THROW((void)p.update([](counters& c) { c.a = 5, throw std::out_of_range("theirs"); }), std::out_of_range);
     EXPECT_EQ(value_of_a(p), 1u);
-    ASSERT_TRUE(holds(p.update([](counters& c) { c.a += 1; }))) << "the pool works on";
+    ASSERT_TRUE(succeeds(p.update([](counters& c) { c.a += 1; }))) << "the pool works on";
     EXPECT_EQ(value_of_a(p), 2u);
   });
 }
@@ -74,15 +74,15 @@ TEST_P(atomicity, nested_updates_are_one_transaction) {
     auto lost = p.update([&](counters& c) -> result<> {
       c.a = 1;
       auto inner = p.update([](counters& again) { again.b = 2; });
-      EXPECT_TRUE(holds(inner));
+      EXPECT_TRUE(succeeds(inner));
       EXPECT_EQ(c.b.load(), 2u);
       auto seen = p.read([](const counters& again) { return again.a.load(); });
       EXPECT_EQ(seen.value_or(0), 1u) << "a read inside an update sees its stores";
       return std::unexpected(error{errc::cancelled, "all of it"});
     });
-    EXPECT_TRUE(refused(lost, errc::cancelled));
+    EXPECT_TRUE(fails_with(lost, errc::cancelled));
     EXPECT_EQ(value_of_a(p), 0u);
-    ASSERT_TRUE(holds(p.update([&](counters& c) {
+    ASSERT_TRUE(succeeds(p.update([&](counters& c) {
       c.a = 1;
       auto inner = p.update([](counters& again) -> result<> {
         again.b = 2;
@@ -99,12 +99,12 @@ TEST_P(atomicity, a_read_refuses_to_store_allocate_or_destroy) {
     scratch_directory dir;
     auto p = open_pool<counters>(dir.file("pool"), s.options());
     field<std::uint64_t>* object = nullptr;
-    ASSERT_TRUE(holds(p.update([&](counters&) { object = make<field<std::uint64_t>>(); })));
+    ASSERT_TRUE(succeeds(p.update([&](counters&) { object = make<field<std::uint64_t>>(); })));
     auto stores = p.read([](const counters& c) { const_cast<counters&>(c).a = 1; });
-    EXPECT_TRUE(refused(stores, errc::read_only));
-    EXPECT_TRUE(refused(p.read([&](const counters&) { (void)p.update([](counters& c) { c.a = 1; }); }), errc::read_only));
-    EXPECT_TRUE(refused(p.read([](const counters&) { (void)make<counters>(); }), errc::read_only));
-    EXPECT_TRUE(refused(p.read([&](const counters&) { destroy(object); }), errc::read_only));
+    EXPECT_TRUE(fails_with(stores, errc::read_only));
+    EXPECT_TRUE(fails_with(p.read([&](const counters&) { (void)p.update([](counters& c) { c.a = 1; }); }), errc::read_only));
+    EXPECT_TRUE(fails_with(p.read([](const counters&) { (void)make<counters>(); }), errc::read_only));
+    EXPECT_TRUE(fails_with(p.read([&](const counters&) { destroy(object); }), errc::read_only));
     EXPECT_EQ(value_of_a(p), 0u);
   });
 }
@@ -112,12 +112,12 @@ TEST_P(atomicity, a_read_refuses_to_store_allocate_or_destroy) {
 TEST_P(atomicity, a_transaction_on_another_pool_is_refused_and_several_pools_are_apart) {
   under_each_policy([](const setting& s) {
     pair_of_pools pools(s);
-    ASSERT_TRUE(holds(pools.first.update([&](counters& c) {
+    ASSERT_TRUE(succeeds(pools.first.update([&](counters& c) {
       c.a = 1;
-      EXPECT_TRUE(refused(pools.second.update([](counters& other) { other.a = 9; }), errc::nested));
-      EXPECT_TRUE(refused(pools.second.read([](const counters& other) { return other.a.load(); }), errc::nested));
+      EXPECT_TRUE(fails_with(pools.second.update([](counters& other) { other.a = 9; }), errc::nested));
+      EXPECT_TRUE(fails_with(pools.second.read([](const counters& other) { return other.a.load(); }), errc::nested));
     })));
-    ASSERT_TRUE(holds(pools.second.update([](counters& c) { c.a = 2; })));
+    ASSERT_TRUE(succeeds(pools.second.update([](counters& c) { c.a = 2; })));
     EXPECT_EQ(value_of_a(pools.first), 1u);
     EXPECT_EQ(value_of_a(pools.second), 2u);
   });
@@ -131,12 +131,12 @@ TEST_P(atomicity, a_transaction_may_be_larger_than_every_log) {
     options.log_size = 4096, options.log_count = 2;
     auto p = open_pool<table>(dir.file("pool"), options);
     for (std::uint64_t round : {1u, 2u}) {
-      ASSERT_TRUE(holds(p.update([&](table& t) {
+      ASSERT_TRUE(succeeds(p.update([&](table& t) {
         for (std::size_t i = 0; i < table::size; ++i) t.words[i] = round * i;
       })));
     }
     const auto before = audit(p);
-    EXPECT_TRUE(refused(p.update([&](table& t) {
+    EXPECT_TRUE(fails_with(p.update([&](table& t) {
       for (std::size_t i = 0; i < table::size; ++i) t.words[i] = 77;
       cancel("not this");
     }),
@@ -149,7 +149,7 @@ TEST_P(atomicity, a_transaction_may_be_larger_than_every_log) {
     EXPECT_EQ(wrong.value_or(~0u), 0u);
     EXPECT_EQ(audit(p).used_bytes, before.used_bytes);
     EXPECT_GE(p.counters().log_spills, spills(s.mechanism) ? 2u : 0u);
-    ASSERT_TRUE(holds(p.close()));
+    ASSERT_TRUE(succeeds(p.close()));
   });
 }
 
@@ -168,9 +168,9 @@ TEST_P(atomicity, scattered_bytes_near_the_size_of_a_log_are_kept) {
       auto done = p.update([&](bytes& b) {
         for (std::size_t i = 0; i < lines * 64; i += 8) b.at[i] = value;
       });
-      ASSERT_TRUE(holds(done)) << lines;
+      ASSERT_TRUE(succeeds(done)) << lines;
       if (lines % 8 == 0) {
-        ASSERT_TRUE(holds(p.close())) << lines;
+        ASSERT_TRUE(succeeds(p.close())) << lines;
         p = open_pool<bytes>(dir.file("pool"), options);
       }
     }
@@ -189,10 +189,10 @@ TEST_P(atomicity, reads_log_and_write_nothing) {
     auto options = s.options();
     options.background = false;
     auto p = open_pool<counters>(dir.file("pool"), options);
-    ASSERT_TRUE(holds(p.update([](counters& c) { c.a = 1; })));
+    ASSERT_TRUE(succeeds(p.update([](counters& c) { c.a = 1; })));
     const auto before = p.counters();
     for (int i = 0; i < 100; ++i) EXPECT_EQ(value_of_a(p), 1u);
-    ASSERT_TRUE(holds(p.update([](counters& c) { return c.a.load(); }))) << "an update that stores nothing";
+    ASSERT_TRUE(succeeds(p.update([](counters& c) { return c.a.load(); }))) << "an update that stores nothing";
     const auto after = p.counters();
     EXPECT_EQ(after.reads - before.reads, 100u);
     EXPECT_EQ(after.fences, before.fences);

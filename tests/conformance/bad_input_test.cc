@@ -37,8 +37,8 @@ class bad_input : public ::testing::Test {
     const std::string path = dir_.file("pool");
     fs::remove(path);
     auto p = open_pool<root>(path, {.create_size = size, .layout = "mine"});
-    EXPECT_TRUE(holds(p.update([](root& r) { r.value = 42; })));
-    EXPECT_TRUE(holds(p.close()));
+    EXPECT_TRUE(succeeds(p.update([](root& r) { r.value = 42; })));
+    EXPECT_TRUE(succeeds(p.close()));
     return path;
   }
 
@@ -47,7 +47,7 @@ class bad_input : public ::testing::Test {
   static std::string expect_refused(const std::string& path, errc code, const pool_options& options = {}) {
     const std::string before = fs::is_regular_file(path) ? bytes_of(path) : "";
     auto opened = pool<Root>::open(path, options);
-    EXPECT_TRUE(refused(opened, code));
+    EXPECT_TRUE(fails_with(opened, code));
     if (opened) return "";
     EXPECT_NE(opened.error().message.find(path), std::string::npos) << opened.error().message;
     EXPECT_EQ(opened.error().message.find('\n'), std::string::npos) << opened.error().message;
@@ -103,7 +103,7 @@ TEST_F(bad_input, a_truncated_pool) {
     if (HasFailure()) return;
   }
   write_bytes(path, whole);
-  EXPECT_TRUE(holds(pool<root>::open(path))) << "the whole one opens";
+  EXPECT_TRUE(succeeds(pool<root>::open(path))) << "the whole one opens";
   std::string image = whole;
   for (const std::size_t length : {std::size_t{0}, std::size_t{4095}, whole.size() / 2})
     EXPECT_FALSE(storage::pool_file::adopt(reinterpret_cast<std::byte*>(image.data()), length)) << length;
@@ -126,7 +126,7 @@ TEST_F(bad_input, every_flipped_bit_of_a_control_word_a_log_head_and_a_chunk_des
   const std::string path = good_pool();
   {
     auto p = open_pool<root>(path, {});  // a second session, so that the watermark is not zero
-    ASSERT_TRUE(holds(p.update([](root& r) { r.value += 1; })));
+    ASSERT_TRUE(succeeds(p.update([](root& r) { r.value += 1; })));
   }
   const std::string whole = bytes_of(path);
   format::pool_header h;
@@ -160,11 +160,11 @@ TEST_F(bad_input, another_layout_name_or_root) {
   const auto sentence = expect_refused(path, errc::layout, {.layout = "theirs"});
   EXPECT_NE(sentence.find("mine"), std::string::npos) << sentence;
   auto opened = pool<other_root>::open(path);
-  EXPECT_TRUE(refused(opened, errc::layout));
-  EXPECT_TRUE(holds(pool<root>::open(path, {.layout = "mine"})));
+  EXPECT_TRUE(fails_with(opened, errc::layout));
+  EXPECT_TRUE(succeeds(pool<root>::open(path, {.layout = "mine"})));
   auto long_name = pool<root>::open(dir_.file("new"), {.create_size = 1 << 20, .layout = std::string(64, 'n')});
-  EXPECT_TRUE(refused(long_name, errc::invalid_argument));
-  EXPECT_TRUE(holds(pool<root>::open(dir_.file("new"), {.create_size = 1 << 20, .layout = std::string(63, 'n')})));
+  EXPECT_TRUE(fails_with(long_name, errc::invalid_argument));
+  EXPECT_TRUE(succeeds(pool<root>::open(dir_.file("new"), {.create_size = 1 << 20, .layout = std::string(63, 'n')})));
 }
 
 TEST_F(bad_input, a_pool_that_is_open_already) {
@@ -172,52 +172,52 @@ TEST_F(bad_input, a_pool_that_is_open_already) {
   for (const char* media : {"process", "file"}) {
     auto first = open_pool<root>(path, {.media = media});
     auto again = pool<root>::open(path);
-    ASSERT_TRUE(refused(again, errc::in_use));
+    ASSERT_TRUE(fails_with(again, errc::in_use));
     EXPECT_NE(again.error().message.find("process " + std::to_string(::getpid())), std::string::npos) << again.error().message;
-    ASSERT_TRUE(holds(first.update([](root& r) { r.value += 1; }))) << "the first goes on";
+    ASSERT_TRUE(succeeds(first.update([](root& r) { r.value += 1; }))) << "the first goes on";
   }
-  child holder([&](const teller& tell) {
+  child holder([&](const word_sender& send) {
     auto p = open_pool<root>(path, {.media = "file"});
     if (!p.update([](root& r) { r.value += 1; })) return;
-    tell(1);
+    send(1);
     ::pause();
   });
   std::uint64_t word = 0;
-  ASSERT_TRUE(holder.hear(word));
+  ASSERT_TRUE(holder.receive(word));
   auto second = pool<root>::open(path);
-  ASSERT_TRUE(refused(second, errc::in_use));
+  ASSERT_TRUE(fails_with(second, errc::in_use));
   EXPECT_NE(second.error().message.find("process " + std::to_string(holder.pid())), std::string::npos) << second.error().message;
   holder.kill_and_drain(0);
-  EXPECT_TRUE(holds(pool<root>::open(path))) << "a dead process holds nothing";
+  EXPECT_TRUE(succeeds(pool<root>::open(path))) << "a dead process holds nothing";
 }
 
 TEST_F(bad_input, impossible_sizes) {
   const std::size_t huge = std::size_t{1} << 63;
   const std::string path = dir_.file("new");
   auto with = [&](pool_options o) { return pool<root>::open(path, o); };
-  EXPECT_TRUE(refused(with({.create_size = 0}), errc::not_found));
+  EXPECT_TRUE(fails_with(with({.create_size = 0}), errc::not_found));
   for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{32767}, huge, huge - 1, ~std::size_t{0}, (std::size_t{1} << 46) + 1})
-    EXPECT_TRUE(refused(with({.create_size = size}), errc::invalid_argument)) << size;
-  for (const std::size_t size : {std::size_t{1} << 40, std::size_t{1} << 46}) EXPECT_TRUE(refused(with({.create_size = size}), errc::full)) << size;
+    EXPECT_TRUE(fails_with(with({.create_size = size}), errc::invalid_argument)) << size;
+  for (const std::size_t size : {std::size_t{1} << 40, std::size_t{1} << 46}) EXPECT_TRUE(fails_with(with({.create_size = size}), errc::full)) << size;
   for (const std::size_t logs : {std::size_t{4097}, std::size_t{1} << 32, huge, ~std::size_t{0}})
-    EXPECT_TRUE(refused(with({.create_size = 1 << 20, .log_count = logs}), errc::invalid_argument)) << logs;
+    EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .log_count = logs}), errc::invalid_argument)) << logs;
   for (const std::size_t size : {std::size_t{1} << 20, huge, ~std::size_t{0}, ~std::size_t{0} - 4096})
-    EXPECT_TRUE(refused(with({.create_size = 1 << 20, .log_size = size}), errc::invalid_argument)) << size;
-  EXPECT_TRUE(refused(with({.create_size = 1 << 20, .log_size = 64 << 10, .log_count = 9}), errc::invalid_argument));
+    EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .log_size = size}), errc::invalid_argument)) << size;
+  EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .log_size = 64 << 10, .log_count = 9}), errc::invalid_argument));
   EXPECT_EQ(entries(), 0u) << "something is left of a creation that failed";
-  EXPECT_TRUE(holds(with({.create_size = 32768}))) << "the smallest pool there is";
+  EXPECT_TRUE(succeeds(with({.create_size = 32768}))) << "the smallest pool there is";
 }
 
 TEST_F(bad_input, unknown_mechanisms_and_media) {
   const std::string path = dir_.file("new");
   auto mechanism = pool<root>::open(path, {.create_size = 1 << 20, .mechanism = "magic"});
-  ASSERT_TRUE(refused(mechanism, errc::not_found));
+  ASSERT_TRUE(fails_with(mechanism, errc::not_found));
   EXPECT_NE(mechanism.error().message.find("redo-async"), std::string::npos) << "it names what there is";
   for (const char* media : {"", "tape", "delayed", "delayed:", "delayed:x", "delayed:-1", "delayed:1:", "delayed:1:0", "delayed:1:-2", "delayed:1:nan",
                             "delayed:1000001", "delayed:99999999999999999999", "delayed:1:2:3", "adr ", "pcm", "pcm:", "pcm:lax", "pcm:strict:", "pcm:strict:0.5",
                             "pcm:strict:101", "pcm:strict:nan", "pcm:rules:fast", "pcm:rules:1.7:", "pcm:rules:waits:1.7", "pcm:rules:1.7:waits:1"}) {
     auto opened = pool<root>::open(path, {.create_size = 1 << 20, .media = media});
-    EXPECT_TRUE(refused(opened, errc::invalid_argument)) << media;
+    EXPECT_TRUE(fails_with(opened, errc::invalid_argument)) << media;
   }
   EXPECT_EQ(entries(), 0u) << "a pool was made before its options were looked at";
 }
@@ -228,23 +228,23 @@ TEST_F(bad_input, a_full_disk_is_an_error_when_the_pool_is_made) {
   const bool mounted = ::mount("none", small.c_str(), "tmpfs", 0, "size=256k") == 0;
   if (!mounted) GTEST_SKIP() << "no right to mount a file system";
   auto opened = pool<root>::open(small + "/pool", {.create_size = 1 << 20});
-  EXPECT_TRUE(refused(opened, errc::full));
+  EXPECT_TRUE(fails_with(opened, errc::full));
   EXPECT_TRUE(opened || opened.error().message.find("free some space") != std::string::npos) << opened.error().message;
   EXPECT_TRUE(fs::is_empty(small)) << "something is left";
-  EXPECT_TRUE(holds(pool<root>::open(small + "/pool", {.create_size = 128 << 10})));
+  EXPECT_TRUE(succeeds(pool<root>::open(small + "/pool", {.create_size = 128 << 10})));
   ::umount(small.c_str());
 }
 
 TEST_F(bad_input, a_file_size_limit_is_an_error_when_the_pool_is_made) {
   const std::string path = dir_.file("new");
-  child limited([&](const teller& tell) {
+  child limited([&](const word_sender& send) {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{64 << 10, 64 << 10};
     ::setrlimit(RLIMIT_FSIZE, &limit);
-    tell(refused(pool<root>::open(path, {.create_size = 1 << 20}), errc::full) ? 1 : 0);
+    send(fails_with(pool<root>::open(path, {.create_size = 1 << 20}), errc::full) ? 1 : 0);
   });
   std::uint64_t word = 0;
-  ASSERT_TRUE(limited.hear(word));
+  ASSERT_TRUE(limited.receive(word));
   EXPECT_EQ(word, 1u);
   EXPECT_EQ(entries(), 0u);
 }
@@ -256,14 +256,14 @@ TEST_F(bad_input, a_file_that_may_not_be_written) {
     expect_refused(path, errc::permission);
     return;
   }
-  child powerless([&](const teller& tell) {
+  child powerless([&](const word_sender& send) {
     ::chmod(dir_.file("").c_str(), 0755);
     if (::setuid(65534) != 0) return;
     auto opened = pool<root>::open(path);
-    tell(refused(opened, errc::permission) && opened.error().message.find(path) != std::string::npos ? 1 : 0);
+    send(fails_with(opened, errc::permission) && opened.error().message.find(path) != std::string::npos ? 1 : 0);
   });
   std::uint64_t word = 0;
-  ASSERT_TRUE(powerless.hear(word));
+  ASSERT_TRUE(powerless.receive(word));
   EXPECT_EQ(word, 1u);
 }
 
@@ -271,17 +271,17 @@ TEST_F(bad_input, a_killed_creation_leaves_nothing_or_a_whole_pool) {
   const std::string path = dir_.file("new");
   for (int i = 0; i < 40; ++i) {
     {
-      child maker([&](const teller& tell) {
-        tell(0);
+      child maker([&](const word_sender& send) {
+        send(0);
         auto p = open_pool<root>(path, {.create_size = 8 << 20});
         ::pause();
       });
       std::uint64_t word;
-      ASSERT_TRUE(maker.hear(word));
+      ASSERT_TRUE(maker.receive(word));
       ::usleep(static_cast<useconds_t>(i * 25));
     }
     if (fs::exists(path)) {
-      EXPECT_TRUE(holds(pool<root>::open(path)));
+      EXPECT_TRUE(succeeds(pool<root>::open(path)));
       fs::remove(path);
     }
     EXPECT_EQ(entries(), 0u) << "a draft is left";

@@ -24,13 +24,13 @@ TEST_P(bit_flips, each_is_found_or_harmless) {
   if (const char* only = ::getenv("STELE_FLIP_ONLY"); only != nullptr && mechanism != only) GTEST_SKIP();
   if (!promised && !reads_wildly) GTEST_SKIP();
   scratch_directory dir;
-  const victim v = make_victim(dir.file("pool"), mechanism, media, killed);
+  const target_pool v = make_target_pool(dir.file("pool"), mechanism, media, killed);
   const std::uint64_t stride = count_from("STELE_FLIP_STRIDE", 61), bits = v.bytes.size() * 8;
   const tally t = damage_all(v, (bits + stride - 1) / stride, [&](std::byte* bytes, std::uint64_t n) { bytes[n * stride / 8] ^= std::byte{1} << n * stride % 8; });
   report(v, t);
   if (!promised) return;
   EXPECT_EQ(t.bad(), 0u) << "first: bit " << t.first_bad * stride % 8 << " of byte " << t.first_bad * stride / 8;
-  EXPECT_GT(t[outcome::refused] + t[outcome::found], t[outcome::harmless] / 16) << "what is in use takes more than that";
+  EXPECT_GT(t[damage_outcome::refused] + t[damage_outcome::detected], t[damage_outcome::harmless] / 16) << "what is in use takes more than that";
 }
 
 std::vector<flips_of> all_flips() {
@@ -55,12 +55,12 @@ INSTANTIATE_TEST_SUITE_P(every, bit_flips, ::testing::ValuesIn(all_flips()), nam
 TEST(bit_flips_of_logs, are_told_by_how_far_chunks_have_blocks) {
   if (!reads_wildly) GTEST_SKIP();
   scratch_directory dir;
-  const victim v = make_victim(dir.file("pool"), "log_structured", "process", true);
+  const target_pool v = make_target_pool(dir.file("pool"), "log_structured", "process", true);
   const auto missed = [&] {
     return damage_all(v, v.bytes.size() * 8 / 61, [&](std::byte* bytes, std::uint64_t n) { bytes[n * 61 / 8] ^= std::byte{1} << n * 61 % 8; });
   };
   const tally as_it_is = missed();
-  EXPECT_EQ(as_it_is[outcome::signal] + as_it_is[outcome::hang], 0u);
+  EXPECT_EQ(as_it_is[damage_outcome::signal] + as_it_is[damage_outcome::hang], 0u);
   base::planted_mutant = base::mutant::ls_copies_unsaid;
   const tally unsaid = missed();
   base::planted_mutant = base::mutant::none;
@@ -70,7 +70,7 @@ TEST(bit_flips_of_logs, are_told_by_how_far_chunks_have_blocks) {
 TEST(bit_flips_on_files, a_sample_of_them) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
-  const victim v = make_victim(path, "default", "process", false, checksums::on);
+  const target_pool v = make_target_pool(path, "default", "process", false, checksums::on);
   base::rng random(7);
   for (unsigned i = 0; i < 400; ++i) {
     std::vector<std::byte> flipped = v.bytes;
@@ -79,7 +79,7 @@ TEST(bit_flips_on_files, a_sample_of_them) {
     std::ofstream(path, std::ios::binary | std::ios::trunc).write(reinterpret_cast<const char*>(flipped.data()), static_cast<std::streamsize>(flipped.size()));
     const auto opened = pool<damaged_content>::open(path);
     if (!opened) continue;
-    EXPECT_EQ(opened->read(answers).value(), v.said) << "bit " << bit % 8 << " of byte " << bit / 8;
+    EXPECT_EQ(opened->read(content_of).value(), v.content) << "bit " << bit % 8 << " of byte " << bit / 8;
   }
 }
 

@@ -18,11 +18,11 @@
 
 namespace stele::testing {
 
-using teller = std::function<void(std::uint64_t)>;
+using word_sender = std::function<void(std::uint64_t)>;
 
 class child {
  public:
-  explicit child(const std::function<void(const teller&)>& work) {
+  explicit child(const std::function<void(const word_sender&)>& work) {
     int ends[2];
     if (::pipe(ends) != 0) std::abort();
     pid_ = ::fork();
@@ -40,7 +40,7 @@ class child {
   pid_t pid() const noexcept { return pid_; }
 
   // The next word; false when the child has ended.
-  bool hear(std::uint64_t& word) { return ::read(from_, &word, sizeof word) == sizeof word; }
+  bool receive(std::uint64_t& word) { return ::read(from_, &word, sizeof word) == sizeof word; }
 
   // Kills the child without warning; returns the last word that it told, or `otherwise`.
   std::uint64_t kill_and_drain(std::uint64_t otherwise) {
@@ -48,7 +48,7 @@ class child {
     return drain(otherwise);
   }
   std::uint64_t drain(std::uint64_t otherwise) {
-    for (std::uint64_t word; hear(word);) otherwise = word;
+    for (std::uint64_t word; receive(word);) otherwise = word;
     return otherwise;
   }
   // Waits for the child's own end; its exit status, or 128 + signal.
@@ -60,7 +60,7 @@ class child {
   }
 
  private:
-  [[noreturn]] static void run(const std::function<void(const teller&)>& work, int read_end, int write_end) {
+  [[noreturn]] static void run(const std::function<void(const word_sender&)>& work, int read_end, int write_end) {
     ::close(read_end);
     try {
       work([&](std::uint64_t word) {

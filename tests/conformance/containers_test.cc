@@ -189,7 +189,7 @@ void expect_same(pool<shelf>& p, const twin& t) {
     if (!sound) return std::unexpected(sound.error());
     return blocks.size();
   });
-  ASSERT_TRUE(holds(read));
+  ASSERT_TRUE(succeeds(read));
   EXPECT_EQ(audit(p).used_blocks, *read + 1) << "a block is lost";
 }
 
@@ -256,7 +256,7 @@ TEST_P(containers, a_body_that_throws_anywhere_has_changed_nothing) {
       change_any(s, t, choices, operations, end);
     };
   };
-  ASSERT_TRUE(holds(p.update(body(300, 300))));
+  ASSERT_TRUE(succeeds(p.update(body(300, 300))));
   const twin before = t;
   for (std::size_t end = 0; end < 25; ++end) {
     EXPECT_THROW((void)p.update(body(25, end)), std::runtime_error);
@@ -331,11 +331,11 @@ TEST_P(containers, a_full_pool_refuses_and_nothing_has_changed) {
   for (std::size_t kind = 0; kind < kinds; ++kind) {
     SCOPED_TRACE("container " + std::to_string(kind));
     for (const std::size_t batch : {500, 20, 1}) {
-      ASSERT_TRUE(refused(fill(p, t, kind, batch, random), errc::full));
+      ASSERT_TRUE(fails_with(fill(p, t, kind, batch, random), errc::full));
       expect_same(p, t);
       if (HasFailure()) return;
     }
-    ASSERT_TRUE(holds(p.update([&](shelf& s) {
+    ASSERT_TRUE(succeeds(p.update([&](shelf& s) {
       for_each_pair(s, t, [&](auto& container, auto& model) { container.clear(), model.clear(); });
     }))) << "freeing works in a full pool";
     expect_same(p, t);

@@ -1,6 +1,6 @@
 // Damaging a small pool in every possible place, and telling what comes of it.
 //
-// A victim is a pool of one mechanism, closed or as a process leaves it that is killed after its last commit. A damage changes some bytes
+// A target_pool is a pool of one mechanism, closed or as a process leaves it that is killed after its last commit. A damage changes some bytes
 // of its image; the image is opened by the steps that opening a file takes, and what the pool answers then is compared with what was put
 // in. Runs in child processes, so that a signal or a hang is a finding too.
 #pragma once
@@ -27,16 +27,16 @@ struct damaged_content {
 };
 
 // Everything that the pool answers.
-inline std::string answers(const damaged_content& c) {
+inline std::string content_of(const damaged_content& c) {
   std::string all;
   c.numbers.for_each([&](const auto& k, const auto& v) { all += std::to_string(k) + "=" + std::to_string(v) + "\n"; });
   c.texts.for_each([&](const auto& k, const auto& v) { all += k.str() + "=" + v.str() + "\n"; });
   return all;
 }
 
-enum class outcome : std::uint8_t {
+enum class damage_outcome : std::uint8_t {
   refused,   // opening it is an error
-  found,     // its check is
+  detected,  // its check is
   harmless,  // it answers what was put in
   newest_lost,  // what was put in before the newest commit
   wrong,
@@ -48,19 +48,19 @@ inline constexpr unsigned outcomes = 7;
 struct tally {
   std::uint64_t of[outcomes] = {};
   std::uint64_t first_bad = ~std::uint64_t{0};  // the damage that came to no good first
-  std::uint64_t operator[](outcome o) const { return of[static_cast<unsigned>(o)]; }
-  std::uint64_t bad() const { return (*this)[outcome::wrong] + (*this)[outcome::signal] + (*this)[outcome::hang]; }
-  void count(outcome o, std::uint64_t damage) {
+  std::uint64_t operator[](damage_outcome o) const { return of[static_cast<unsigned>(o)]; }
+  std::uint64_t bad() const { return (*this)[damage_outcome::wrong] + (*this)[damage_outcome::signal] + (*this)[damage_outcome::hang]; }
+  void count(damage_outcome o, std::uint64_t damage) {
     ++of[static_cast<unsigned>(o)];
-    if (o >= outcome::wrong) first_bad = std::min(first_bad, damage);
+    if (o >= damage_outcome::wrong) first_bad = std::min(first_bad, damage);
   }
 };
 
-struct victim {
+struct target_pool {
   std::string mechanism, media;
   bool killed;
   std::vector<std::byte> bytes;
-  std::string said, before;  // what it answers, and what it answered before the newest commit
+  std::string content, before;  // what it answers, and what it answered before the newest commit
 
   std::string name() const { return mechanism + (media == "process" ? "" : " on " + media) + (killed ? ", killed" : ", closed"); }
 };
@@ -72,43 +72,43 @@ inline std::vector<std::byte> bytes_of_file(const std::string& path) {
   return {first, first + text.size()};
 }
 
-inline victim make_victim(const std::string& path, const std::string& mechanism, const std::string& media, bool killed, checksums sums = checksums::automatic) {
+inline target_pool make_target_pool(const std::string& path, const std::string& mechanism, const std::string& media, bool killed, checksums sums = checksums::automatic) {
   const auto& m = **detail::find_mechanism(mechanism);
-  victim v{mechanism, media, killed, {}, {}, {}};
-  pool_options o{.create_size = m.has_parity ? 131072u : 65536u, .mechanism = mechanism, .media = media, .sums = sums};
+  target_pool v{mechanism, media, killed, {}, {}, {}};
+  pool_options o{.create_size = m.has_parity ? 131072u : 65536u, .mechanism = mechanism, .media = media, .block_checksums = sums};
   if (m.home == format::home_kind::log) o.log_size = 1024;
   o.background = false;
   auto p = open_pool<damaged_content>(path, o);
   for (std::uint64_t i = 0; i < 120; ++i)
-    EXPECT_TRUE(holds(p.update([&](damaged_content& c) {
+    EXPECT_TRUE(succeeds(p.update([&](damaged_content& c) {
       c.texts.insert("key " + std::to_string(i), std::string(i, static_cast<char>('a' + i % 26)));
       c.numbers.insert(i, i * i);
     })));
-  EXPECT_TRUE(holds(p.update([](damaged_content& c) {
+  EXPECT_TRUE(succeeds(p.update([](damaged_content& c) {
     for (std::uint64_t i = 0; i < 120; i += 3) c.numbers.erase(i);
   })));
   for (std::uint64_t i = 0; i < 6; ++i) {
-    v.before = *p.read(answers);
-    EXPECT_TRUE(holds(p.update([&](damaged_content& c) { c.numbers.insert_or_assign(i, 1000 + i), c.texts.erase("key " + std::to_string(100 + i)); })));
+    v.before = *p.read(content_of);
+    EXPECT_TRUE(succeeds(p.update([&](damaged_content& c) { c.numbers.insert_or_assign(i, 1000 + i), c.texts.erase("key " + std::to_string(100 + i)); })));
   }
-  v.said = *p.read(answers);
+  v.content = *p.read(content_of);
   if (killed) v.bytes = bytes_of_file(path);
-  EXPECT_TRUE(holds(p.close()));
+  EXPECT_TRUE(succeeds(p.close()));
   if (!killed) v.bytes = bytes_of_file(path);
   return v;
 }
 
-// An image of a victim that damages are done to and undone.
-class patient {
+// An image of a target_pool that damages are done to and undone.
+class damaged_image {
  public:
-  explicit patient(const victim& v) : victim_(v), memory_(static_cast<std::byte*>(std::aligned_alloc(4096, v.bytes.size())), std::free), view_(memory_.get(), v.bytes.size()) {
+  explicit damaged_image(const target_pool& v) : target_(v), memory_(static_cast<std::byte*>(std::aligned_alloc(4096, v.bytes.size())), std::free), view_(memory_.get(), v.bytes.size()) {
     std::memcpy(memory_.get(), v.bytes.data(), v.bytes.size());
   }
   std::byte* bytes() { return memory_.get(); }
 
   // What comes of the bytes as they are; they are the same afterwards.
-  outcome judge() {
-    const outcome o = judge_once();
+  damage_outcome classify() {
+    const damage_outcome o = classify_once();
     view_.undo();
     return o;
   }
@@ -118,15 +118,15 @@ class patient {
     auto file = storage::pool_file::adopt(view_.base, view_.size);
     if (!file) return std::unexpected(file.error());
     const detail::media_choice media = media::on_image(view_, {.background = false});
-    return detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, **detail::find_mechanism(victim_.mechanism), {.background = false});
+    return detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, **detail::find_mechanism(target_.mechanism), {.background = false});
   }
   [[nodiscard]] result<std::string> read_all() {
     auto opened = open();
     if (!opened) return std::unexpected(opened.error());
-    auto handle = detail::pool_handle::over(std::move(*opened), sizeof(damaged_content));
+    auto handle = detail::pool_handle::from_runtime(std::move(*opened), sizeof(damaged_content));
     if (!handle) return std::unexpected(handle.error());
     const pool<damaged_content> p(std::move(*handle));
-    return p.read(answers);
+    return p.read(content_of);
   }
   // As it was found, not as opening it has left it.
   bool check_finds_it() {
@@ -134,22 +134,22 @@ class patient {
     auto opened = open();
     return !opened || !detail::check_storage(**opened);
   }
-  outcome judge_once() {
+  damage_outcome classify_once() {
     const auto said = read_all();
-    if (!said) return outcome::refused;
-    if (*said == victim_.said) return outcome::harmless;
-    if (check_finds_it()) return outcome::found;
-    return *said == victim_.before ? outcome::newest_lost : outcome::wrong;
+    if (!said) return damage_outcome::refused;
+    if (*said == target_.content) return damage_outcome::harmless;
+    if (check_finds_it()) return damage_outcome::detected;
+    return *said == target_.before ? damage_outcome::newest_lost : damage_outcome::wrong;
   }
 
-  const victim& victim_;
+  const target_pool& target_;
   std::unique_ptr<std::byte, void (*)(void*)> memory_;
   media::image_view view_;
 };
 
 // damage(bytes, n) for n = 0 .. count - 1, each on a whole image, in child processes.
 template <class Damage>
-tally damage_all(const victim& v, std::uint64_t count, Damage&& damage) {
+tally damage_all(const target_pool& v, std::uint64_t count, Damage&& damage) {
   struct progress {
     std::uint64_t next;
     tally so_far;
@@ -159,14 +159,14 @@ tally damage_all(const victim& v, std::uint64_t count, Damage&& damage) {
   while (shared->next < count) {
     const pid_t child = ::fork();
     if (child == 0) {
-      patient p(v);
-      if (p.judge() != outcome::harmless) ::_exit(2);  // as it is
+      damaged_image p(v);
+      if (p.classify() != damage_outcome::harmless) ::_exit(2);  // as it is
       for (; shared->next < count; ++shared->next) {
         const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 500'000}};
         ::setitimer(ITIMER_PROF, &limit, nullptr);
         damage(p.bytes(), shared->next);
         try {
-          shared->so_far.count(p.judge(), shared->next);
+          shared->so_far.count(p.classify(), shared->next);
         } catch (...) {
           ::abort();
         }
@@ -181,16 +181,16 @@ tally damage_all(const victim& v, std::uint64_t count, Damage&& damage) {
       ADD_FAILURE() << v.name() << ": the pool is not sound before it is damaged";
       break;
     }
-    shared->so_far.count(WTERMSIG(status) == SIGPROF ? outcome::hang : outcome::signal, shared->next++);
+    shared->so_far.count(WTERMSIG(status) == SIGPROF ? damage_outcome::hang : damage_outcome::signal, shared->next++);
   }
   const tally all = shared->so_far;
   ::munmap(shared, sizeof(progress));
   return all;
 }
 
-inline void report(const victim& v, const tally& t) {
-  std::printf("%-28s refused %7lu  found %5lu  harmless %7lu  newest lost %5lu  WRONG %5lu  signal %3lu  hang %3lu", v.name().c_str(), t[outcome::refused], t[outcome::found],
-              t[outcome::harmless], t[outcome::newest_lost], t[outcome::wrong], t[outcome::signal], t[outcome::hang]);
+inline void report(const target_pool& v, const tally& t) {
+  std::printf("%-28s refused %7lu  found %5lu  harmless %7lu  newest lost %5lu  WRONG %5lu  signal %3lu  hang %3lu", v.name().c_str(), t[damage_outcome::refused], t[damage_outcome::detected],
+              t[damage_outcome::harmless], t[damage_outcome::newest_lost], t[damage_outcome::wrong], t[damage_outcome::signal], t[damage_outcome::hang]);
   if (t.bad() != 0) std::printf("  first bad %lu", t.first_bad);
   std::printf("\n");
 }

@@ -37,14 +37,14 @@ class durability_places : public ::testing::Test {
   }
   template <class Mount>
   void expect_process_at(const std::string& place, Mount&& mount) {
-    child process([&](const teller& tell) {
+    child process([&](const word_sender& send) {
       ASSERT_TRUE(enter_own_mounts());
-      if (!mount()) return tell(2);
+      if (!mount()) return send(2);
       expect_no_more_than_the_process(place);
       run("umount " + place);  // also what holds a loop device
     });
     std::uint64_t said = 0;
-    const bool heard = process.hear(said);
+    const bool heard = process.receive(said);
     EXPECT_EQ(process.wait(), 0) << "what was expected there did not hold; see above";
     if (heard && said == 2) GTEST_SKIP() << "this system does not have such a mount";
   }
@@ -53,7 +53,7 @@ class durability_places : public ::testing::Test {
     for (const char* media : {"file", "auto"}) {
       SCOPED_TRACE(media);
       EXPECT_TRUE(
-          refused(pool<root>::open(path, {.create_size = 1 << 20, .media = media, .require = "power"}), errc::unsupported));
+          fails_with(pool<root>::open(path, {.create_size = 1 << 20, .media = media, .require = "power"}), errc::unsupported));
       EXPECT_FALSE(fs::exists(path));
       {
         auto p = open_pool<root>(path, {.create_size = 1 << 20, .media = media});
@@ -101,15 +101,15 @@ TEST_F(durability_places, a_file_system_in_a_file_of_an_overlay_over_memory_surv
 
 // What is on the disk still is, beside them.
 TEST_F(durability_places, an_overlay_over_a_disk_survives_power_loss) {
-  if (detail::durability_by_place(dir_) != "power") GTEST_SKIP() << "temporary files are in memory here";
-  child process([&](const teller& tell) {
+  if (detail::durability_of_path(dir_) != "power") GTEST_SKIP() << "temporary files are in memory here";
+  child process([&](const word_sender& send) {
     ASSERT_TRUE(enter_own_mounts());
-    if (!mount_overlay(in("upper"), in("work"))) return tell(2);
+    if (!mount_overlay(in("upper"), in("work"))) return send(2);
     auto p = open_pool<root>(in("at") + "/pool", {.create_size = 1 << 20, .require = "power"});
     EXPECT_EQ(p.durability_in_force(), "power");
   });
   std::uint64_t said = 0;
-  const bool heard = process.hear(said);
+  const bool heard = process.receive(said);
   EXPECT_EQ(process.wait(), 0) << "what was expected there did not hold; see above";
   if (heard && said == 2) GTEST_SKIP() << "this system does not have such a mount";
 }

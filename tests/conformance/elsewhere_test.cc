@@ -57,12 +57,12 @@ class elsewhere : public ::testing::Test {
  protected:
   elsewhere() {
     if (!detail::find_mechanism("elsewhere"))
-      detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none, make_engine, storage::map_kind::elsewhere});
+      detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none, make_engine, storage::map_kind::relocated_home});
     detail::set_default_mechanism("elsewhere");
   }
   ~elsewhere() override { detail::set_default_mechanism(former_); }
 
-  const std::string former_ = detail::default_mechanism();
+  const std::string former_ = detail::default_mechanism_name();
   scratch_directory dir_;
 };
 
@@ -107,12 +107,12 @@ TEST_F(elsewhere, a_raw_access_faults_and_a_field_does_not) {
   for (const concurrency policy : all_policies) {
     auto p = open_pool<plain>(dir_.file(name_of(policy)), {.create_size = 1 << 20, .policy = policy});
     EXPECT_EQ(p.mechanism(), "elsewhere");
-    ASSERT_TRUE(holds(p.update([](plain& r) { r.value = 7; })));
+    ASSERT_TRUE(succeeds(p.update([](plain& r) { r.value = 7; })));
     EXPECT_EQ(p.read([](const plain& r) { return r.value.load(); }).value_or(0), 7u);
   }
   auto p = open_pool<plain>(dir_.file("raw"), {.create_size = 1 << 20});
   volatile std::uint64_t* raw = nullptr;
-  ASSERT_TRUE(holds(p.update([&](plain& r) { raw = reinterpret_cast<volatile std::uint64_t*>(&r); })));
+  ASSERT_TRUE(succeeds(p.update([&](plain& r) { raw = reinterpret_cast<volatile std::uint64_t*>(&r); })));
   EXPECT_DEATH((void)*raw, "");
   EXPECT_DEATH(*raw = 1, "");
 }
@@ -145,7 +145,7 @@ TEST_F(elsewhere, containers_reach_their_memory_through_fields_alone) {
           }
         }
       });
-      ASSERT_TRUE(holds(done));
+      ASSERT_TRUE(succeeds(done));
       base::rng choices(seed);
       (void)choices.below(500), (void)choices.below(20);
       for (int i = 0; i < 20; ++i) (void)choices.below(100);
@@ -169,11 +169,11 @@ TEST_F(elsewhere, containers_reach_their_memory_through_fields_alone) {
       if (auto fine = c.ordered.check(); !fine) return fine;
       return c.tree.check();
     });
-    ASSERT_TRUE(holds(read));
+    ASSERT_TRUE(succeeds(read));
     EXPECT_EQ(hashed, model);
     EXPECT_EQ(ordered, model);
     EXPECT_EQ(tree, model);
-    ASSERT_TRUE(holds(p.update([](containers& c) {
+    ASSERT_TRUE(succeeds(p.update([](containers& c) {
       c.hashed.clear(), c.ordered.clear(), c.tree.clear(), c.names.clear(), c.numbers.clear();
       c.lines.clear(), c.waiting.clear(), c.present.clear(), c.marked.clear();
     })));
@@ -188,17 +188,17 @@ TEST_F(elsewhere, workloads_agree_with_their_models) {
     const bool coalesce = name.starts_with("coalescing ");
     const workloads::parameters parameters{.value_size = 64, .keys = 500, .read_share = 0.2, .coalesce = coalesce};
     auto made = workloads::make_workload(coalesce ? name.substr(name.find(' ') + 1) : name, parameters);
-    ASSERT_TRUE(holds(made));
+    ASSERT_TRUE(succeeds(made));
     workloads::workload& w = **made;
     auto handle = detail::pool_handle::open(dir_.file(name), {.create_size = 8 << 20}, w.root_size());
-    ASSERT_TRUE(holds(handle));
+    ASSERT_TRUE(succeeds(handle));
     w.attach(std::move(*handle));
-    ASSERT_TRUE(holds(w.set_up()));
+    ASSERT_TRUE(succeeds(w.set_up()));
     const auto model = w.make_model();
     base::rng random(3);
     for (int i = 0; i < 500; ++i) {
       const workloads::operation op = w.draw(random);
-      ASSERT_TRUE(holds(w.apply({&op, 1})));
+      ASSERT_TRUE(succeeds(w.apply({&op, 1})));
       model->apply(op);
     }
     EXPECT_EQ(w.digest().value_or(0), model->digest());

@@ -1,7 +1,7 @@
 // Every system call on a pool file fails in turn, once or from then on: an error comes back each time, and what was acknowledged is there
 // when the pool is opened again.
-#include <tests/conformance/failing.h>
-#include <tests/conformance/hard_use.h>
+#include <tests/conformance/call_failure.h>
+#include <tests/conformance/exercise.h>
 
 namespace stele::testing {
 namespace {
@@ -9,17 +9,17 @@ namespace {
 class failing_calls : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 
 TEST_P(failing_calls, are_errors_and_lose_nothing) {
-  const auto& [media, for_good] = GetParam();
+  const auto& [media, permanent] = GetParam();
   scratch_directory dir;
   const std::string path = dir.file("pool"), copy = path + ".copy";
-  const pool_options options{.create_size = 128 << 10, .media = media, .log_size = 4096, .log_count = 2, .sums = checksums::on, .verify = verification::always, .background = false};
+  const pool_options options{.create_size = 128 << 10, .media = media, .log_size = 4096, .log_count = 2, .block_checksums = checksums::on, .verify = verification::always, .background = false};
   for (const int number : {EIO, ENOSPC}) {
     std::uint64_t k = 1, held = 0;
     for (bool hit = true; hit; ++k) {
       SCOPED_TRACE("call " + std::to_string(k) + " fails");
       outcome o;
       {
-        const failing call(k, for_good, number);
+        const call_failure call(k, permanent, number);
         o = use(path, options, held);
         hit = call.hit();
       }

@@ -4,7 +4,7 @@
 #include <base/check.h>
 #include <stele/kv.h>
 #include <stele/stele.h>
-#include <tests/conformance/hard_use.h>
+#include <tests/conformance/exercise.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -85,50 +85,50 @@ void operator delete[](void* p, std::size_t, std::align_val_t) noexcept {
 namespace stele::testing {
 namespace {
 
-// While it lives, allocation k fails, or that and all that follow until relieve().
-class shortage {
+// While it lives, allocation k fails, or that and all that follow until stop().
+class allocation_failure {
  public:
-  shortage(std::uint64_t k, bool for_good) noexcept {
+  allocation_failure(std::uint64_t k, bool permanent) noexcept {
     taken = 0;
-    refuse_to = for_good ? ~std::uint64_t{0} : k;
+    refuse_to = permanent ? ~std::uint64_t{0} : k;
     refuse_from = k;
   }
-  ~shortage() { refuse_from = 0; }
-  shortage(const shortage&) = delete;
-  shortage& operator=(const shortage&) = delete;
-  void relieve() const noexcept { refuse_to = 0; }
+  ~allocation_failure() { refuse_from = 0; }
+  allocation_failure(const allocation_failure&) = delete;
+  allocation_failure& operator=(const allocation_failure&) = delete;
+  void stop() const noexcept { refuse_to = 0; }
   static std::uint64_t allocations() noexcept { return taken; }
 };
 
-struct course {
+struct memory_case {
   std::string mechanism, media;
   bool background = false;
   unsigned stride = 1;  // of k
 };
-pool_options options_of(const course& c) {
+pool_options options_of(const memory_case& c) {
   const bool sums = c.mechanism != "log_structured" && !c.mechanism.starts_with("archapt");
   return {.create_size = 384 << 10,
           .mechanism = c.mechanism,
           .media = c.media,
           .log_size = 4096,
           .log_count = 2,
-          .sums = sums ? checksums::on : checksums::automatic,
+          .block_checksums = sums ? checksums::on : checksums::automatic,
           .verify = verification::always,
           .log_structured = {.clean_from = 0.1, .cleaners = 1, .recovery_threads = 2},
           .archapt = {.cache_bytes = 4096, .skip = skipping::always, .checkpoint_commits = 7},
           .background = c.background};
 }
 
-class failing_memory : public ::testing::TestWithParam<std::tuple<course, bool>> {
+class failing_memory : public ::testing::TestWithParam<std::tuple<memory_case, bool>> {
  protected:
   // Longer runs by hand: STELE_MEMORY_STRIDE=1.
-  static std::uint64_t stride(const course& c) { return count_from("STELE_MEMORY_STRIDE", c.stride); }
+  static std::uint64_t stride(const memory_case& c) { return count_from("STELE_MEMORY_STRIDE", c.stride); }
 };
 
 // A pool that is missing, that has been closed, or whose process was killed.
 enum class found : std::uint8_t { missing, closed, left };
-struct bed {
-  explicit bed(const pool_options& o) : options(o) {
+struct pool_files {
+  explicit pool_files(const pool_options& o) : options(o) {
     closed_holds = use(path, options, 0, 20, [&] { std::filesystem::copy_file(path, path + ".left"); }).acknowledged;
     std::filesystem::rename(path, path + ".closed");
     clear();
@@ -149,18 +149,18 @@ struct bed {
 };
 
 // False: fewer than k allocations were made.
-bool fail_allocation(const bed& b, found how, std::uint64_t k, bool for_good) {
-  const bool passes = !for_good || k % 2 == 0;  // there is memory again before the end
+bool fail_allocation(const pool_files& b, found how, std::uint64_t k, bool permanent) {
+  const bool passes = !permanent || k % 2 == 0;  // there is memory again before the end
   const std::uint64_t held = b.lay_out(how);
   outcome o;
   {
-    const shortage memory(k, for_good);
+    const allocation_failure memory(k, permanent);
     o = use(b.path, b.options, held, 20, [&] {
-      if (passes) memory.relieve();
+      if (passes) memory.stop();
     });
   }
-  const bool hit = shortage::allocations() >= k;
-  EXPECT_FALSE(!for_good && o.refused_twice) << "one allocation failed, and the pool was not usable after it";
+  const bool hit = allocation_failure::allocations() >= k;
+  EXPECT_FALSE(!permanent && o.refused_twice) << "one allocation failed, and the pool was not usable after it";
   EXPECT_FALSE(passes && o.opened && !o.refused_twice && !o.closed)
       << "there was memory again, and the pool could not be closed";
   if (std::filesystem::exists(b.path + ".copy"))
@@ -170,21 +170,21 @@ bool fail_allocation(const bed& b, found how, std::uint64_t k, bool for_good) {
 }
 
 TEST_P(failing_memory, is_an_error_and_loses_nothing) {
-  const auto& [c, for_good] = GetParam();
-  const bed b(options_of(c));
+  const auto& [c, permanent] = GetParam();
+  const pool_files b(options_of(c));
   std::uint64_t k = 1;
   for (bool hit = true; hit && !HasFailure(); k += stride(c)) {
     SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
     hit = false;
-    for (const found how : {found::missing, found::closed, found::left}) hit = fail_allocation(b, how, k, for_good) || hit;
+    for (const found how : {found::missing, found::closed, found::left}) hit = fail_allocation(b, how, k, permanent) || hit;
   }
   std::printf("%s on %s: every %llu-th of %llu allocations\n", c.mechanism.c_str(), c.media.c_str(),
               static_cast<unsigned long long>(stride(c)), static_cast<unsigned long long>(k));
   EXPECT_GT(k, 100u) << "there are more than that";
 }
 
-std::vector<course> courses() {
-  std::vector<course> all = {{"default", "file"},
+std::vector<memory_case> memory_cases() {
+  std::vector<memory_case> all = {{"default", "file"},
                              {"default", "process", true},
                              {"log_structured", "process", true},
                              {"redo-async", "process", true},
@@ -192,15 +192,15 @@ std::vector<course> courses() {
   for (const std::string& m : durable_mechanisms()) all.push_back({m, "process"});
   return all;
 }
-std::string course_name(const ::testing::TestParamInfo<std::tuple<course, bool>>& one) {
-  const auto& [c, for_good] = one.param;
+std::string memory_case_name(const ::testing::TestParamInfo<std::tuple<memory_case, bool>>& one) {
+  const auto& [c, permanent] = one.param;
   std::string name =
-      c.mechanism + "_on_" + c.media + (c.background ? "_with_threads" : "") + (for_good ? "_for_good" : "_once");
+      c.mechanism + "_on_" + c.media + (c.background ? "_with_threads" : "") + (permanent ? "_for_good" : "_once");
   std::ranges::replace(name, '-', '_');
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(of, failing_memory, ::testing::Combine(::testing::ValuesIn(courses()), ::testing::Bool()),
-                         course_name);
+INSTANTIATE_TEST_SUITE_P(of, failing_memory, ::testing::Combine(::testing::ValuesIn(memory_cases()), ::testing::Bool()),
+                         memory_case_name);
 
 // Threads that meet shortages at any time go on: no lock stays held, nobody is waited for that is gone.
 struct crowd {
@@ -208,7 +208,7 @@ struct crowd {
   hash_map<std::uint64_t, string> texts;
   field<std::uint64_t> updates;
 };
-class failing_memory_of_threads : public ::testing::TestWithParam<std::tuple<course, concurrency>> {};
+class failing_memory_of_threads : public ::testing::TestWithParam<std::tuple<memory_case, concurrency>> {};
 
 void work_in_crowd(pool<crowd>& p, std::uint64_t writer, std::uint64_t rounds) {
   for (std::uint64_t i = 0; i < rounds; ++i) {
@@ -238,24 +238,24 @@ TEST_P(failing_memory_of_threads, lets_them_go_on) {
   options.policy = policy, options.create_size = 2 << 20;
   auto p = open_pool<crowd>(dir.file("pool"), options);
   {
-    shortage counting(~std::uint64_t{0}, false);
+    allocation_failure counting(~std::uint64_t{0}, false);
     std::vector<std::thread> threads;
     for (std::uint64_t w = 0; w < writers; ++w) threads.emplace_back([&p, w] { work_in_crowd(p, w, rounds); });
     refuse_each = 23;  // not of the threads' own beginning
     for (auto& t : threads) t.join();
     refuse_each = 0;
   }
-  EXPECT_TRUE(holds(p.close()));
+  EXPECT_TRUE(succeeds(p.close()));
   auto again = open_pool<crowd>(dir.file("pool"), options);
-  EXPECT_TRUE(holds(again.check()));
+  EXPECT_TRUE(succeeds(again.check()));
   EXPECT_EQ(again.read([](const crowd& r) { return r.updates.load(); }).value(), writers * rounds);
   EXPECT_EQ(again.read([](const crowd& r) { return r.texts.size(); }).value(), writers);
 }
 INSTANTIATE_TEST_SUITE_P(
     of, failing_memory_of_threads,
-    ::testing::Combine(::testing::Values(course{"default", "process", true}, course{"default", "file", true},
-                                         course{"blurred", "process"}, course{"archapt-undo", "process", true},
-                                         course{"log_structured", "process", true}),
+    ::testing::Combine(::testing::Values(memory_case{"default", "process", true}, memory_case{"default", "file", true},
+                                         memory_case{"blurred", "process"}, memory_case{"archapt-undo", "process", true},
+                                         memory_case{"log_structured", "process", true}),
                        ::testing::Values(concurrency::stm, concurrency::single_writer)),
     [](const auto& one) {
       return std::string(std::get<0>(one.param).mechanism == "archapt-undo" ? "archapt" : std::get<0>(one.param).mechanism) +
@@ -320,8 +320,8 @@ void use_by_c(c_store& s, const char* path) {
 
 void expect_pairs(const std::string& path, const c_store& s) {
   auto kv = kv::open(path, {.create_size = 256 << 10});
-  ASSERT_TRUE(holds(kv));
-  EXPECT_TRUE(holds(kv->check()));
+  ASSERT_TRUE(succeeds(kv));
+  EXPECT_TRUE(succeeds(kv->check()));
   const std::size_t count = kv->size().value();
   EXPECT_EQ(count % 2, 0u) << "half of a transaction";
   EXPECT_GE(count / 2, s.acknowledged);
@@ -338,9 +338,9 @@ TEST_P(failing_memory_in_c, is_a_code) {
     const std::string path = dir.file("store");
     c_store s;
     {
-      const shortage memory(k, GetParam());
+      const allocation_failure memory(k, GetParam());
       use_by_c(s, path.c_str());
-      hit = shortage::allocations() >= k;
+      hit = allocation_failure::allocations() >= k;
     }
     EXPECT_FALSE(s.unexpected) << "another code than that of a shortage, or no sentence";
     EXPECT_TRUE(GetParam() || s.acknowledged == 40) << "one allocation failed, and the store was not usable after it";
@@ -349,7 +349,7 @@ TEST_P(failing_memory_in_c, is_a_code) {
   EXPECT_GT(k, 50u) << "there are more than that";
 }
 INSTANTIATE_TEST_SUITE_P(of, failing_memory_in_c, ::testing::Bool(),
-                         [](const auto& one) { return one.param ? "for_good" : "once"; });
+                         [](const auto& one) { return one.param ? "permanent" : "once"; });
 
 }  // namespace
 }  // namespace stele::testing

@@ -1,6 +1,6 @@
 // A device that fails while a pool recovers, at each call in turn: the next recovery finds everything.
 #include <tests/conformance/damage.h>
-#include <tests/conformance/failing.h>
+#include <tests/conformance/call_failure.h>
 
 namespace stele::testing {
 namespace {
@@ -11,27 +11,27 @@ TEST_P(failing_recovery, is_an_error_and_loses_nothing) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
   const auto has_sums = (**detail::find_mechanism(GetParam())).home == format::home_kind::in_place;
-  const victim v = make_victim(path, GetParam(), "process", true, has_sums ? checksums::on : checksums::automatic);
+  const target_pool v = make_target_pool(path, GetParam(), "process", true, has_sums ? checksums::on : checksums::automatic);
   const pool_options options{.mechanism = GetParam(), .media = "file", .background = false};
-  for (const bool for_good : {false, true}) {
+  for (const bool permanent : {false, true}) {
     std::uint64_t k = 1, refusals = 0;
     for (bool hit = true; hit; ++k) {
-      SCOPED_TRACE("call " + std::to_string(k) + (for_good ? " and all after it fail" : " fails"));
+      SCOPED_TRACE("call " + std::to_string(k) + (permanent ? " and all after it fail" : " fails"));
       std::filesystem::remove(path);
       std::ofstream(path).write(reinterpret_cast<const char*>(v.bytes.data()), static_cast<std::streamsize>(v.bytes.size()));
       {
-        const failing call(k, for_good, EIO);
+        const call_failure call(k, permanent, EIO);
         const auto opened = pool<damaged_content>::open(path, options);
         hit = call.hit();
         if (!opened) {
           ++refusals;
         } else if (!hit) {
-          EXPECT_EQ(*opened->read(answers), v.said);
+          EXPECT_EQ(*opened->read(content_of), v.content);
         }
       }
       const auto again = pool<damaged_content>::open(path, options);
-      ASSERT_TRUE(holds(again));
-      ASSERT_EQ(*again->read(answers), v.said);
+      ASSERT_TRUE(succeeds(again));
+      ASSERT_EQ(*again->read(content_of), v.content);
     }
     EXPECT_GT(refusals, 5u) << "of " << k << " calls";
   }

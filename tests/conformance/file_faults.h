@@ -1,4 +1,4 @@
-// A fault of files under a test's pools: explore/file_faults.h as a watcher, for the threads of the process.
+// A fault of files under a test's pools: explore/file_faults.h as a syscall_hook, for the threads of the process.
 #pragma once
 
 #include <explore/file_faults.h>
@@ -7,24 +7,24 @@
 
 namespace stele::testing {
 
-class faulty_files final : public media::os::watcher {
+class faulty_files final : public media::os::syscall_hook {
  public:
-  explicit faulty_files(explore::file_faults faults) : faults_(std::move(faults)) { media::os::watch(this); }
-  ~faulty_files() override { media::os::watch(nullptr); }
+  explicit faulty_files(explore::file_faults faults) : faults_(std::move(faults)) { media::os::install_hook(this); }
+  ~faulty_files() override { media::os::install_hook(nullptr); }
   faulty_files(const faulty_files&) = delete;
   faulty_files& operator=(const faulty_files&) = delete;
 
   int before(const media::os::request& r) noexcept override {
     const std::lock_guard one(mutex_);
-    return faults_.of(r).number;
+    return faults_.inject(r).number;
   }
   void after(const media::os::request& r) noexcept override {
     const std::lock_guard one(mutex_);
     if (r.what == media::os::call::open) faults_.opened(r.fd);
   }
-  std::size_t takes(const media::os::request& r) noexcept override {
+  std::size_t bytes_to_write(const media::os::request& r) noexcept override {
     const std::lock_guard one(mutex_);
-    return faults_.takes(r);
+    return faults_.bytes_to_write(r);
   }
   // While no call is made.
   const explore::file_faults& faults() const noexcept { return faults_; }

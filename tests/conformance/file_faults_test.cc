@@ -3,7 +3,7 @@
 // what was acknowledged is there when it is opened again. What a power failure leaves then:
 // tests/crash/file_crashes_test.cc.
 #include <tests/conformance/file_faults.h>
-#include <tests/conformance/hard_use.h>
+#include <tests/conformance/exercise.h>
 
 namespace stele::testing {
 namespace {
@@ -21,7 +21,7 @@ TEST_P(file_faults, lose_nothing_that_was_acknowledged) {
                              .media = "file",
                              .log_size = mechanism == "log_structured" ? 0u : 4096u,
                              .log_count = 2,
-                             .sums = checksums::automatic,
+                             .block_checksums = checksums::automatic,
                              .verify = verification::always,
                              .background = false};
   std::uint64_t held = 0, struck = 0;
@@ -32,8 +32,8 @@ TEST_P(file_faults, lose_nothing_that_was_acknowledged) {
     {
       const faulty_files files(explore::file_faults(what, call));
       o = use(path, options, held);
-      if (!files.faults().has_struck()) break;
-      of_pool = files.faults().has_struck(path.c_str());
+      if (!files.faults().has_triggered()) break;
+      of_pool = files.faults().has_triggered(path.c_str());
     }
     ++struck;
     const bool refused_any = !o.opened || !o.closed || o.refused_twice;

@@ -2,7 +2,7 @@
 // is whole, and nothing half-made is left.
 #include <signal.h>
 #include <sys/resource.h>
-#include <tests/conformance/hard_use.h>
+#include <tests/conformance/exercise.h>
 #include <tests/conformance/own_mounts.h>
 
 namespace stele::testing {
@@ -21,15 +21,15 @@ std::size_t files_in(const std::string& directory) {
 void run_out(const std::string& directory) {
   const std::string path = directory + "/pool";
   auto p = open_pool<texts_root>(path, small);
-  for (std::uint64_t n = 0; n < 10; ++n) EXPECT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
+  for (std::uint64_t n = 0; n < 10; ++n) EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
   pool_options large = small;
   large.create_size = 8 << 20;
-  EXPECT_TRUE(refused(pool<texts_root>::open(directory + "/large", large), errc::full));
-  EXPECT_TRUE(refused(p.grow(8 << 20), errc::full));
+  EXPECT_TRUE(fails_with(pool<texts_root>::open(directory + "/large", large), errc::full));
+  EXPECT_TRUE(fails_with(p.grow(8 << 20), errc::full));
   EXPECT_EQ(p.space().size_bytes, pool_size);
-  for (std::uint64_t n = 10; n < 20; ++n) EXPECT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
-  EXPECT_TRUE(holds(p.check()));
-  EXPECT_TRUE(holds(p.close()));
+  for (std::uint64_t n = 10; n < 20; ++n) EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
+  EXPECT_TRUE(succeeds(p.check()));
+  EXPECT_TRUE(succeeds(p.close()));
   EXPECT_EQ(files_in(directory), 1u) << "something half-made is left";
   EXPECT_EQ(expect_whole(path, small, {.acknowledged = 20, .tried = 20}), 20u);
 }
@@ -39,16 +39,16 @@ TEST(full_disk, is_an_error_and_leaves_nothing_behind) {
   on_own_file_system(dir.file(""), "640k", [&] {
     run_out(dir.file(""));
     auto p = open_pool<texts_root>(dir.file("pool"), small);
-    EXPECT_TRUE(refused(p.backup(dir.file("copy")), errc::full));
-    EXPECT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, 20); })));
-    EXPECT_TRUE(holds(p.close()));
+    EXPECT_TRUE(fails_with(p.backup(dir.file("copy")), errc::full));
+    EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, 20); })));
+    EXPECT_TRUE(succeeds(p.close()));
     EXPECT_EQ(files_in(dir.file("")), 1u) << "something half-made is left";
   });
 }
 
 TEST(full_disk, a_limit_of_the_process_is_an_error_and_no_signal) {
   scratch_directory dir;
-  child limited([&](const teller&) {
+  child limited([&](const word_sender&) {
     const struct rlimit limit{pool_size, pool_size};
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
     run_out(dir.file(""));
@@ -66,24 +66,24 @@ TEST(full_disk, a_limit_that_is_lowered_under_a_pool_is_an_error_and_no_signal) 
       const std::string path = dir.file("pool");
       pool_options options = small;
       options.media = media;
-      child limited([&](const teller& tell) {
+      child limited([&](const word_sender& send) {
         auto p = open_pool<texts_root>(path, options);
         std::uint64_t n = 0;
-        for (; n < 5; ++n) ASSERT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
+        for (; n < 5; ++n) ASSERT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
         const struct rlimit limit{most, RLIM_INFINITY};
         ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
         const auto grown = p.grow(8 << 20);
-        EXPECT_TRUE(most < pool_size ? !grown : refused(grown, errc::full));
+        EXPECT_TRUE(most < pool_size ? !grown : fails_with(grown, errc::full));
         EXPECT_EQ(p.backup(path + ".copy").has_value(), most >= pool_size);
         while (n < 30 && p.update([&](texts_root& r) { put_text(r, n); })) ++n;
         (void)p.check();
         EXPECT_TRUE(p.close() || most < pool_size);
         sigset_t pending;
         EXPECT_TRUE(::sigpending(&pending) == 0 && ::sigismember(&pending, SIGXFSZ) == 0);
-        tell(n);
+        send(n);
       });
       std::uint64_t acknowledged = 0;
-      EXPECT_TRUE(limited.hear(acknowledged)) << "it ended without a word";
+      EXPECT_TRUE(limited.receive(acknowledged)) << "it ended without a word";
       EXPECT_EQ(limited.wait(), 0);
       (void)expect_whole(path, options, {.acknowledged = acknowledged, .tried = acknowledged + 1});
     }

@@ -123,7 +123,7 @@ class trial {
     const concurrency policy = random.below(2) != 0 ? concurrency::stm : concurrency::single_writer;
     const std::size_t threads = 1 + random.below(most_threads);
     const std::uint64_t so_far = acknowledged();
-    child writer([&](const teller&) { write(policy, threads); });
+    child writer([&](const word_sender&) { write(policy, threads); });
     if (random.below(2) != 0)
       ::usleep(static_cast<useconds_t>(random.below(std::uint64_t{64} << random.below(6))));
     else
@@ -140,9 +140,9 @@ class trial {
   }
   // In a process of its own, for pools that may end it.
   bool looks_sound() {
-    child looker([&](const teller& tell) {
+    child looker([&](const word_sender& send) {
       ::alarm(5);
-      if (look().empty()) tell(1);
+      if (look().empty()) send(1);
     });
     return looker.drain(0) == 1;
   }

@@ -41,7 +41,7 @@ TEST(log_structured, has_nothing_behind_the_addresses_of_home) {
   scratch_directory dir;
   auto p = open_pool<numbers>(dir.file("pool"), options_of());
   const numbers* raw = nullptr;
-  ASSERT_TRUE(holds(p.update([&](numbers& n) {
+  ASSERT_TRUE(succeeds(p.update([&](numbers& n) {
     n.at[3] = 7;
     raw = &n;
   })));
@@ -55,13 +55,13 @@ TEST(log_structured, is_what_such_a_pool_is_opened_with_and_nothing_else) {
   auto other = options_of();
   other.mechanism = "redo";
   const auto refused_one = pool<numbers>::open(dir.file("pool"), other);
-  EXPECT_TRUE(refused(refused_one, errc::invalid_argument));
+  EXPECT_TRUE(fails_with(refused_one, errc::invalid_argument));
   EXPECT_NE(refused_one.error().message.find("log_structured"), std::string::npos);
   other.mechanism = "";
   EXPECT_EQ(open_pool<numbers>(dir.file("pool"), other).mechanism(), "log_structured");
   auto in_place = other;
   { auto p = open_pool<numbers>(dir.file("in place"), in_place); }
-  EXPECT_TRUE(refused(pool<numbers>::open(dir.file("in place"), options_of()), errc::invalid_argument));
+  EXPECT_TRUE(fails_with(pool<numbers>::open(dir.file("in place"), options_of()), errc::invalid_argument));
 }
 
 // Every stage of the map, both ways of keeping logs: the same content, before and after it is opened again.
@@ -80,7 +80,7 @@ TEST(log_structured, holds_the_same_with_every_option) {
       for (int i = 0; i < 1500; ++i) {
         const std::size_t a = random.below(count), b = random.below(count);
         model[a] = random(), model[b] = random();
-        ASSERT_TRUE(holds(p.update([&](numbers& n) {
+        ASSERT_TRUE(succeeds(p.update([&](numbers& n) {
           n.at[a] = model[a];
           n.at[b] = model[b];
         })));
@@ -146,12 +146,12 @@ TEST_P(log_structured_space, keeps_going_at_95_percent) {
       for (auto steps = random.below(64); steps != 0 && walk->next.load() != nullptr; --steps) walk = walk->next;
       walk->payload[random.below(15)] = random();
     });
-    ASSERT_TRUE(holds(turned)) << "after " << i;
+    ASSERT_TRUE(succeeds(turned)) << "after " << i;
   }
   EXPECT_EQ(p.read([](const list& l) { return l.length.load(); }).value_or(0), length);
   EXPECT_GT(p.counters().cleaned_chunks, 100u);
   EXPECT_EQ(audit(p).used_blocks, length + 1);
-  ASSERT_TRUE(holds(p.close()));
+  ASSERT_TRUE(succeeds(p.close()));
   p = open_pool<list>(dir.file("pool"), o);
   EXPECT_EQ(audit(p).used_blocks, length + 1);
 }
@@ -164,7 +164,7 @@ TEST_P(log_structured_space, is_full_with_a_sentence_and_frees_then) {
   for (int round = 0; round < 4; ++round) {
     EXPECT_FALSE(fill_to(p, 1.0));
     const auto refused_one = p.update([](list& l) { l.head = (destroy(make_array<item>(64)), make_array<item>(64)); });
-    EXPECT_TRUE(refused(refused_one, errc::full));
+    EXPECT_TRUE(fails_with(refused_one, errc::full));
     EXPECT_NE(refused_one.error().message.find("no room"), std::string::npos) << refused_one.error().message;
     const auto length = p.read([](const list& l) { return l.length.load(); }).value_or(0);
     EXPECT_GT(length * sizeof(item), (std::size_t{1} << 20) * 7 / 10) << "too much is out of reach";
@@ -177,7 +177,7 @@ TEST_P(log_structured_space, is_full_with_a_sentence_and_frees_then) {
         destroy(first);
         return true;
       });
-      ASSERT_TRUE(holds(freed));
+      ASSERT_TRUE(succeeds(freed));
       more = *freed;
     }
     EXPECT_EQ(audit(p).used_blocks, 1u);
@@ -193,14 +193,14 @@ TEST(log_structured, takes_transactions_of_any_size) {
     scratch_directory dir;
     auto p = open_pool<holder>(dir.file("pool"), options_of(std::size_t{8} << 20, policy));
     for (int round = 0; round < 6; ++round) {
-      ASSERT_TRUE(holds(p.update([&](holder& h) {
+      ASSERT_TRUE(succeeds(p.update([&](holder& h) {
         if (h.big.load() != nullptr) destroy(h.big.load());
         h.big = make_array<numbers>(300);  // 1.2 MB, zeroed
         for (std::size_t i = 0; i < 300; ++i) h.big.load()[i].at[i] = i + 1;
       })));
       EXPECT_EQ(audit(p).used_blocks, 2u);
       if (round % 2 == 1) {
-        ASSERT_TRUE(holds(p.close()));
+        ASSERT_TRUE(succeeds(p.close()));
         p = open_pool<holder>(dir.file("pool"), options_of(std::size_t{8} << 20, policy));
       }
       const auto right = p.read([](const holder& h) {
@@ -224,7 +224,7 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     o.log_structured.victim_live_share = 0.9;
     o.log_structured.cleaners = 2;
     auto p = open_pool<numbers>(dir.file("pool"), o);
-    ASSERT_TRUE(holds(p.update([](numbers& n) {
+    ASSERT_TRUE(succeeds(p.update([](numbers& n) {
       for (std::size_t i = 0; i < count; ++i) n.at[i] = i;
     })));
     const auto sum = sum_of(p);
@@ -259,7 +259,7 @@ TEST(log_structured, cleans_beside_writers_and_readers) {
     EXPECT_EQ(failed.load(), 0u) << complaints[0] << complaints[1];
     EXPECT_EQ(sum_of(p), sum);
     EXPECT_GT(p.counters().cleaned_chunks, 50u);
-    ASSERT_TRUE(holds(p.close()));
+    ASSERT_TRUE(succeeds(p.close()));
     EXPECT_EQ(sum_of(open_pool<numbers>(dir.file("pool"), o)), sum);
   }
 }
@@ -285,24 +285,24 @@ struct file_of {
 TEST(log_structured, reads_the_map_that_a_close_left_and_the_log_without_it) {
   scratch_directory dir;
   auto p = open_pool<numbers>(dir.file("pool"), options_of());
-  ASSERT_TRUE(holds(p.update([](numbers& n) {
+  ASSERT_TRUE(succeeds(p.update([](numbers& n) {
     for (std::size_t i = 0; i < count; i += 3) n.at[i] = i;
   })));
   const auto sum = sum_of(p);
-  ASSERT_TRUE(holds(p.close()));
+  ASSERT_TRUE(succeeds(p.close()));
   const file_of file(dir.file("pool"));
   const auto header = storage::pool_file::peek(file.path);
-  ASSERT_TRUE(holds(header));
-  const auto first = format::unguard(file.word(format::mapping_offset), header->id, format::mapping_offset);
+  ASSERT_TRUE(succeeds(header));
+  const auto first = format::unguard(file.word(format::saved_map_offset), header->id, format::saved_map_offset);
   ASSERT_TRUE(first && *first != 0) << "no mapping was left";
   const std::uint64_t chunk = header->log_offset + (*first - 1) * header->log_size;
   EXPECT_EQ(file.word(chunk + 8) & 0xFF, static_cast<std::uint64_t>(format::log_type::mapping));
   {
     auto again = open_pool<numbers>(dir.file("pool"), options_of());
     EXPECT_EQ(sum_of(again), sum);
-    ASSERT_TRUE(holds(again.close()));
+    ASSERT_TRUE(succeeds(again.close()));
   }
-  const auto second = format::unguard(file.word(format::mapping_offset), header->id, format::mapping_offset);
+  const auto second = format::unguard(file.word(format::saved_map_offset), header->id, format::saved_map_offset);
   ASSERT_TRUE(second && *second != 0);
   const std::uint64_t pair = header->log_offset + (*second - 1) * header->log_size + 64 + 24 + 8;
   file.set(pair, file.word(pair) ^ 8);
@@ -321,7 +321,7 @@ TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
     auto p = open_pool<list>(dir.file("pool"), o);
     ASSERT_TRUE(fill_to(p, 0.5));
     for (int i = 0; i < 3000; ++i)
-      ASSERT_TRUE(holds(p.update([&](list& l) {
+      ASSERT_TRUE(succeeds(p.update([&](list& l) {
         item* const first = l.head;
         l.head = first->next.load();
         l.length -= 1;
@@ -400,18 +400,18 @@ TEST(log_structured, is_whole_after_a_kill_while_it_cleans) {
     o.log_structured.clean_from = 0;
     o.log_structured.victim_live_share = 0.6;
     o.log_structured.cleaners = 2;
-    child worker([&](const teller& tell) {
+    child worker([&](const word_sender& send) {
       auto p = open_pool<summed_list>(dir.file("pool"), o);
       auto work = [&](std::uint64_t seed) {
         base::rng random(seed);
         for (std::uint64_t n = 1; turn(p, random); ++n)
-          if (n == 2000) tell(n);
+          if (n == 2000) send(n);
       };
       std::jthread other(work, 2 * round);
       work(2 * round + 1);
     });
     std::uint64_t word = 0;
-    ASSERT_TRUE(worker.hear(word));
+    ASSERT_TRUE(worker.receive(word));
     ::usleep(static_cast<useconds_t>(base::mix(round) % 20'000));
     worker.kill_and_drain(0);
     EXPECT_TRUE(is_whole(open_pool<summed_list>(dir.file("pool"), o)));
@@ -422,9 +422,9 @@ TEST(log_structured, refuses_shapes_that_cannot_be) {
   scratch_directory dir;
   auto o = options_of();
   o.log_size = 3000;
-  EXPECT_TRUE(refused(pool<numbers>::open(dir.file("a"), o), errc::invalid_argument));
+  EXPECT_TRUE(fails_with(pool<numbers>::open(dir.file("a"), o), errc::invalid_argument));
   o.log_size = std::size_t{1} << 20;
-  EXPECT_TRUE(refused(pool<numbers>::open(dir.file("b"), o), errc::invalid_argument));
+  EXPECT_TRUE(fails_with(pool<numbers>::open(dir.file("b"), o), errc::invalid_argument));
 }
 
 }  // namespace

@@ -33,10 +33,10 @@ class lost_pages : public ::testing::TestWithParam<std::string> {
   std::string make() {
     const std::string path = dir_.file("pool");
     auto p = open_pool<root>(path, options());
-    EXPECT_TRUE(holds(p.update([](root& r) {
+    EXPECT_TRUE(succeeds(p.update([](root& r) {
       for (std::uint64_t i = 0; i < 5000; ++i) r.numbers.insert(i, i);
     })));
-    EXPECT_TRUE(holds(p.close()));
+    EXPECT_TRUE(succeeds(p.close()));
     return path;
   }
   pool_options options() const { return {.create_size = size, .media = GetParam(), .background = false}; }
@@ -49,9 +49,9 @@ TEST_P(lost_pages, are_an_error_wherever_they_were) {
   for (std::size_t left = 0; left < size; left += 64 << 10) {
     SCOPED_TRACE("truncated to " + std::to_string(left));
     std::ofstream(path, std::ios::binary | std::ios::trunc) << whole;
-    child user([&](const teller& tell) {
+    child user([&](const word_sender& send) {
       auto p = pool<root>::open(path, options());
-      if (!p) return tell(1);
+      if (!p) return send(1);
       fs::resize_file(path, left);
       bool refused_once = false;
       for (std::uint64_t i = 0; i < 3; ++i) {
@@ -61,15 +61,15 @@ TEST_P(lost_pages, are_an_error_wherever_they_were) {
             if (auto found = r.numbers.find(k); found != r.numbers.end()) sum += found->second;
           return sum;
         });
-        if (read && *read != 4999 * 5000 / 2) return tell(2);  // a wrong answer
+        if (read && *read != 4999 * 5000 / 2) return send(2);  // a wrong answer
         const auto put = p->update([&](root& r) { r.numbers.insert_or_assign(i, i); });
         refused_once = refused_once || !read || !put;
       }
       const auto closed = p->close();
-      tell(refused_once || !closed || left >= size ? 3 : 4);
+      send(refused_once || !closed || left >= size ? 3 : 4);
     });
     std::uint64_t said = 0;
-    ASSERT_TRUE(user.hear(said)) << "it ended without a word";
+    ASSERT_TRUE(user.receive(said)) << "it ended without a word";
     EXPECT_TRUE(said == 3 || said == 4) << said;
   }
 }
@@ -83,15 +83,15 @@ TEST(lost_pages, a_copy_put_back_has_everything_that_was_acknowledged) {
   std::string at_the_end;
   {
     auto p = open_pool<root>(path, options);
-    ASSERT_TRUE(holds(p.update([](root& r) { r.numbers.insert(1, 2); })));
+    ASSERT_TRUE(succeeds(p.update([](root& r) { r.numbers.insert(1, 2); })));
     at_the_end = bytes_of(path);
     fs::resize_file(path, 8192);
     const auto refused_now = p.update([](root& r) { r.numbers.insert(2, 3); });
-    EXPECT_TRUE(refused(refused_now, errc::poisoned));
-    EXPECT_TRUE(refused(p.read([](const root& r) { return r.numbers.size(); }), errc::poisoned));
-    EXPECT_TRUE(refused(p.close(), errc::poisoned));
+    EXPECT_TRUE(fails_with(refused_now, errc::poisoned));
+    EXPECT_TRUE(fails_with(p.read([](const root& r) { return r.numbers.size(); }), errc::poisoned));
+    EXPECT_TRUE(fails_with(p.close(), errc::poisoned));
   }
-  EXPECT_TRUE(refused(pool<root>::open(path), errc::corrupt));
+  EXPECT_TRUE(fails_with(pool<root>::open(path), errc::corrupt));
   std::ofstream(path, std::ios::binary | std::ios::trunc) << at_the_end;
   auto p = open_pool<root>(path, options);
   EXPECT_EQ(p.read([](const root& r) { return r.numbers.find(1)->second.load(); }).value(), 2u);
@@ -114,23 +114,23 @@ TEST_P(poisoned_pages, are_an_error) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
   const pool_options options{.create_size = 1 << 20, .media = media, .background = false};
-  child user([&](const teller& tell) {
+  child user([&](const word_sender& send) {
     auto p = open_pool<root>(path, options);
     const std::uint64_t* place = nullptr;
-    EXPECT_TRUE(holds(p.update([&](root& r) {
+    EXPECT_TRUE(succeeds(p.update([&](root& r) {
       for (std::uint64_t i = 0; i < 5000; ++i) r.numbers.insert(i, i);
     })));
-    EXPECT_TRUE(holds(p.read([&](const root& r) { place = reinterpret_cast<const std::uint64_t*>(&r.numbers.find(4000)->second); })));
+    EXPECT_TRUE(succeeds(p.read([&](const root& r) { place = reinterpret_cast<const std::uint64_t*>(&r.numbers.find(4000)->second); })));
     void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(place) / 4096 * 4096);
-    if (!(really ? ::madvise(page, 4096, MADV_HWPOISON) == 0 : send_poison(place))) return tell(2);
+    if (!(really ? ::madvise(page, 4096, MADV_HWPOISON) == 0 : send_poison(place))) return send(2);
     const auto found = p.read([](const root& r) { return r.numbers.find(4000)->second.load(); });
-    EXPECT_TRUE(refused(found, errc::poisoned));
-    EXPECT_TRUE(refused(p.update([](root& r) { r.numbers.insert(6000, 1); }), errc::poisoned));
-    EXPECT_TRUE(refused(p.close(), errc::poisoned));
-    tell(1);
+    EXPECT_TRUE(fails_with(found, errc::poisoned));
+    EXPECT_TRUE(fails_with(p.update([](root& r) { r.numbers.insert(6000, 1); }), errc::poisoned));
+    EXPECT_TRUE(fails_with(p.close(), errc::poisoned));
+    send(1);
   });
   std::uint64_t said = 0;
-  ASSERT_TRUE(user.hear(said)) << "it ended without a word";
+  ASSERT_TRUE(user.receive(said)) << "it ended without a word";
   ASSERT_EQ(user.wait(), 0);
   if (said == 2) GTEST_SKIP() << "this kernel, or this user, cannot poison a page";
   if (really) return;  // the file system's memory is the device, and has lost the page
@@ -144,15 +144,15 @@ TEST(lost_pages, of_a_pool_that_is_only_looked_at_are_an_error) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
   auto p = open_pool<root>(path, {.create_size = 1 << 20, .media = "process"});
-  ASSERT_TRUE(holds(p.update([](root& r) {
+  ASSERT_TRUE(succeeds(p.update([](root& r) {
     for (std::uint64_t i = 0; i < 5000; ++i) r.numbers.insert(i, i);
   })));
-  ASSERT_TRUE(holds(p.close()));
-  child looking([&](const teller&) {
+  ASSERT_TRUE(succeeds(p.close()));
+  child looking([&](const word_sender&) {
     auto copy = detail::open_copy_of(path, verification::never);
-    ASSERT_TRUE(holds(copy));
+    ASSERT_TRUE(succeeds(copy));
     fs::resize_file(path, 8192);
-    auto handle = detail::pool_handle::over(std::move(*copy), sizeof(root));
+    auto handle = detail::pool_handle::from_runtime(std::move(*copy), sizeof(root));
     if (!handle) return;
     pool<root> walked(std::move(*handle));
     EXPECT_FALSE(walked.read([](const root& r) { return r.numbers.check(); }));

@@ -23,7 +23,7 @@ void overwrite(std::byte* bytes, std::size_t size, std::size_t part, std::uint64
     std::memset(at, n % kinds == zeroes ? 0 : 0xFF, part);
 }
 
-tally lose_parts(const victim& v, std::size_t part) {
+tally lose_parts(const target_pool& v, std::size_t part) {
   const std::size_t size = v.bytes.size();
   return damage_all(v, size / part * kinds, [&](std::byte* bytes, std::uint64_t n) { overwrite(bytes, size, part, n); });
 }
@@ -33,12 +33,12 @@ class lost_parts : public ::testing::TestWithParam<lost_from> {};
 TEST_P(lost_parts, each_is_found_or_harmless) {
   const auto& [mechanism, media, killed] = GetParam();
   scratch_directory dir;
-  const victim v = make_victim(dir.file("pool"), mechanism, media, killed, checksums::on);
+  const target_pool v = make_target_pool(dir.file("pool"), mechanism, media, killed, checksums::on);
   for (const std::size_t part : {std::size_t{4096}, std::size_t{512}}) {
     const tally t = lose_parts(v, part);
     report(v, t);
     EXPECT_EQ(t.bad(), 0u) << "first: part " << t.first_bad / kinds << " of " << part << " bytes, kind " << t.first_bad % kinds;
-    EXPECT_GT(t[outcome::refused], 0u);
+    EXPECT_GT(t[damage_outcome::refused], 0u);
   }
 }
 
@@ -61,14 +61,14 @@ TEST(lost_home, a_pool_without_sums_whose_home_was_zeroed_is_refused) {
   for (const char* mechanism : {"default", "redo", "archapt-redo"})
     for (const bool killed : {false, true}) {
       scratch_directory dir;
-      victim v = make_victim(dir.file("pool"), mechanism, "process", killed, checksums::off);
+      target_pool v = make_target_pool(dir.file("pool"), mechanism, "process", killed, checksums::off);
       format::pool_header h;
       std::memcpy(&h, v.bytes.data(), sizeof h);
-      ASSERT_EQ(h.sums_offset, 0u);
+      ASSERT_EQ(h.block_checksums_offset, 0u);
       for (const std::size_t part : {std::size_t{4096}, std::size_t{512}}) {
-        patient p(v);
+        damaged_image p(v);
         std::memset(p.bytes() + h.home_offset, 0, part);
-        EXPECT_EQ(p.judge(), outcome::refused) << v.name() << ", " << part << " bytes";
+        EXPECT_EQ(p.classify(), damage_outcome::refused) << v.name() << ", " << part << " bytes";
       }
     }
 }
@@ -76,7 +76,7 @@ TEST(lost_home, a_pool_without_sums_whose_home_was_zeroed_is_refused) {
 // The test above notices the bug that it was written for.
 TEST(lost_home, is_missed_when_zero_stands_for_unknown) {
   scratch_directory dir;
-  const victim v = make_victim(dir.file("pool"), "default", "process", false, checksums::on);
+  const target_pool v = make_target_pool(dir.file("pool"), "default", "process", false, checksums::on);
   EXPECT_EQ(lose_parts(v, 4096).bad(), 0u);
   base::planted_mutant = base::mutant::sums_zero_unjudged;
   EXPECT_NE(lose_parts(v, 4096).bad(), 0u);

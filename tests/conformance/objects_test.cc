@@ -26,7 +26,7 @@ TEST_P(objects, are_zero_when_made_and_gone_when_their_transaction_is_rolled_bac
     scratch_directory dir;
     auto p = open_pool<root>(dir.file("pool"), s.options());
     for (int round = 0; round < 3; ++round) {
-      ASSERT_TRUE(holds(p.update([](root& r) {
+      ASSERT_TRUE(succeeds(p.update([](root& r) {
         node* const n = make<node>();
         EXPECT_EQ(n->value, 0u);
         EXPECT_EQ(n->next.load(), nullptr);
@@ -40,7 +40,7 @@ TEST_P(objects, are_zero_when_made_and_gone_when_their_transaction_is_rolled_bac
         cancel("none of it");
       }));
       EXPECT_EQ(audit(p).used_blocks, 2u);
-      ASSERT_TRUE(holds(p.update([](root& r) {
+      ASSERT_TRUE(succeeds(p.update([](root& r) {
         EXPECT_EQ(r.first->value, 77u);
         destroy(r.first.load());
         r.first = nullptr;
@@ -56,17 +56,17 @@ TEST_P(objects, are_destroyed_once_and_nothing_else_is) {
     auto p = open_pool<root>(dir.file("pool"), s.options());
     auto other = open_pool<root>(dir.file("other"), s.options());
     node* theirs = nullptr;
-    ASSERT_TRUE(holds(other.update([&](root&) { theirs = make<node>(); })));
-    ASSERT_TRUE(holds(p.update([](root& r) { r.first = make<node>(), destroy<node>(nullptr); })));
-    EXPECT_TRUE(refused(p.update([](root& r) { destroy(r.first.load()), destroy(r.first.load()); }), errc::invalid_argument));
-    EXPECT_TRUE(refused(p.update([](root& r) { destroy(&r.first->next); }), errc::invalid_argument)) << "the inside of an object";
-    EXPECT_TRUE(refused(p.update([&](root&) { destroy(theirs); }), errc::invalid_argument)) << "another pool's object";
+    ASSERT_TRUE(succeeds(other.update([&](root&) { theirs = make<node>(); })));
+    ASSERT_TRUE(succeeds(p.update([](root& r) { r.first = make<node>(), destroy<node>(nullptr); })));
+    EXPECT_TRUE(fails_with(p.update([](root& r) { destroy(r.first.load()), destroy(r.first.load()); }), errc::invalid_argument));
+    EXPECT_TRUE(fails_with(p.update([](root& r) { destroy(&r.first->next); }), errc::invalid_argument)) << "the inside of an object";
+    EXPECT_TRUE(fails_with(p.update([&](root&) { destroy(theirs); }), errc::invalid_argument)) << "another pool's object";
     node mine{};
-    EXPECT_TRUE(refused(p.update([&](root&) { destroy(&mine); }), errc::invalid_argument)) << "ordinary memory";
+    EXPECT_TRUE(fails_with(p.update([&](root&) { destroy(&mine); }), errc::invalid_argument)) << "ordinary memory";
     EXPECT_EQ(audit(p).used_blocks, 2u);
     node* former = nullptr;
-    ASSERT_TRUE(holds(p.update([&](root& r) { former = r.first, destroy(former), r.first = nullptr; })));
-    EXPECT_TRUE(refused(p.update([&](root&) { destroy(former); }), errc::invalid_argument)) << "destroyed by an earlier transaction";
+    ASSERT_TRUE(succeeds(p.update([&](root& r) { former = r.first, destroy(former), r.first = nullptr; })));
+    EXPECT_TRUE(fails_with(p.update([&](root&) { destroy(former); }), errc::invalid_argument)) << "destroyed by an earlier transaction";
     EXPECT_EQ(audit(p).used_blocks, 1u);
   });
 }
@@ -80,7 +80,7 @@ TEST_P(objects, point_at_each_other_at_any_address) {
       std::optional<pool<root>> opened = open_pool<root>(dir.file("pool"), s.options());
       pool<root>& p = *opened;
       addresses.insert(p.core().base());
-      ASSERT_TRUE(holds(p.update([&](root& r) {
+      ASSERT_TRUE(succeeds(p.update([&](root& r) {
         EXPECT_EQ(r.home.load(), session == 1 ? nullptr : &r) << "a pointer at itself or into its own object";
         r.home = &r;
         node* const n = make<node>();
@@ -95,7 +95,7 @@ TEST_P(objects, point_at_each_other_at_any_address) {
       });
       EXPECT_TRUE(sum.value_or(false));
       const auto& file = p.core().state().file;
-      const std::size_t size = file.header().home_size != 0 ? file.header().home_size : file.addresses();  // as its addresses took
+      const std::size_t size = file.header().home_size != 0 ? file.header().home_size : file.reserved_bytes();  // as its addresses took
       opened.reset();
       fillers.emplace_back(::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), size);  // not there again
     }
@@ -130,7 +130,7 @@ TEST_P(objects, hold_values_of_every_width) {
     for (int session = 0; session < 2; ++session) {
       auto p = open_pool<mixed>(dir.file("pool"), s.options());
       for (int k = session == 0 ? 1 : 6; k < 6; ++k)
-        ASSERT_TRUE(holds(p.update([&](mixed& m) {
+        ASSERT_TRUE(succeeds(p.update([&](mixed& m) {
           m.self = &m;
           m.a = 1, m.b = 2, m.c = odd{{3, 4, 5}}, m.d = 6, m.e = 7.5f, m.f = true, m.g = wide{{8, 9, 10, 11, 12}}, m.h = -13.25, m.i = -14;
           m.b += 1, ++m.d, --m.i;
@@ -153,7 +153,7 @@ TEST(objects, a_store_to_a_pool_outside_its_transaction_ends_the_program) {
   scratch_directory dir;
   auto p = open_pool<root>(dir.file("pool"), setting{"redo", "process"}.options());
   root* raw = nullptr;
-  ASSERT_TRUE(holds(p.update([&](root& r) { raw = &r; })));
+  ASSERT_TRUE(succeeds(p.update([&](root& r) { raw = &r; })));
   EXPECT_DEATH(raw->sum = 1, "outside a transaction");
   EXPECT_THROW((void)make<node>(), failure);
   root ordinary{};

@@ -80,19 +80,19 @@ TEST_P(ordered_commits, are_told_of_when_they_are_durable) {
     auto p = open_pool<content>(dir.file("pool"), options(s));
     std::atomic<int> told = 0;
     auto count = [&](result<> r) {
-      EXPECT_TRUE(holds(r));
+      EXPECT_TRUE(succeeds(r));
       ++told;
     };
     for (std::uint64_t n = 1; n <= 6; ++n) {
-      ASSERT_TRUE(holds(p.update([&](content& c) { set(c, n); }, ordered)));
+      ASSERT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered)));
       p.when_durable(p.committed(), count);
       if (n != 2 && n != 4) continue;
-      ASSERT_TRUE(holds(n == 2 ? p.sync() : p.update([&](content& c) { set(c, n + 100); }, durable)));
+      ASSERT_TRUE(succeeds(n == 2 ? p.sync() : p.update([&](content& c) { set(c, n + 100); }, durable)));
       EXPECT_EQ(told, static_cast<int>(n));
     }
     p.when_durable(ticket{}, count);
     EXPECT_GE(told, 5) << "nothing has to happen for what is durable already";
-    ASSERT_TRUE(holds(p.close()));
+    ASSERT_TRUE(succeeds(p.close()));
     EXPECT_EQ(told, 7);
   });
 }
@@ -104,7 +104,7 @@ TEST_P(ordered_commits, are_seen_at_once_by_their_thread) {
     auto p = open_pool<content>(dir.file("pool"), options(s, 4096));  // many laps of the log
     const std::uint64_t all = s.media == "file" && s.mechanism != "default" ? 500 : 3000;
     for (std::uint64_t n = 1; n <= all; ++n) {
-      ASSERT_TRUE(holds(p.update(
+      ASSERT_TRUE(succeeds(p.update(
           [&](content& c) {
             EXPECT_TRUE(is(c, n - 1)) << "an update after " << n - 1;
             set(c, n);
@@ -179,7 +179,7 @@ TEST_P(ordered_commits, stay_when_what_follows_is_rolled_back) {
     auto p = open_pool<content>(dir.file("pool"), options(s));
     struct stray {};
     for (std::uint64_t n = 1; n <= 300; ++n) {
-      ASSERT_TRUE(holds(p.update([&](content& c) { set(c, n); }, ordered)));
+      ASSERT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered)));
       const auto spoil = [&](content& c) {
         set(c, n + 1000);
         for (auto& other : c.cells) other.value = n;
@@ -189,12 +189,12 @@ TEST_P(ordered_commits, stay_when_what_follows_is_rolled_back) {
       if (n % 3 == 0) {
         EXPECT_THROW((void)p.update([&](content& c) { spoil(c), throw stray(); }, d), stray);
       } else {
-        EXPECT_TRUE(refused(p.update([&](content& c) { spoil(c), cancel("not this one"); }, d), errc::cancelled));
+        EXPECT_TRUE(fails_with(p.update([&](content& c) { spoil(c), cancel("not this one"); }, d), errc::cancelled));
       }
       ASSERT_TRUE(p.read([&](const content& c) { return is(c, n) && c.cells[5].value == 0; }).value_or(false))
           << "after " << n;
     }
-    ASSERT_TRUE(holds(p.sync()));
+    ASSERT_TRUE(succeeds(p.sync()));
     EXPECT_EQ(audit(p).used_blocks, 1u);
   });
 }
@@ -217,14 +217,14 @@ TEST_P(ordered_commits, give_back_what_they_destroyed) {
     const auto fill = [&](durability d) {
       for (;;)
         if (auto pushed = push(d); !pushed) {
-          EXPECT_TRUE(refused(pushed, errc::full));
+          EXPECT_TRUE(fails_with(pushed, errc::full));
           break;
         }
       return p.read([](const content& c) { return c.nodes.load(); }).value_or(0);
     };
     const auto pop = [&](std::uint64_t count) {
       for (std::uint64_t i = 0; i < count; ++i)
-        ASSERT_TRUE(holds(p.update(
+        ASSERT_TRUE(succeeds(p.update(
             [](content& c) {
               node* const n = c.top;
               c.top = n->next.load();
@@ -244,9 +244,9 @@ TEST_P(ordered_commits, give_back_what_they_destroyed) {
       }
     }
     pop(first);
-    ASSERT_TRUE(holds(p.sync()));
+    ASSERT_TRUE(succeeds(p.sync()));
     EXPECT_EQ(fill(ordered), first) << "filled by ordered commits";
-    ASSERT_TRUE(holds(p.close()));
+    ASSERT_TRUE(succeeds(p.close()));
     p = open_pool<content>(dir.file("pool"), options(s));
     EXPECT_EQ(audit(p).used_blocks, first + 1);
     EXPECT_EQ(p.read([](const content& c) {
@@ -273,10 +273,10 @@ TEST_P(ordered_commits, may_be_larger_than_the_log) {
     for (int round = 0; round < 4; ++round) {
       for (int i = 0; i < 5; ++i) {
         ++n;
-        ASSERT_TRUE(holds(p.update([&](content& c) { set(c, n); }, ordered)));
+        ASSERT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered)));
       }
       ++n;
-      ASSERT_TRUE(holds(p.update(
+      ASSERT_TRUE(succeeds(p.update(
           [&](content& c) {
             set(c, n);
             for (auto& b : c.big) b = n;
@@ -285,7 +285,7 @@ TEST_P(ordered_commits, may_be_larger_than_the_log) {
       ASSERT_TRUE(p.read([&](const content& c) { return right(c, n); }).value_or(false)) << n;
       std::jthread([&] { EXPECT_TRUE(p.read([&](const content& c) { return right(c, n); }).value_or(false)) << n; });
     }
-    ASSERT_TRUE(holds(p.close()));
+    ASSERT_TRUE(succeeds(p.close()));
     if (s.mechanism == "default") {
       EXPECT_EQ(p.counters().log_spills - before, 4u);
     }
@@ -305,15 +305,15 @@ TEST_P(ordered_commits, of_a_thread_that_has_ended_are_in_nobodys_way) {
       auto p = open_pool<content>(dir.file("pool"), o);
       for (std::uint64_t n = 1; n <= 40; ++n) {
         std::jthread([&] {
-          EXPECT_TRUE(holds(p.update([&](content& c) { set(c, n); }, ordered)));
-          EXPECT_TRUE(holds(p.update([&](content& c) { c.cells[n].value = n; }, ordered)));
+          EXPECT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered)));
+          EXPECT_TRUE(succeeds(p.update([&](content& c) { c.cells[n].value = n; }, ordered)));
         });
         if (n % 4 == 0) {
           EXPECT_TRUE(p.read([&](const content& c) { return is(c, n) && c.cells[n].value == n; }).value_or(false)) << n;
         }
         if (n % 4 == 1) {
           EXPECT_TRUE(
-              holds(p.update([&](content& c) { c.cells[0].value += c.count.value; }, n % 8 == 1 ? ordered : durable)));
+              succeeds(p.update([&](content& c) { c.cells[0].value += c.count.value; }, n % 8 == 1 ? ordered : durable)));
         }
       }
     }
@@ -334,12 +334,12 @@ TEST_P(ordered_commits, are_kept_by_close_and_by_the_destructor) {
             << "session " << session << ", " << n;
         for (int i = 0; i < 1 + 37 * session; ++i) {
           ++n;
-          ASSERT_TRUE(holds(p.update([&](content& c) { set(c, n); }, ordered)));
+          ASSERT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered)));
         }
         ++n;
-        std::jthread([&] { EXPECT_TRUE(holds(p.update([&](content& c) { set(c, n); }, ordered))); });
+        std::jthread([&] { EXPECT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered))); });
         if (session % 2 == 0) {
-          ASSERT_TRUE(holds(p.close()));
+          ASSERT_TRUE(succeeds(p.close()));
         }
       }
     }
@@ -369,7 +369,7 @@ class cost_of : public ::testing::TestWithParam<std::tuple<std::string, std::str
     }
   }
   static void swap(pool<content>& p, std::uint64_t i, durability d) {
-    ASSERT_TRUE(holds(p.update(
+    ASSERT_TRUE(succeeds(p.update(
         [&](content& c) {
           auto &a = c.cells[i % 64].value, &b = c.cells[(i * 7 + 3) % 64].value;
           const std::uint64_t was = a;
@@ -388,7 +388,7 @@ TEST_P(cost_of, ordered_commits_is_a_fence_in_256) {
     o.background = false;
     auto p = open_pool<content>(dir.file("pool"), o);
     swap(p, 0, ordered);
-    ASSERT_TRUE(holds(p.sync()));
+    ASSERT_TRUE(succeeds(p.sync()));
     const auto before = p.counters();
     for (std::uint64_t i = 0; i < 1024; ++i) swap(p, i, ordered);
     const auto after = p.counters();
@@ -408,7 +408,7 @@ TEST_P(cost_of, ordered_commits_is_a_fence_in_100_microseconds_with_a_thread_in_
     const auto begin = steady_clock::now();
     constexpr std::uint64_t all = 20'000;
     for (std::uint64_t i = 0; i < all; ++i) swap(p, i, ordered);
-    ASSERT_TRUE(holds(p.close()));  // the thread in the background has counted all it will
+    ASSERT_TRUE(succeeds(p.close()));  // the thread in the background has counted all it will
     const auto took = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin).count();
     const auto after = p.counters();
     const std::uint64_t fences = after.fences - before.fences, cutting = 3 * (after.truncations - before.truncations);
@@ -428,15 +428,15 @@ TEST_P(cost_of, reads_and_aborts_is_no_fence) {
     auto p = open_pool<content>(dir.file("pool"), o);
     for (const bool after_ordered : {false, true}) {
       if (after_ordered) swap(p, 1, ordered);
-      ASSERT_TRUE(holds(p.sync()));
+      ASSERT_TRUE(succeeds(p.sync()));
       const auto before = p.counters();
       for (std::uint64_t i = 0; i < 1000; ++i) {
         EXPECT_TRUE(p.read([](const content& c) { return c.count.value.load(); }).has_value());
         EXPECT_FALSE(
             p.update([](content& c) { c.count.value = 1, cancel("no"); }, i % 2 == 0 ? ordered : durable).has_value());
-        EXPECT_TRUE(holds(p.update([](content&) {}, i % 2 == 0 ? ordered : durable)));
+        EXPECT_TRUE(succeeds(p.update([](content&) {}, i % 2 == 0 ? ordered : durable)));
         if (i % 100 == 0) {
-          EXPECT_TRUE(holds(p.sync()));
+          EXPECT_TRUE(succeeds(p.sync()));
         }
       }
       const auto after = p.counters();
@@ -458,7 +458,7 @@ TEST_P(cost_of, a_durable_commit_is_one_fence_and_its_lines) {
     for (const bool after_ordered : {false, true}) {
       SCOPED_TRACE(after_ordered);
       if (after_ordered) swap(p, 1, ordered);
-      ASSERT_TRUE(holds(p.sync()));
+      ASSERT_TRUE(succeeds(p.sync()));
       const auto before = p.counters();
       for (std::uint64_t i = 0; i < 500; ++i) swap(p, i, durable);
       const auto after = p.counters();
@@ -484,17 +484,17 @@ TEST_P(cost_of, a_sync_is_one_fence_if_there_is_something_to_do) {
       work();
       return p.counters().fences - before;
     };
-    EXPECT_EQ(fences_of([&] { EXPECT_TRUE(holds(p.sync())); }), 0u);
+    EXPECT_EQ(fences_of([&] { EXPECT_TRUE(succeeds(p.sync())); }), 0u);
     for (std::uint64_t i = 0; i < 10; ++i) {
       EXPECT_EQ(fences_of([&] { swap(p, i, ordered), swap(p, i + 1, ordered); }), 0u);
-      EXPECT_NE(p.core().state().unsettled.load(), 0u);
-      EXPECT_EQ(fences_of([&] { EXPECT_TRUE(holds(i % 2 == 0 ? p.sync() : p.wait(p.committed()))); }), 1u);
-      EXPECT_EQ(p.core().state().unsettled.load(), 0u) << "something is not durable";
-      EXPECT_EQ(fences_of([&] { EXPECT_TRUE(holds(p.sync())); }), 0u);
+      EXPECT_NE(p.core().state().deferred_logs.load(), 0u);
+      EXPECT_EQ(fences_of([&] { EXPECT_TRUE(succeeds(i % 2 == 0 ? p.sync() : p.wait(p.committed()))); }), 1u);
+      EXPECT_EQ(p.core().state().deferred_logs.load(), 0u) << "something is not durable";
+      EXPECT_EQ(fences_of([&] { EXPECT_TRUE(succeeds(p.sync())); }), 0u);
     }
     swap(p, 1, ordered);
     EXPECT_LE(fences_of([&] { swap(p, 2, durable); }), 2u) << "what was ordered before it, and its own";
-    EXPECT_EQ(p.core().state().unsettled.load(), 0u)
+    EXPECT_EQ(p.core().state().deferred_logs.load(), 0u)
         << "a durable commit returned before an ordered one ahead of it was durable";
   });
 }
@@ -516,7 +516,7 @@ TEST(ordered_transfers, keep_the_sum_for_concurrent_readers) {
   auto o = s.options(2u << 20);
   o.log_size = 8192, o.log_count = 5;
   auto p = open_pool<bank>(dir.file("pool"), o);
-  ASSERT_TRUE(holds(p.update([](bank& b) {
+  ASSERT_TRUE(succeeds(p.update([](bank& b) {
     for (auto& m : b.money) m = bank::each;
   })));
   const auto sum_of = [](const bank& b) {
@@ -546,9 +546,9 @@ TEST(ordered_transfers, keep_the_sum_for_concurrent_readers) {
               b.money[to] += amount;
             },
             choice < 6 ? durable : ordered);
-        EXPECT_TRUE(holds(done));
+        EXPECT_TRUE(succeeds(done));
         if (choice == 15 && random.below(8) == 0) {
-          EXPECT_TRUE(holds(p.sync()));
+          EXPECT_TRUE(succeeds(p.sync()));
         }
         ++transfers;
       }
@@ -558,7 +558,7 @@ TEST(ordered_transfers, keep_the_sum_for_concurrent_readers) {
   EXPECT_GT(transfers, 1000u);
   EXPECT_GT(reads, 100u);
   EXPECT_EQ(p.read(sum_of).value_or(0), bank::accounts * bank::each);
-  ASSERT_TRUE(holds(p.close()));
+  ASSERT_TRUE(succeeds(p.close()));
   p = open_pool<bank>(dir.file("pool"), o);
   EXPECT_EQ(p.read(sum_of).value_or(0), bank::accounts * bank::each);
 }
@@ -581,7 +581,7 @@ TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
         for (std::uint64_t mine = 0; steady_clock::now() < end;) {
           const std::uint64_t which = random.below(8), other = random.below(8);
           ++mine;
-          EXPECT_TRUE(holds(p.update(
+          EXPECT_TRUE(succeeds(p.update(
               [&](content& c) {
                 c.cells[which].value += 1;
                 c.cells[8 + other].value += 1;
@@ -600,7 +600,7 @@ TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
       for (std::size_t i = 0; i < 24; ++i) s[i / 8] += c.cells[i].value;
       return s;
     });
-    ASSERT_TRUE(holds(sums));
+    ASSERT_TRUE(succeeds(sums));
     for (const std::uint64_t sum : *sums) EXPECT_EQ(sum, commits.load());
     EXPECT_GT(commits, 100u);
   }
@@ -653,7 +653,7 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
                         alive = random.below(std::uint64_t{128} << random.below(7));
     const std::uint64_t before = shared->kept[0] + shared->kept[1];
     {
-      child writer([&](const teller& tell) {
+      child writer([&](const word_sender& send) {
         auto p = open_pool<counters_root>(dir.file("pool"), o);
         std::vector<std::jthread> threads;
         for (std::size_t t = 0; t < 2; ++t)
@@ -675,10 +675,10 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
               if (is_durable || synced) shared->kept[t] = n;
             }
           });
-        tell(1);
+        send(1);
       });
       std::uint64_t word;
-      ASSERT_TRUE(writer.hear(word)) << "the child could not open the pool";
+      ASSERT_TRUE(writer.receive(word)) << "the child could not open the pool";
       if (random.below(2) == 0)
         ::usleep(static_cast<useconds_t>(alive));
       else
@@ -689,9 +689,9 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
     if (random.below(4) == 0) continue;  // the next writer recovers
     auto p = open_pool<counters_root>(dir.file("pool"), o);
     const auto wrong = p.read([&](const counters_root& r) { return problem_of(r, shared); });
-    ASSERT_TRUE(holds(wrong));
+    ASSERT_TRUE(succeeds(wrong));
     ASSERT_EQ(*wrong, "") << "after " << kill + 1 << " kills";
-    ASSERT_TRUE(holds(p.read([&](const counters_root& r) {
+    ASSERT_TRUE(succeeds(p.read([&](const counters_root& r) {
       for (std::size_t t = 0; t < 2; ++t)
         beyond += r.of[t].count - shared->kept[t], shared->kept[t] = r.of[t].count;  // seen, so kept
     })));

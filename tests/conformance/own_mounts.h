@@ -24,16 +24,16 @@ inline bool make_read_only(const std::string& directory) {
 }
 
 inline bool can_mount() {
-  child trying([](const teller& tell) { tell(enter_own_mounts() ? 1 : 0); });
+  child trying([](const word_sender& send) { send(enter_own_mounts() ? 1 : 0); });
   std::uint64_t can = 0;
-  return trying.hear(can) && can == 1;
+  return trying.receive(can) && can == 1;
 }
 
 // Runs body(directory) in a process whose `directory` is a file system of this size; the body's EXPECTs count.
 template <class Body>
 void on_own_file_system(const std::string& directory, const std::string& size, Body&& body) {
   if (!can_mount()) GTEST_SKIP() << "mounting needs root";
-  child process([&](const teller&) {
+  child process([&](const word_sender&) {
     ASSERT_TRUE(enter_own_mounts() && mount_memory(directory, size));
     body();
   });

@@ -22,10 +22,10 @@ class pool_command : public ::testing::Test {
   nlohmann::json json(const std::string& file) const { return nlohmann::json::parse(std::ifstream(at(file))); }
   std::string make_store() const {
     auto store = kv::open(at("store"), {.create_size = 1 << 20});
-    EXPECT_TRUE(holds(store));
-    EXPECT_TRUE(holds(store->put("pear", "green")));
-    EXPECT_TRUE(holds(store->put("apple", std::string("\xff\x00\x01", 3))));
-    EXPECT_TRUE(holds(store->close()));
+    EXPECT_TRUE(succeeds(store));
+    EXPECT_TRUE(succeeds(store->put("pear", "green")));
+    EXPECT_TRUE(succeeds(store->put("apple", std::string("\xff\x00\x01", 3))));
+    EXPECT_TRUE(succeeds(store->close()));
     return at("store");
   }
   static void flip(const std::string& path, std::uint64_t offset) {
@@ -57,15 +57,15 @@ TEST_F(pool_command, a_damaged_header_is_repaired_from_its_copy) {
 }
 
 TEST_F(pool_command, a_pool_that_was_not_closed_is_recovered_by_repair_alone) {
-  child writer([&](const teller& tell) {
+  child writer([&](const word_sender& send) {
     auto store = kv::open(at("store"), {.create_size = 1 << 20});
     for (std::uint64_t n = 1;; ++n) {
       (void)store->put(std::to_string(n), "x");
-      tell(n);
+      send(n);
     }
   });
   std::uint64_t n = 0;
-  while (n < 50 && writer.hear(n)) {}
+  while (n < 50 && writer.receive(n)) {}
   const std::uint64_t last = writer.kill_and_drain(n);
   const auto looked = run_command("pool check " + at("store"));
   EXPECT_EQ(looked.status, 0) << looked.said;
@@ -94,7 +94,7 @@ TEST_F(pool_command, dumps_a_store_and_a_document) {
   EXPECT_EQ(items[1], (nlohmann::json{{"key", "pear"}, {"value", "green"}}));
   {
     auto p = open_pool<document_dict>(at("document"), {.create_size = 1 << 20, .layout = std::string(document_layout)});
-    ASSERT_TRUE(holds(p.update([](document_dict& d) {
+    ASSERT_TRUE(succeeds(p.update([](document_dict& d) {
       d["answer"] = 42;
       d["list"].make_list().append("one");
     })));
@@ -113,8 +113,8 @@ TEST_F(pool_command, copies_and_lengthens) {
   EXPECT_GE(json("info")["size_bytes"], 3u << 20);
   EXPECT_EQ(run_command("pool check " + at("copy")).status, 0);
   const auto one = kv::open(path), two = kv::open(at("copy"));
-  ASSERT_TRUE(holds(one));
-  ASSERT_TRUE(holds(two));
+  ASSERT_TRUE(succeeds(one));
+  ASSERT_TRUE(succeeds(two));
   EXPECT_EQ(two->get("pear").value(), "green");
   const auto in_use = run_command("pool backup " + path + " " + at("another"));
   EXPECT_EQ(in_use.status, 1);

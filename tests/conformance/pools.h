@@ -96,19 +96,19 @@ pool<Root> open_pool(const std::string& path, const pool_options& options) {
 
 // What the heap says of itself; fails the test when used and free do not tile it.
 template <class Root>
-storage::heap::account audit(const pool<Root>& p) {
+storage::heap::usage audit(const pool<Root>& p) {
   const auto sum = p.core().state().heap.audit();
   EXPECT_TRUE(sum.has_value()) << sum.error().message;
-  return sum ? *sum : storage::heap::account{};
+  return sum ? *sum : storage::heap::usage{};
 }
 
 template <class R>
-::testing::AssertionResult holds(const R& r) {
+::testing::AssertionResult succeeds(const R& r) {
   if (r) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << stele::name_of(r.error().code) << ": " << r.error().message;
 }
 template <class R>
-::testing::AssertionResult refused(const R& r, errc code) {
+::testing::AssertionResult fails_with(const R& r, errc code) {
   if (r) return ::testing::AssertionFailure() << "it was accepted";
   if (r.error().code == code) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << "refused as " << stele::name_of(r.error().code) << ": " << r.error().message;

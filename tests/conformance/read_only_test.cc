@@ -3,7 +3,7 @@
 #include <media/os.h>
 #include <sys/stat.h>
 #include <tests/conformance/command.h>
-#include <tests/conformance/hard_use.h>
+#include <tests/conformance/exercise.h>
 #include <tests/conformance/own_mounts.h>
 #include <tx/inspect.h>
 
@@ -21,16 +21,16 @@ std::uint64_t make_pool(const std::string& path, const std::string& mechanism = 
                                         .log_size = 4096,
                                         .log_count = 2,
                                         .background = false});
-  for (std::uint64_t n = 0; n < 10; ++n) EXPECT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
+  for (std::uint64_t n = 0; n < 10; ++n) EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
   if (!closes) std::filesystem::copy_file(path, path + ".left");
-  EXPECT_TRUE(holds(p.close()));
+  EXPECT_TRUE(succeeds(p.close()));
   if (!closes) std::filesystem::rename(path + ".left", path);
   return 10;
 }
 
 void expect_can_be_looked_at(const std::string& path) {
-  EXPECT_TRUE(holds(detail::info_of(path)));
-  EXPECT_TRUE(holds(detail::check_pool(path)));
+  EXPECT_TRUE(succeeds(detail::info_of(path)));
+  EXPECT_TRUE(succeeds(detail::check_pool(path)));
   for (const char* const verb : {"info ", "check ", "dump "}) {
     const auto o = run_command(std::string("pool ") + verb + path);
     EXPECT_EQ(o.status, 0) << verb << o.said;
@@ -51,11 +51,11 @@ TEST(read_only, a_file_system_is_looked_at_and_not_opened) {
     for (const std::string& pool_path : {path, left, log}) {
       expect_can_be_looked_at(pool_path);
       const auto opened = pool<texts_root>::open(pool_path);
-      EXPECT_TRUE(refused(opened, errc::read_only));
+      EXPECT_TRUE(fails_with(opened, errc::read_only));
       expect_sentence(opened.error().message, "remount its file system for writing, or look at it with `stele pool info`");
     }
     const auto created = pool<texts_root>::open(dir.file("new"), {.create_size = 384 << 10});
-    EXPECT_TRUE(refused(created, errc::read_only));
+    EXPECT_TRUE(fails_with(created, errc::read_only));
     expect_sentence(created.error().message, "remount it for writing");
     EXPECT_NE(run_command("pool check --repair " + left).status, 0);
   });
@@ -68,33 +68,33 @@ TEST(read_only, a_file_of_somebody_else_is_looked_at_if_it_may_be_read) {
   const std::string path = dir.file("pool");
   make_pool(path, "", false);
   ::chmod(dir.file("").c_str(), 0755);
-  child other([&](const teller&) {
+  child other([&](const word_sender&) {
     constexpr uid_t nobody = 65534;
     ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
     ASSERT_EQ(::setresuid(nobody, nobody, 0), 0);
-    EXPECT_TRUE(holds(detail::info_of(path)));
-    EXPECT_TRUE(holds(detail::check_pool(path)));
-    EXPECT_TRUE(holds(detail::open_copy_of(path, verification::automatic)));
+    EXPECT_TRUE(succeeds(detail::info_of(path)));
+    EXPECT_TRUE(succeeds(detail::check_pool(path)));
+    EXPECT_TRUE(succeeds(detail::open_copy_of(path, verification::automatic)));
     const auto opened = pool<texts_root>::open(path);
-    EXPECT_TRUE(refused(opened, errc::permission));
+    EXPECT_TRUE(fails_with(opened, errc::permission));
     expect_sentence(opened.error().message, "give this user the right to write it");
     ASSERT_EQ(::setresuid(0, 0, 0), 0);
     ASSERT_EQ(::chmod(path.c_str(), 0400), 0);
     ASSERT_EQ(::setresuid(nobody, nobody, 0), 0);
-    EXPECT_TRUE(refused(detail::info_of(path), errc::permission));
-    EXPECT_TRUE(refused(detail::check_pool(path), errc::permission));
+    EXPECT_TRUE(fails_with(detail::info_of(path), errc::permission));
+    EXPECT_TRUE(fails_with(detail::check_pool(path), errc::permission));
   });
   EXPECT_EQ(other.wait(), 0);
 }
 
 // What the kernel answers when it has made a file system read-only after an error: from the k-th such call on.
-class turned_read_only final : public os::watcher {
+class turned_read_only final : public os::syscall_hook {
  public:
-  explicit turned_read_only(std::uint64_t k) : k_(k) { os::watch(this); }
-  ~turned_read_only() override { os::watch(nullptr); }
+  explicit turned_read_only(std::uint64_t k) : k_(k) { os::install_hook(this); }
+  ~turned_read_only() override { os::install_hook(nullptr); }
   int before(const os::request& r) noexcept override {
     const bool changes =
-        r.what == os::call::write || r.what == os::call::sync || r.what == os::call::allocate || r.what == os::call::link;
+        r.what == os::call::write || r.what == os::call::sync || r.what == os::call::fallocate || r.what == os::call::link;
     return changes && seen_.fetch_add(1) + 1 >= k_ ? EROFS : 0;
   }
   bool hit() const { return seen_ >= k_; }

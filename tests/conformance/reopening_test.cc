@@ -38,17 +38,17 @@ std::uint64_t number_of(const pool<state>& p) {
     if (n != 0 && *s.latest.load() != n) return std::unexpected(error{errc::corrupt, "the object differs"});
     return n;
   });
-  EXPECT_TRUE(holds(got));
+  EXPECT_TRUE(succeeds(got));
   EXPECT_EQ(audit(p).used_blocks, got.value_or(0) == 0 ? 1u : 2u) << "a block is lost, or one too many is there";
   return got.value_or(~0u);
 }
 
 void die_after(const setting& s, const std::string& path, std::uint64_t commits) {
-  child worker([&](const teller& tell) {
+  child worker([&](const word_sender& send) {
     auto p = open_pool<state>(path, s.options());
     const std::uint64_t begin = number_of(p);
     for (std::uint64_t n = begin + 1; n <= begin + commits; ++n)
-      if (commit_number(p, n)) tell(n);
+      if (commit_number(p, n)) send(n);
     ::_exit(0);  // no destructor, no close
   });
   worker.drain(0);
@@ -63,11 +63,11 @@ TEST_P(reopening, a_closed_pool_holds_what_it_held) {
     for (std::uint64_t n = 1; n <= 20; ++n) {
       auto p = open_pool<state>(dir.file("pool"), s.options());
       ASSERT_EQ(number_of(p), n - 1);
-      ASSERT_TRUE(holds(commit_number(p, n)));
+      ASSERT_TRUE(succeeds(commit_number(p, n)));
       if (n % 2 == 0) {
-        ASSERT_TRUE(holds(p.close()));
-        EXPECT_TRUE(refused(commit_number(p, 99), errc::invalid_argument)) << "a closed pool takes no transaction";
-        EXPECT_TRUE(holds(p.close())) << "closing twice is nothing";
+        ASSERT_TRUE(succeeds(p.close()));
+        EXPECT_TRUE(fails_with(commit_number(p, 99), errc::invalid_argument)) << "a closed pool takes no transaction";
+        EXPECT_TRUE(succeeds(p.close())) << "closing twice is nothing";
       }
     }
   });
@@ -107,11 +107,11 @@ TEST_P(handing_over, every_other_mechanism_goes_on_where_this_one_ended) {
           n += 150;
         } else {
           auto p = open_pool<state>(dir.file("pool"), from.options());
-          for (int i = 0; i < 150; ++i) ASSERT_TRUE(holds(commit_number(p, ++n)));
+          for (int i = 0; i < 150; ++i) ASSERT_TRUE(succeeds(commit_number(p, ++n)));
         }
         auto p = open_pool<state>(dir.file("pool"), to.options());
         ASSERT_EQ(number_of(p), n);
-        for (int i = 0; i < 150; ++i) ASSERT_TRUE(holds(commit_number(p, ++n)));
+        for (int i = 0; i < 150; ++i) ASSERT_TRUE(succeeds(commit_number(p, ++n)));
       }
       ASSERT_EQ(number_of(open_pool<state>(dir.file("pool"), setting{"", "process"}.options())), n);
     }
@@ -137,7 +137,7 @@ struct holder {
 
 // Allocates objects and writes so many words of each; the rest is what is there.
 void take(pool<holder>& p, std::size_t words) {
-  ASSERT_TRUE(holds(p.update([&](holder& h) {
+  ASSERT_TRUE(succeeds(p.update([&](holder& h) {
     for (auto& kept : h.kept) {
       auto* const fresh = static_cast<many_words*>(detail::allocate(sizeof(many_words), alignof(many_words)));
       for (std::size_t i = 0; i < words; ++i) fresh->of[i] = 7 * i + 1;
@@ -146,7 +146,7 @@ void take(pool<holder>& p, std::size_t words) {
   })));
 }
 void free_all(pool<holder>& p) {
-  ASSERT_TRUE(holds(p.update([](holder& h) {
+  ASSERT_TRUE(succeeds(p.update([](holder& h) {
     for (auto& kept : h.kept) detail::deallocate(kept.load()), kept = nullptr;
   })));
 }
@@ -156,7 +156,7 @@ bool is_no_damage_what_was_freed(const std::string& mechanism, bool dies) {
   scratch_directory dir;
   const auto open = [&](const std::string& by) {
     pool_options o = setting{by, "process"}.options();
-    o.sums = checksums::on;
+    o.block_checksums = checksums::on;
     return open_pool<holder>(dir.file("pool"), o);
   };
   { auto created = open("default"); }
@@ -167,7 +167,7 @@ bool is_no_damage_what_was_freed(const std::string& mechanism, bool dies) {
     if (dies) ::_exit(0);
   };
   if (dies) {
-    child worker([&](const teller&) { use(); });
+    child worker([&](const word_sender&) { use(); });
     EXPECT_EQ(worker.wait(), 0);
   } else {
     use();
@@ -206,13 +206,13 @@ TEST_P(crash_with_spilled_records, keeps_acknowledged_commits) {
     scratch_directory dir;
     auto options = setting{GetParam(), media}.options(2u << 20);
     options.log_size = 4096, options.log_count = 2;
-    child worker([&](const teller& tell) {
+    child worker([&](const word_sender& send) {
       auto p = open_pool<wide>(dir.file("pool"), options);
       for (std::uint64_t n = 1; n <= 20; ++n) {
         auto done = p.update([&](wide& w) {
           for (std::size_t i = 0; i < (n % 3 == 0 ? 10u : 4096u); ++i) w.words[i] = n;
         });
-        if (done) tell(n);
+        if (done) send(n);
       }
       ::_exit(0);
     });

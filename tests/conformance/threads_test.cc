@@ -48,7 +48,7 @@ TEST_P(threads, increments_of_four_threads_add_up) {
     auto p = open_pool<shared_state>(dir.file("pool"), s.options());
     const unsigned each = s.media == "file" ? 100 : 500;
     in_threads(s, 4, [&](unsigned) {
-      for (unsigned i = 0; i < each; ++i) EXPECT_TRUE(holds(p.update([](shared_state& x) { x.count += 1, x.twin += 1; })));
+      for (unsigned i = 0; i < each; ++i) EXPECT_TRUE(succeeds(p.update([](shared_state& x) { x.count += 1, x.twin += 1; })));
     });
     EXPECT_EQ(p.read([](const shared_state& x) { return x.count.load(); }).value_or(0), 4u * each);
   });
@@ -61,7 +61,7 @@ TEST_P(threads, there_may_be_more_of_them_than_logs_and_they_may_end) {
     for (int wave = 0; wave < 3; ++wave)
       in_threads(s, 12, [&](unsigned me) {
         for (int i = 0; i < 10; ++i)
-          EXPECT_TRUE(holds(p.update([&](shared_state& x) { x.own[me][0] += 1, x.count += 1, x.twin += 1; })));
+          EXPECT_TRUE(succeeds(p.update([&](shared_state& x) { x.own[me][0] += 1, x.count += 1, x.twin += 1; })));
       });
     auto right = p.read([](const shared_state& x) {
       for (unsigned me = 0; me < 12; ++me)
@@ -84,14 +84,14 @@ TEST_P(threads, readers_see_whole_states_while_a_writer_runs) {
         std::uint64_t last = 0;
         while (!done) {
           auto seen = p.read([&](const shared_state& x) { return std::pair(x.count.load(), x.twin.load()); });
-          ASSERT_TRUE(holds(seen));
+          ASSERT_TRUE(succeeds(seen));
           ASSERT_EQ(seen->first, seen->second);
           ASSERT_GE(seen->first, last) << "a later read saw an earlier state";
           last = seen->first;
         }
       });
     const int commits = s.media == "file" ? 200 : 2000;
-    for (int i = 0; i < commits; ++i) EXPECT_TRUE(holds(p.update([](shared_state& x) { x.count += 1, x.twin += 1; })));
+    for (int i = 0; i < commits; ++i) EXPECT_TRUE(succeeds(p.update([](shared_state& x) { x.count += 1, x.twin += 1; })));
     done = true;
     for (auto& r : readers) r.join();
   });
@@ -102,8 +102,8 @@ TEST_P(threads, a_pool_closed_by_another_thread_than_opened_it_is_clean) {
     scratch_directory dir;
     std::thread([&] {
       auto p = open_pool<shared_state>(dir.file("pool"), s.options());
-      EXPECT_TRUE(holds(p.update([](shared_state& x) { x.count = 5; })));
-      std::thread([moved = std::move(p)]() mutable { EXPECT_TRUE(holds(moved.close())); }).join();
+      EXPECT_TRUE(succeeds(p.update([](shared_state& x) { x.count = 5; })));
+      std::thread([moved = std::move(p)]() mutable { EXPECT_TRUE(succeeds(moved.close())); }).join();
     }).join();
     auto p = open_pool<shared_state>(dir.file("pool"), s.options());
     EXPECT_EQ(p.read([](const shared_state& x) { return x.count.load(); }).value_or(0), 5u);
@@ -114,22 +114,22 @@ TEST_P(threads, a_forked_child_is_refused_and_harms_nothing) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;
     auto p = open_pool<shared_state>(dir.file("pool"), s.options());
-    ASSERT_TRUE(holds(p.update([](shared_state& x) { x.count = 1; })));
-    child copy([&](const teller& tell) {
+    ASSERT_TRUE(succeeds(p.update([](shared_state& x) { x.count = 1; })));
+    child copy([&](const word_sender& send) {
       ::alarm(10);
-      tell(refused(p.update([](shared_state& x) { x.count = 9; }), errc::poisoned) ? 1 : 0);
-      tell(refused(p.read([](const shared_state& x) { return x.count.load(); }), errc::poisoned) ? 1 : 0);
+      send(fails_with(p.update([](shared_state& x) { x.count = 9; }), errc::poisoned) ? 1 : 0);
+      send(fails_with(p.read([](const shared_state& x) { return x.count.load(); }), errc::poisoned) ? 1 : 0);
       { auto gone = std::move(p); }  // its destructor neither hangs nor touches the file
-      tell(2);
+      send(2);
     });
     std::uint64_t word = 0;
     for (const std::uint64_t expected : {1u, 1u, 2u}) {
-      ASSERT_TRUE(copy.hear(word));
+      ASSERT_TRUE(copy.receive(word));
       EXPECT_EQ(word, expected);
     }
     EXPECT_EQ(copy.wait(), 0);
-    EXPECT_TRUE(refused(pool<shared_state>::open(dir.file("pool")), errc::in_use)) << "the child gave up its parent's lock";
-    ASSERT_TRUE(holds(p.update([](shared_state& x) { x.count += 1; })));
+    EXPECT_TRUE(fails_with(pool<shared_state>::open(dir.file("pool")), errc::in_use)) << "the child gave up its parent's lock";
+    ASSERT_TRUE(succeeds(p.update([](shared_state& x) { x.count += 1; })));
     EXPECT_EQ(p.read([](const shared_state& x) { return x.count.load(); }).value_or(0), 2u);
   });
 }
@@ -146,7 +146,7 @@ TEST(stm, a_thread_may_come_while_another_is_in_the_middle_of_a_transaction) {
     if (!other.valid()) other = std::async(std::launch::async, [&] { return p.read([](const shared_state& y) { return y.own[3][0].load(); }).has_value(); });
     EXPECT_EQ(other.wait_for(std::chrono::seconds(10)), std::future_status::ready) << "it waits for this transaction's end";
   });
-  EXPECT_TRUE(holds(outer));
+  EXPECT_TRUE(succeeds(outer));
   EXPECT_TRUE(other.get());
 }
 

@@ -82,10 +82,10 @@ class truncated : public ::testing::TestWithParam<setting_of_truncation> {
   void make(const std::string& path) const {
     auto p = open_pool<root>(path, options());
     for (std::uint64_t from = 0; from < count; from += 100)
-      ASSERT_TRUE(holds(p.update([&](root& r) {
+      ASSERT_TRUE(succeeds(p.update([&](root& r) {
         for (std::uint64_t i = from; i < from + 100; ++i) r.numbers.insert(i, i);
       })));
-    ASSERT_TRUE(holds(p.close()));
+    ASSERT_TRUE(succeeds(p.close()));
   }
   // Header, logs, home, as this mechanism's pools have them; and a page before the end.
   std::vector<std::size_t> lengths(const std::string& path) const {
@@ -104,10 +104,10 @@ TEST_P(truncated, files_are_errors_of_the_next_call_and_no_signal) {
       SCOPED_TRACE(std::string(next.name) + " when " + std::to_string(left) + " bytes are left");
       std::filesystem::remove(path + ".copy");
       std::filesystem::copy_file(made, path, std::filesystem::copy_options::overwrite_existing);
-      child user([&](const teller&) {
+      child user([&](const word_sender&) {
         auto p = open_pool<root>(path, options());
-        ASSERT_TRUE(holds(p.update([](root& r) { r.sum = whole_sum; })));
-        ASSERT_TRUE(holds(p.update([](root& r) { r.sum += 0; }, durability::ordered)));
+        ASSERT_TRUE(succeeds(p.update([](root& r) { r.sum = whole_sum; })));
+        ASSERT_TRUE(succeeds(p.update([](root& r) { r.sum += 0; }, durability::ordered)));
         std::filesystem::resize_file(path, left);
         const auto outcome = next.make(p, path);
         EXPECT_TRUE(!outcome || !next.must_refuse) << "it was accepted";

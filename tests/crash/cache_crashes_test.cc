@@ -36,7 +36,7 @@ TEST_P(CacheCrashes, every_crash_recovers) {
         s.policies = {policy};
         s.lines = lines;
         s.crashes = crashes;
-        const auto found = crash_behind_cache_apart(p, s);
+        const auto found = crash_behind_cache_isolated(p, s);
         ASSERT_TRUE(found) << found.error().message;
         for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
         EXPECT_EQ(found->states, crashes);
@@ -44,7 +44,7 @@ TEST_P(CacheCrashes, every_crash_recovers) {
         sum.recoveries += found->recoveries, sum.seconds += found->seconds, sum.refused += found->refused;
         sum.inconsistent += found->inconsistent, sum.detected += found->detected, sum.uncorrectable += found->uncorrectable;
       }
-  fmt::print("  {}, {}: {}\n", mechanism, policy, sentence_of_crashes(sum));
+  fmt::print("  {}, {}: {}\n", mechanism, policy, crash_summary_of(sum));
   std::fflush(stdout);
   EXPECT_GT(sum.distinct, std::min<std::uint64_t>(sum.states / 100, 1000));
 }
@@ -72,7 +72,7 @@ TEST(CacheCrashes, see_that_nothing_persists) {
       s.policies = {policy};
       s.lines = 8;
       s.crashes = 20'000;
-      const auto found = crash_behind_cache_apart(p, s);
+      const auto found = crash_behind_cache_isolated(p, s);
       ASSERT_TRUE(found) << found.error().message;
       EXPECT_FALSE(found->violations.empty()) << workload << ' ' << policy;
     }
@@ -86,14 +86,14 @@ struct trial {
 
 bool seen(const base::mutant_entry& m) {
   for (const trial& t : {trial{"sps", 0, 20'000}, {"churn", 0, 200'000}, {"sps", 8, 20'000}, {"churn", 30, 20'000}}) {
-    plan p = planted(places_of(m.of).front().mechanisms.front(), m.what);
+    plan p = planted(targets_of(m.of).front().mechanisms.front(), m.what);
     p.workload = t.workload;
     p.sync_every = t.sync_every;
     cache_settings s;
     s.lines = 8;
     s.crashes = t.crashes;
-    s.most_violations = 1;
-    const auto found = crash_behind_cache_apart(p, s);
+    s.max_violations = 1;
+    const auto found = crash_behind_cache_isolated(p, s);
     EXPECT_TRUE(found) << found.error().message;
     if (found && !found->violations.empty()) return true;
   }
@@ -130,9 +130,9 @@ TEST(CacheCrashes, a_violation_replays_from_its_line) {
       const auto seen = replay(*line);
       ASSERT_TRUE(seen) << seen.error().message;
       EXPECT_EQ(seen->problem, v.what);
-      EXPECT_NE(seen->story.find("crash before event"), std::string::npos);
+      EXPECT_NE(seen->explanation.find("crash before event"), std::string::npos);
       auto sound = *line;
-      sound.what.mutant = base::mutant::none;
+      sound.run_plan.mutant = base::mutant::none;
       const auto healthy = replay(sound);
       EXPECT_TRUE(!healthy || healthy->problem.empty()) << v.line;
     }
@@ -160,7 +160,7 @@ TEST(CacheCrashes, with_ordered_commits_count_from_the_last_sync) {
     p.threads = 2;
     cache_settings s;
     s.crashes = 20'000;
-    const auto found = crash_behind_cache_apart(p, s);
+    const auto found = crash_behind_cache_isolated(p, s);
     ASSERT_TRUE(found);
     for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
   }

@@ -14,7 +14,7 @@ constexpr auto none = cache_sets::none;
 // Which lines leave a cache of one set of four, one written line after another.
 std::vector<std::uint32_t> leaving(std::string_view policy, const std::vector<std::uint32_t>& written, std::uint64_t seed = 1) {
   cache_sets cache({policy, 4, 4});
-  cache.empty(seed);
+  cache.reset(seed);
   std::vector<std::uint32_t> left;
   for (const std::uint32_t line : written)
     if (const std::uint32_t leaves = cache.write(line); leaves != none) left.push_back(leaves);
@@ -67,7 +67,7 @@ TEST(CacheSets, the_same_seed_lets_the_same_lines_go) {
 
 TEST(CacheSets, lines_of_other_sets_and_clean_lines_displace_none) {
   cache_sets cache({"lru", 4, 2});
-  cache.empty(1);
+  cache.reset(1);
   EXPECT_EQ(cache.write(0), none);
   EXPECT_EQ(cache.write(1), none);
   EXPECT_EQ(cache.write(2), none);
@@ -75,20 +75,20 @@ TEST(CacheSets, lines_of_other_sets_and_clean_lines_displace_none) {
   EXPECT_TRUE(cache.clean(0));
   EXPECT_FALSE(cache.clean(0));
   EXPECT_EQ(cache.write(4), none) << "0 left, and was clean";
-  EXPECT_TRUE(cache.drop(2));
-  EXPECT_FALSE(cache.drop(2));
+  EXPECT_TRUE(cache.invalidate(2));
+  EXPECT_FALSE(cache.invalidate(2));
   EXPECT_EQ(cache.write(6), none) << "in the place of 2";
   EXPECT_EQ(cache.write(8), 4u);
 }
 
 TEST(CacheSets, refuses_what_is_no_cache) {
-  EXPECT_TRUE(check_shape({"lru", 64, 4}));
-  for (const cache_shape bad : {cache_shape{"lru", 0, 4},
+  EXPECT_TRUE(check_geometry({"lru", 64, 4}));
+  for (const cache_geometry bad : {cache_geometry{"lru", 0, 4},
                                 {"lru", 64, 0},
                                 {"none", 64, 4},
                                 {"lru", 66, 4},
                                 {"lru", 1024, 128}}) {
-    const auto checked = check_shape(bad);
+    const auto checked = check_geometry(bad);
     ASSERT_FALSE(checked);
     EXPECT_EQ(checked.error().code, errc::invalid_argument);
   }
@@ -119,13 +119,13 @@ class CacheModel : public testing::Test {
   // The values of a word that crashes leave now.
   values after_crashes(std::uint32_t line, unsigned word = 0) {
     values left;
-    const std::uint64_t before = media.sum().all;
+    const std::uint64_t before = media.hash().all;
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       model.crash(seed);
       left.insert(on_media(line, word));
       model.undo();
     }
-    EXPECT_EQ(media.sum().all, before);
+    EXPECT_EQ(media.hash().all, before);
     return left;
   }
   hashed_image media{4096, 0, 0};
@@ -295,9 +295,9 @@ class both_models {
   explicit both_models(std::uint64_t seed)
       : random_(seed), cache_({all_policies()[seed % 4], 4, std::size_t{1} << seed / 4 % 3}, memory) {
     media_.rehash();
-    settled_.rehash();
+    durable_.rehash();
     cache_.start(media_, seed);
-    allowed_.start(settled_);
+    allowed_.start(durable_);
   }
   void step() {
     const unsigned thread = static_cast<unsigned>(random_.below(2)), kind = static_cast<unsigned>(random_.below(16));
@@ -328,14 +328,14 @@ class both_models {
   static constexpr std::size_t memory = 4096;
   bool allowed(std::uint32_t line) const {
     if (std::ranges::find(allowed_.pending(), line) == allowed_.pending().end())
-      return std::memcmp(media_.line(line), settled_.line(line), line_size) == 0;
+      return std::memcmp(media_.line(line), durable_.line(line), line_size) == 0;
     for (std::uint64_t option = 0; option < allowed_.options(line); ++option)
       if (std::memcmp(allowed_.after(line, option).data(), media_.line(line), line_size) == 0) return true;
     return false;
   }
 
   base::rng random_;
-  hashed_image media_{memory, 0, 0}, settled_{memory, 0, 0};
+  hashed_image media_{memory, 0, 0}, durable_{memory, 0, 0};
   cache_model cache_;
   crash_model allowed_{memory};
 };

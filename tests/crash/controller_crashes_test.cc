@@ -3,7 +3,7 @@
 //
 // STELE_CONTROLLER_CRASHES sets the number a workload, STELE_SEED the first run's seed.
 #include <explore/controller_crashes.h>
-#include <explore/downsets.h>
+#include <explore/consistent_cuts.h>
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -39,14 +39,14 @@ TEST_P(ControllerCrashes, every_crash_recovers) {
     controller_settings s;
     s.scheduler = GetParam();
     s.crashes = count_from("STELE_CONTROLLER_CRASHES", 10'000 / budget::slowness);
-    const auto found = crash_behind_controller_apart(plan_of(workload, threads), s);
+    const auto found = crash_behind_controller_isolated(plan_of(workload, threads), s);
     ASSERT_TRUE(found) << found.error().message;
     for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
     EXPECT_GE(found->states, s.crashes);
     sum.states += found->states, sum.distinct += found->distinct, sum.recovered += found->recovered;
     sum.recoveries += found->recoveries, sum.seconds += found->seconds;
   }
-  fmt::print("  {}: {}\n", GetParam(), sentence_of_crashes(sum));
+  fmt::print("  {}: {}\n", GetParam(), crash_summary_of(sum));
   std::fflush(stdout);
   EXPECT_GT(sum.distinct, sum.states / 10);
   EXPECT_GT(sum.recoveries, 0u);
@@ -60,8 +60,8 @@ TEST_P(WrongControllers, lose_data_and_show_where) {
   controller_settings s;
   s.scheduler = GetParam();
   s.crashes = 20'000;
-  s.most_violations = 1;
-  const auto found = crash_behind_controller_apart(plan_of("sps", 2), s);
+  s.max_violations = 1;
+  const auto found = crash_behind_controller_isolated(plan_of("sps", 2), s);
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_FALSE(found->violations.empty()) << GetParam() << " survived " << found->states << " crashes";
   const violation& v = found->violations.front();
@@ -72,7 +72,7 @@ TEST_P(WrongControllers, lose_data_and_show_where) {
   const auto again = replay(*parsed);
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->problem, v.what);
-  EXPECT_THAT(again->story, StartsWith("crash after"));
+  EXPECT_THAT(again->explanation, StartsWith("crash after"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Wrong, WrongControllers, testing::Values("ideal", "bare", "bare_rule1", "bare_rule2", "commit_first"), [](const auto& one) { return one.param; });
@@ -84,7 +84,7 @@ TEST(ControllerCrashes, a_missing_fence_is_seen) {
   controller_settings s;
   s.scheduler = "strict";
   s.crashes = 20'000;
-  const auto found = crash_behind_controller_apart(p, s);
+  const auto found = crash_behind_controller_isolated(p, s);
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_FALSE(found->violations.empty());
 }
@@ -99,7 +99,7 @@ TEST(ControllerCrashes, spilled_records_are_ordered_too) {
     controller_settings s;
     s.scheduler = scheduler;
     s.crashes = 5'000;
-    const auto found = crash_behind_controller_apart(p, s);
+    const auto found = crash_behind_controller_isolated(p, s);
     ASSERT_TRUE(found) << found.error().message;
     for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
   }
@@ -111,7 +111,7 @@ TEST(ControllerCrashes, logs_that_have_expired_are_never_trusted) {
     controller_settings s;
     s.crashes = count_from("STELE_CONTROLLER_CRASHES", 10'000);
     s.expired = true;
-    const auto found = crash_behind_controller_apart(plan_of(workload, threads), s);
+    const auto found = crash_behind_controller_isolated(plan_of(workload, threads), s);
     ASSERT_TRUE(found) << found.error().message;
     for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
     refused += found->refused, states += found->states;
@@ -127,7 +127,7 @@ TEST(ControllerCrashes, an_expired_log_that_is_trusted_is_seen) {
   controller_settings s;
   s.crashes = 20'000;
   s.expired = true;
-  const auto found = crash_behind_controller_apart(p, s);
+  const auto found = crash_behind_controller_isolated(p, s);
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_FALSE(found->violations.empty());
   const auto again = replay(*parse_controller_line(found->violations.front().line));
@@ -152,7 +152,7 @@ TEST(ControllerCrashes, lines_that_are_damaged_are_refused) {
 }
 
 // Three swaps; 1 overlapped with 0, 2 came after both.
-TEST(downsets, an_operation_is_there_when_those_that_ended_before_it_are) {
+TEST(consistent_cuts, an_operation_is_there_when_those_that_ended_before_it_are) {
   workloads::parameters content;
   content.keys = 16;
   const auto w = workloads::make_workload("sps", content);
@@ -163,7 +163,7 @@ TEST(downsets, an_operation_is_there_when_those_that_ended_before_it_are) {
     for (const int i : there) model->apply(all[static_cast<std::size_t>(i)]);
     return model->digest();
   };
-  const downsets states(**w, all, {{}, {0}, {}});
+  const consistent_cuts states(**w, all, {{}, {0}, {}});
   EXPECT_EQ(states.states(), 5u);
   EXPECT_TRUE(states.allows(digest({}), 0, {}, 0));
   EXPECT_TRUE(states.allows(digest({1}), 0, {}, 2));

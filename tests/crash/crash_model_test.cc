@@ -1,5 +1,5 @@
 // The crash model on hand-made tapes whose states can be counted on paper.
-#include <explore/choices.h>
+#include <explore/state_sampler.h>
 #include <explore/crash_model.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class CrashModel : public testing::Test {
     const auto lines = model.pending();
     std::vector<std::uint64_t> options, chosen(lines.size());
     for (auto line : lines) options.push_back(model.options(line));
-    choices all(options, 1 << 20, 1);
+    state_sampler all(options, 1 << 20, 1);
     EXPECT_TRUE(all.exhaustive());
     std::set<std::vector<std::uint64_t>> found;
     for (std::uint64_t k = 0; k < all.count(); ++k) {
@@ -206,9 +206,9 @@ TEST_F(CrashModel, the_hash_knows_every_state) {
       copy.rehash();
       copy.put(0, model.after(0, o).data());
       copy.put(1, model.after(1, p).data());
-      const std::uint64_t incremental = copy.sum().all;
+      const std::uint64_t incremental = copy.hash().all;
       copy.rehash();
-      EXPECT_EQ(copy.sum().all, incremental);
+      EXPECT_EQ(copy.hash().all, incremental);
       EXPECT_TRUE(seen.insert(incremental).second);
     }
   EXPECT_EQ(seen.size(), 512u);
@@ -216,7 +216,7 @@ TEST_F(CrashModel, the_hash_knows_every_state) {
 
 TEST(Choices, beyond_the_bound_the_extremes_come_first) {
   const std::vector<std::uint64_t> options(6, 256);
-  choices some(options, 600, 1);
+  state_sampler some(options, 600, 1);
   EXPECT_FALSE(some.exhaustive());
   EXPECT_EQ(some.count(), 600u);
   std::set<std::vector<std::uint64_t>> seen;
@@ -239,7 +239,7 @@ TEST(Choices, beyond_the_bound_the_extremes_come_first) {
 
 TEST(Choices, within_the_bound_every_choice_comes_once) {
   const std::vector<std::uint64_t> options = {2, 3, 256};
-  choices all(options, 1536, 1);
+  state_sampler all(options, 1536, 1);
   EXPECT_TRUE(all.exhaustive());
   std::set<std::vector<std::uint64_t>> seen;
   std::vector<std::uint64_t> chosen(options.size());

@@ -24,9 +24,9 @@ settings ci_budget() {
 
 void expect_no_violation(const plan& p, settings s) {
   s.bound = std::max<std::uint64_t>(s.bound / budget::slowness, 1);
-  const auto found = explore_apart(p, s);
+  const auto found = explore_isolated(p, s);
   ASSERT_TRUE(found) << found.error().message;
-  fmt::print("  {}/{}, {} threads: {}\n", p.mechanism, p.workload, p.threads, sentence_of(*found));
+  fmt::print("  {}/{}, {} threads: {}\n", p.mechanism, p.workload, p.threads, summary_of(*found));
   std::fflush(stdout);
   EXPECT_GT(found->states, 1000 / budget::slowness);
   EXPECT_GT(found->recoveries, 0u);
@@ -147,9 +147,9 @@ TEST(Explore, lines_that_cannot_be_restored) {
       p.halves = halves;
       settings s = ci_budget();
       s.bound = 256;
-      const auto found = explore_apart(p, s);
+      const auto found = explore_isolated(p, s);
       ASSERT_TRUE(found) << found.error().message;
-      fmt::print("  {}, halves {}: {}\n", mechanism, halves, sentence_of(*found));
+      fmt::print("  {}, halves {}: {}\n", mechanism, halves, summary_of(*found));
       EXPECT_GT(found->refused, 0u);
       EXPECT_GT(found->states, found->refused) << "others leave what can be restored";
       for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
@@ -167,9 +167,9 @@ TEST(Explore, losses_go_back_to_a_checkpoint) {
     p.checkpoint_commits = 6;
     settings s = ci_budget();
     s.bound = 128;
-    const auto found = explore_apart(p, s);
+    const auto found = explore_isolated(p, s);
     ASSERT_TRUE(found) << found.error().message;
-    fmt::print("  {}: {}\n", mechanism, sentence_of(*found));
+    fmt::print("  {}: {}\n", mechanism, summary_of(*found));
     EXPECT_GT(found->fell_back, 0u);
     EXPECT_EQ(found->refused, 0u);
     for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
@@ -212,12 +212,12 @@ TEST(Explore, pools_that_were_made_for_another_mechanism) {
         plan p;
         p.mechanism = mechanism;
         p.reopen = reopen;
-        p.made_for = *mechanism == 'a' ? "default" : "archapt-undo";
+        p.created_for = *mechanism == 'a' ? "default" : "archapt-undo";
         p.workload = "churn";
         p.threads = 2;
         p.operations = 60;
-        p.sums = sums;
-        if (p.made_for != "default") p.pool_size *= 2;
+        p.block_checksums = sums;
+        if (p.created_for != "default") p.pool_size *= 2;
         settings s = ci_budget();
         s.bound = 32;
         expect_no_violation(p, s);
@@ -248,7 +248,7 @@ TEST(Explore, pools_with_sums_that_grow) {
       p.workload = "churn";
       p.threads = 2;
       p.operations = 120;
-      p.sums = true;
+      p.block_checksums = true;
       p.grow_every = grow_every;
       settings s = ci_budget();
       s.bound = 256;
@@ -283,7 +283,7 @@ TEST(Explore, sees_that_nothing_persists) {
     plan p;
     p.mechanism = "none";
     p.workload = workload;
-    const auto found = explore_apart(p, ci_budget());
+    const auto found = explore_isolated(p, ci_budget());
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_FALSE(found->violations.empty()) << workload;
   }

@@ -35,10 +35,10 @@ settings file_budget() {
 }
 
 findings explored(const plan& p, const settings& s) {
-  const auto found = explore_apart(p, s);
+  const auto found = explore_isolated(p, s);
   EXPECT_TRUE(found) << found.error().message;
   if (!found) return {};
-  fmt::print("  {}/{}, {} threads: {}\n", p.mechanism, p.workload, p.threads, sentence_of(*found));
+  fmt::print("  {}/{}, {} threads: {}\n", p.mechanism, p.workload, p.threads, summary_of(*found));
   std::fflush(stdout);
   return *found;
 }
@@ -83,7 +83,7 @@ void expect_sound_after_fault(const plan& p) {
   settings s = file_budget();
   s.bound = 32;
   s.recovery_depth = 1;
-  const auto found = explore_apart(p, s);
+  const auto found = explore_isolated(p, s);
   ASSERT_TRUE(found) << found.error().message;
   for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
 }
@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(All, FileCrashes, testing::ValuesIn(durable_mechanisms(
 TEST(FileCrashes, pools_with_sums_that_grow) {
   for (const char* mechanism : {"default", "redo-async", "undo"}) {
     plan p = file_plan(mechanism, "churn", 2);
-    p.sums = std::string_view(mechanism) != "undo";
+    p.block_checksums = std::string_view(mechanism) != "undo";
     p.grow_every = 40;
     expect_no_violation(p, file_budget());
   }
@@ -195,9 +195,9 @@ TEST(FileCrashes, see_planted_bugs) {
     p.mutant = b.what;
     if (b.log_size != p.log_size) p.log_size = b.log_size, p.pool_size *= 4;
     settings s = file_budget();
-    s.most_violations = 1;
+    s.max_violations = 1;
     s.recovery_operations = 6;
-    const auto found = explore_apart(p, s);
+    const auto found = explore_isolated(p, s);
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_FALSE(found->violations.empty())
         << base::name_of(b.what) << " in " << b.mechanism << " survived " << found->states << " states";
@@ -208,7 +208,7 @@ TEST(FileCrashes, a_violation_replays_from_its_line) {
   plan p = file_plan("undo", "churn", 2);
   p.mutant = base::mutant::file_home_unsynced;
   settings how = file_budget();
-  how.most_violations = 1;  // a later one may die of a signal, after which this process explores no more
+  how.max_violations = 1;  // a later one may die of a signal, after which this process explores no more
   const auto found = explore(p, how);
   ASSERT_TRUE(found);
   ASSERT_FALSE(found->violations.empty());
@@ -219,7 +219,7 @@ TEST(FileCrashes, a_violation_replays_from_its_line) {
     const auto seen = replay(*line);
     ASSERT_TRUE(seen) << seen.error().message;
     EXPECT_EQ(seen->problem, v.what);
-    EXPECT_NE(seen->story.find("sector"), std::string::npos);
+    EXPECT_NE(seen->explanation.find("sector"), std::string::npos);
   }
 }
 
@@ -229,7 +229,7 @@ TEST(FileCrashes, are_the_same_every_time_and_on_every_file_system) {
   settings s = file_budget();
   s.recovery_samples = 0;
   const auto once = explore(p, s);
-  p.folder = ::testing::TempDir();
+  p.directory = ::testing::TempDir();
   const auto again = explore(p, s);
   ASSERT_TRUE(once && again);
   EXPECT_EQ(once->states, again->states);
@@ -242,7 +242,7 @@ TEST(FileCrashes, say_what_cannot_be) {
   p.media = "tape";
   EXPECT_EQ(explore(p, {}).error().code, errc::invalid_argument);
   p.media = "file";
-  p.folder = "/nonesuch";
+  p.directory = "/nonesuch";
   const auto found = explore(p, {});
   ASSERT_TRUE(found);
   ASSERT_EQ(found->violations.size(), 1u);

@@ -3,7 +3,7 @@
 // The calls of the real creation are recorded; from the moment that the file is about to get its name every state that the
 // device may be in is written to a file, opened and checked by the library.
 #include <base/mutant.h>
-#include <explore/choices.h>
+#include <explore/state_sampler.h>
 #include <explore/file_recorder.h>
 #include <explore/scratch_file.h>
 #include <explore/sector_model.h>
@@ -24,8 +24,8 @@ std::vector<std::byte> tape_of_creation(const std::string& mechanism) {
   const auto tape =
       media::tape_writer::to_memory({.pool_size = pool_size + behind, .home_offset = pool_size, .log_offset = 4096});
   const stele::testing::scratch_directory dir;
-  storage::shape shape{pool_size, mechanism == "log_structured" ? std::size_t{1024} : 4096, 2, "created"};
-  shape = (*detail::find_mechanism(mechanism))->shaped(shape, {});
+  storage::pool_geometry shape{pool_size, mechanism == "log_structured" ? std::size_t{1024} : 4096, 2, "created"};
+  shape = (*detail::find_mechanism(mechanism))->shape_for(shape, {});
   const file_recorder recorder(*tape, {}, pool_size, file_faults());
   const auto made = storage::pool_file::create(dir.file("pool"), shape);
   EXPECT_TRUE(made) << made.error().message;
@@ -36,9 +36,9 @@ std::vector<std::byte> tape_of_creation(const std::string& mechanism) {
 class creation {
  public:
   creation(std::span<const std::byte> tape, std::string mechanism) : mechanism_(std::move(mechanism)) {
-    model_.start(settled_);
-    work_.assign(settled_);
-    auto reader = media::tape_reader::over(tape);
+    model_.start(durable_);
+    work_.assign(durable_);
+    auto reader = media::tape_reader::from_memory(tape);
     while (auto event = *reader->next()) take(*event);
     look();
   }
@@ -63,7 +63,7 @@ class creation {
     const auto sectors = model_.pending();
     std::vector<std::uint64_t> options, chosen(sectors.size());
     for (const std::uint32_t sector : sectors) options.push_back(model_.options(sector));
-    choices all(options, 64, 1);
+    state_sampler all(options, 64, 1);
     for (std::uint64_t k = 0; k < all.count(); ++k) {
       all.select(k, chosen);
       for (std::size_t i = 0; i < sectors.size(); ++i) model_.put(work_, sectors[i], chosen[i]);
@@ -86,7 +86,7 @@ class creation {
   }
 
   std::string mechanism_;
-  hashed_image settled_{pool_size + behind, 0, 0}, work_{pool_size + behind, 0, 0};
+  hashed_image durable_{pool_size + behind, 0, 0}, work_{pool_size + behind, 0, 0};
   sector_model model_{pool_size + behind};
   bool named_ = false;
 };

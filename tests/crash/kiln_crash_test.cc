@@ -9,7 +9,7 @@ namespace {
 class kiln_workloads : public testing::TestWithParam<const char*> {};
 
 TEST_P(kiln_workloads, recover_to_a_prefix) {
-  const workloads::native_plan plan{.what = {.value_size = 64, .keys = 64}, .threads = 4, .operations = 300, .seed = 3, .bytes = true};
+  const workloads::native_plan plan{.params = {.value_size = 64, .keys = 64}, .threads = 4, .operations = 300, .seed = 3, .bytes = true};
   auto run = workloads::make_native(GetParam(), plan);
   ASSERT_TRUE(run) << run.error().message;
   const auto tape = media::tape_writer::to_memory(workloads::native_shape(**run, plan));

@@ -7,8 +7,8 @@ namespace stele::explore {
 namespace {
 
 TEST(Mutants, all_are_killed) {
-  mutant_choice c;
-  c.told = [](const mutant_outcome& o) { fmt::print("  {:24} {:10} {}\n", o.mutant.name, o.mechanism, o.killed() ? o.what : "SURVIVED"); };
+  mutant_selection c;
+  c.on_outcome = [](const mutant_outcome& o) { fmt::print("  {:24} {:10} {}\n", o.mutant.name, o.mechanism, o.killed() ? o.what : "SURVIVED"); };
   const auto outcomes = explore_mutants(c);
   for (const mutant_outcome& o : outcomes) EXPECT_TRUE(o.killed()) << o.mutant.name << " in " << o.mechanism << " survived " << o.states << " states";
   EXPECT_GE(outcomes.size(), 40u);

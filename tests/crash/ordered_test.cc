@@ -6,7 +6,7 @@
 #include <explore/explorer.h>
 #include <explore/replay.h>
 #include <explore/report.h>
-#include <explore/scene.h>
+#include <explore/explored_tape.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tests/budget.h>
@@ -36,9 +36,9 @@ TEST_P(Ordered, every_crash_state_is_a_prefix_from_the_last_sync_on) {
     settings s;
     s.bound = (*detail::find_mechanism(mechanism))->has_parity ? 128 : 256;  // where each line is skipped that can be, there are several times the crash points
     s.bound /= budget::slowness;
-    const auto found = explore_apart(ordered_plan(mechanism, workload, threads, sync_every), s);
+    const auto found = explore_isolated(ordered_plan(mechanism, workload, threads, sync_every), s);
     ASSERT_TRUE(found) << found.error().message;
-    fmt::print("  {}/{}, {} threads, a sync every {}: {}\n", mechanism, workload, threads, sync_every, sentence_of(*found));
+    fmt::print("  {}/{}, {} threads, a sync every {}: {}\n", mechanism, workload, threads, sync_every, summary_of(*found));
     std::fflush(stdout);
     EXPECT_GT(found->recoveries, 0u);
     for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
@@ -59,23 +59,23 @@ steps acknowledgements(const plan& p, bool after_crash) {
   auto made = subject::make(p);
   EXPECT_TRUE(made);
   subject& s = **made;
-  timeline t;
+  run_history t;
   auto tape = s.record(t);
   if (tape && after_crash) {
-    hashed_image image = s.blank();
-    image.assign(s.start());
-    t = s.branch(t, 0, p.further);
+    hashed_image image = s.empty_image();
+    image.assign(s.initial_image());
+    t = s.branch(t, 0, p.further_operations);
     tape = s.record_recovery(image, t, 0);
   }
   EXPECT_TRUE(tape);
-  experience e;
-  scene there(s, e);
-  there.begin(s.start(), 0);
+  verdict_cache e;
+  explored_tape there(s, e);
+  there.begin(s.initial_image(), 0);
   steps seen;
-  auto reader = media::tape_reader::over(*tape);
+  auto reader = media::tape_reader::from_memory(*tape);
   while (auto event = *reader->next()) {
     if (!there.take(*event)) continue;
-    if (there.floor != (seen.empty() ? 0 : seen.back().first)) seen.emplace_back(there.floor, there.ceiling);
+    if (there.acknowledged != (seen.empty() ? 0 : seen.back().first)) seen.emplace_back(there.acknowledged, there.invoked);
     there.leave_point();
   }
   return seen;
@@ -96,7 +96,7 @@ TEST(Ordered, without_syncs_each_commit_acknowledges_itself) {
 TEST(Ordered, after_a_crash_durable_commits_acknowledge_the_ordered_ones_before_them) {
   plan p = ordered_plan("redo", "hash", 1, 7);
   p.operations = 3;
-  p.further = 9;
+  p.further_operations = 9;
   EXPECT_EQ(acknowledgements(p, true), (steps{{2, 2}, {4, 4}, {6, 6}, {7, 7}, {8, 8}, {9, 9}}));
 }
 
@@ -106,7 +106,7 @@ bool says(const findings& f, const char* words) {
 
 TEST(Ordered, sees_that_nothing_persists) {
   for (const char* workload : {"sps", "hash", "rbtree", "bptree", "kv", "churn"}) {
-    const auto found = explore_apart(ordered_plan("none", workload, 1, 10), {});
+    const auto found = explore_isolated(ordered_plan("none", workload, 1, 10), {});
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_FALSE(found->violations.empty()) << workload;
   }
@@ -119,8 +119,8 @@ TEST(Ordered, sees_a_sync_that_does_nothing) {
   p.mutant = base::mutant::bulk_no_log_fence;
   settings s;
   s.recovery_depth = 1;
-  s.most_violations = 1000;
-  const auto found = explore_apart(p, s);
+  s.max_violations = 1000;
+  const auto found = explore_isolated(p, s);
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_TRUE(says(*found, "10 had been acknowledged"));
   for (const char* never : {"9 had been acknowledged", "11 had been acknowledged"}) EXPECT_FALSE(says(*found, never));
@@ -135,7 +135,7 @@ TEST(Ordered, what_no_sync_has_covered_may_be_lost) {
     p.operations = 1;
     settings s;
     s.recovery_depth = 1;
-    const auto found = explore_apart(p, s);
+    const auto found = explore_isolated(p, s);
     ASSERT_TRUE(found) << found.error().message;
     EXPECT_EQ(says(*found, "the state after 0 operations was recovered, when 1 had been acknowledged"), sync_every != 1000);
   }

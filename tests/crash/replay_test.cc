@@ -7,16 +7,16 @@ namespace {
 
 TEST(Replay, a_line_survives_parsing) {
   replay_line l;
-  l.what.mechanism = "undo";
-  l.what.workload = "churn";
-  l.what.operations = 77;
-  l.what.threads = 2;
-  l.what.seed = 99;
-  l.what.coalesce = true;
-  l.what.reopen = "base";
-  l.what.made_for = "undo";
-  l.what.sync_every = 9;
-  l.what.mutant = base::mutant::undo_no_log_fence;
+  l.run_plan.mechanism = "undo";
+  l.run_plan.workload = "churn";
+  l.run_plan.operations = 77;
+  l.run_plan.threads = 2;
+  l.run_plan.seed = 99;
+  l.run_plan.coalesce = true;
+  l.run_plan.reopen = "base";
+  l.run_plan.created_for = "undo";
+  l.run_plan.sync_every = 9;
+  l.run_plan.mutant = base::mutant::undo_no_log_fence;
   l.crashes = {{12, {0, 3, 255}, 0}, {4, {}, 2}, {7, {1}, 3}};
   const std::string text = format_line(l);
   const auto parsed = parse_line(text);
@@ -35,7 +35,7 @@ TEST(Replay, names_the_word_that_it_does_not_understand) {
 
 TEST(Replay, refuses_a_choice_that_the_tape_does_not_have) {
   replay_line l;
-  l.what.operations = 3;
+  l.run_plan.operations = 3;
   l.crashes = {{1'000'000, {}, 0}};
   EXPECT_FALSE(replay(l));
   l.crashes = {{0, {1, 2, 3, 4, 5}, 0}};
@@ -61,9 +61,9 @@ TEST(Replay, shows_the_violation_that_was_found) {
       const auto seen = replay(*line);
       ASSERT_TRUE(seen) << seen.error().message;
       EXPECT_FALSE(seen->problem.empty()) << v.line;
-      EXPECT_NE(seen->story.find("crash before event"), std::string::npos);
+      EXPECT_NE(seen->explanation.find("crash before event"), std::string::npos);
       auto sound = *line;
-      sound.what.mutant = base::mutant::none;
+      sound.run_plan.mutant = base::mutant::none;
       const auto healthy = replay(sound);
       EXPECT_TRUE(!healthy || healthy->problem.empty()) << v.line;
     }

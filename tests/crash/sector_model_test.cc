@@ -1,5 +1,5 @@
 // The model of a file on hand-made events whose states can be counted on paper.
-#include <explore/choices.h>
+#include <explore/state_sampler.h>
 #include <explore/sector_model.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ class SectorModel : public testing::Test {
     const auto sectors = model.pending();
     std::vector<std::uint64_t> options, chosen(sectors.size());
     for (auto sector : sectors) options.push_back(model.options(sector));
-    choices all(options, 1 << 20, 1);
+    state_sampler all(options, 1 << 20, 1);
     EXPECT_TRUE(all.exhaustive());
     hashed_image work(image.size(), 0, 0);
     work.assign(image);
@@ -41,7 +41,7 @@ class SectorModel : public testing::Test {
     }
     return found;
   }
-  std::uint64_t settled(std::uint64_t offset) const {
+  std::uint64_t durable(std::uint64_t offset) const {
     std::uint64_t word;
     std::memcpy(&word, image.data() + offset, 8);
     return word;
@@ -82,7 +82,7 @@ TEST_F(SectorModel, a_write_that_returned_is_durable) {
   write_sectors(0, 7, 3);
   model.fence(0);
   EXPECT_EQ(states().size(), 1u);
-  EXPECT_EQ(settled(1024), 7u);
+  EXPECT_EQ(durable(1024), 7u);
 }
 
 TEST_F(SectorModel, a_write_of_another_thread_is_still_in_flight) {
@@ -98,7 +98,7 @@ TEST_F(SectorModel, a_sync_makes_durable_what_was_stored_before_it_began) {
   store(0, 2);
   store(512, 3);
   model.fence(0);
-  EXPECT_EQ(settled(0), 1u);
+  EXPECT_EQ(durable(0), 1u);
   EXPECT_EQ(states().size(), 4u);
 }
 
@@ -115,7 +115,7 @@ TEST_F(SectorModel, a_write_takes_along_what_was_stored_to_its_sectors) {
   EXPECT_EQ(states().size(), 6u) << "the first sector as it was, stored to, or written";
   model.fence(0);
   EXPECT_EQ(states().size(), 2u);
-  EXPECT_EQ(settled(0), 7u);
+  EXPECT_EQ(durable(0), 7u);
 }
 
 TEST_F(SectorModel, wide_stores_are_words_in_order) {

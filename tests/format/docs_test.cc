@@ -46,7 +46,7 @@ TEST(format_docs, the_table_of_the_pool_header_is_the_struct) {
   const std::map<std::string, place> fields = {
       PLACE(magic), PLACE(version), PLACE(header_size), PLACE(id), PLACE(size), PLACE(log_offset), PLACE(log_size), PLACE(log_count), PLACE(chunk_shift),
       PLACE(home_offset), PLACE(table_offset), PLACE(chunks_offset), PLACE(chunk_count), PLACE(layout), PLACE(home), PLACE(home_size), PLACE(parity_offset),
-      PLACE(parity_block_size), PLACE(copy_offset), PLACE(checkpoint_commits), PLACE(sums_offset), PLACE(reserved), PLACE(checksum)};
+      PLACE(parity_block_size), PLACE(home_copy_offset), PLACE(checkpoint_commits), PLACE(block_checksums_offset), PLACE(reserved), PLACE(checksum)};
 #undef PLACE
   const auto told = table_under(page(), "## Header\n");
   for (const auto& [name, at] : fields) {

@@ -137,9 +137,9 @@ std::vector<std::byte> make_tape() {
   using media::tape_op;
   tape->event(tape_op::image, 0, 4096, 8, &value);
   tape->event(tape_op::invoked, 0, 1, 0);
-  tape->event(tape_op::tx_begin, 0, 1, media::tape_in_order);
+  tape->event(tape_op::tx_begin, 0, 1, media::tape_ordered_flag);
   tape->event(tape_op::load, 0, 4096, 8);
-  tape->load_of_pointer(0, 4104, 8);
+  tape->pointer_load(0, 4104, 8);
   tape->event(tape_op::compute, 0, 100, 0);
   for (const tape_op op : {tape_op::store, tape_op::stream}) tape->event(op, 1, 1024 + 64, 8, &value);
   tape->event(tape_op::flush, 1, 4096, 64);
@@ -153,14 +153,14 @@ std::vector<std::byte> make_tape() {
 }
 
 std::string tape_text(std::span<const std::byte> tape) {
-  auto reader = media::tape_reader::over(tape);
+  auto reader = media::tape_reader::from_memory(tape);
   if (!reader) return reader.error().message;
   std::string text;
   for (auto e = reader->next();; e = reader->next()) {
     if (!e) return e.error().message;
     if (!*e) return text;
     text += fmt::format("{} {} {} {} {}{}{};", name_of((*e)->op), name_of((*e)->tag), (*e)->thread, (*e)->address,
-                        (*e)->length, (*e)->of_pointer ? " pointer" : "", (*e)->bytes.empty() ? "" : " bytes");
+                        (*e)->length, (*e)->loads_pointer ? " pointer" : "", (*e)->bytes.empty() ? "" : " bytes");
   }
 }
 

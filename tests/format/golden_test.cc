@@ -123,7 +123,7 @@ TEST(golden_tape, reads_as_it_was_written) {
   EXPECT_EQ(*bytes, make_tape()) << "a change of the tape takes a new version (docs/format/README.md)";
   auto newer = *bytes;
   newer[8] = std::byte{9};
-  const auto refused = media::tape_reader::over(newer);
+  const auto refused = media::tape_reader::from_memory(newer);
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("version 9"), std::string::npos) << refused.error().message;
   EXPECT_NE(refused.error().message.find("versions 1 and 2"), std::string::npos) << refused.error().message;

@@ -50,11 +50,11 @@ std::vector<std::byte> bytes_of(const std::string& path) {
 
 // An empty pool with the fixed id. Archapt's has room for checksums, and for a copy.
 void create(const specimen& s, const std::string& path) {
-  storage::shape shape{.size = pool_size, .log_size = 4096, .log_count = 2, .layout = layout_of(s), .sums = s.sums};
+  storage::pool_geometry shape{.size = pool_size, .log_size = 4096, .log_count = 2, .layout = layout_of(s), .sums = s.sums};
   if (s.mechanism.starts_with("archapt")) shape.size *= s.checkpoint_commits != 0 ? 4 : 2;
   if (s.mechanism == "log_structured") shape.log_size = 1024;
   const auto* const mechanism = sure(s, detail::find_mechanism(s.mechanism));
-  sure(s, storage::pool_file::create(path, mechanism->shaped(shape, {.checkpoint_commits = s.checkpoint_commits})));
+  sure(s, storage::pool_file::create(path, mechanism->shape_for(shape, {.checkpoint_commits = s.checkpoint_commits})));
   std::vector<std::byte> bytes = bytes_of(path);
   const fuzz::image pool(bytes);
   auto h = pool.header();
@@ -142,7 +142,7 @@ std::vector<specimen> all_specimens() {
 std::string words_of(const std::string& path) {
   auto r = detail::open_copy_of(path, verification::automatic);
   if (!r) return r.error().message;
-  auto handle = detail::pool_handle::over(std::move(*r), sizeof(plain_root));
+  auto handle = detail::pool_handle::from_runtime(std::move(*r), sizeof(plain_root));
   if (!handle) return handle.error().message;
   const pool<plain_root> p(std::move(*handle));
   std::string text;
@@ -173,7 +173,7 @@ result<std::string> content_text(const std::string& path) {
   auto copy = detail::open_copy_of(path, verification::automatic);
   if (!copy) return std::unexpected(copy.error());
   const std::string layout = (*copy)->state().file.header().layout.data();
-  if (!cli::knows_layout(layout)) {
+  if (!cli::is_known_layout(layout)) {
     copy->reset();
     return words_of(path);
   }

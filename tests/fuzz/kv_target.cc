@@ -70,7 +70,7 @@ std::string change_all(kv& store) {
 }  // namespace
 
 std::string run_kv(std::span<const std::byte> input) {
-  if (input.size() < format::header_area) return "";
+  if (input.size() < format::header_area_size) return "";
   const std::string path = scratch() + "/kv";
   write_file(path, input);
   auto store = kv::open(path, {.media = "process", .verify = verification::never, .background = false});

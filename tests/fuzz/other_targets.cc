@@ -33,7 +33,7 @@ std::string read_file(const std::string& path) {
 }
 
 void read_steps(std::span<const std::byte> tape) {
-  auto reader = media::tape_reader::over(tape);
+  auto reader = media::tape_reader::from_memory(tape);
   if (!reader) return;
   sim::write_trace steps(std::move(*reader));
   for (auto s = steps.next(); s && *s; s = steps.next()) {
@@ -62,11 +62,11 @@ void simulate(const std::string& path) {
 std::string run_tape(std::span<const std::byte> input) {
   constexpr std::uint64_t little = 16 << 20;
   std::uint64_t events = 0, claimed = 0;
-  if (auto reader = media::tape_reader::over(input))
+  if (auto reader = media::tape_reader::from_memory(input))
     for (auto e = reader->next(); e && *e; e = reader->next()) ++events, claimed += (*e)->length;
   if (events > input.size() / sizeof(media::tape_record)) return "a tape has more events than bytes for them";
   if (claimed > little) return "";
-  if (auto reader = media::tape_reader::over(input)) (void)media::dirtiness_of(*reader, [] { return false; });
+  if (auto reader = media::tape_reader::from_memory(input)) (void)media::dirtiness_of(*reader, [] { return false; });
   read_steps(input);
   read_by_thread(input);
   const std::string path = scratch() + "/tape";
@@ -84,7 +84,7 @@ std::string run_trace(std::span<const std::byte> input) {
   const auto done = sim::convert_trace(formats[static_cast<std::size_t>(input[0]) % formats.size()], path, *tape);
   if (!done) return done.error().message.empty() ? "a trace is refused without a sentence" : "";
   if (!tape->finish()) return "a converted tape cannot be finished";
-  auto reader = media::tape_reader::over(tape->memory());
+  auto reader = media::tape_reader::from_memory(tape->memory());
   std::uint64_t events = 0;
   auto e = reader->next();
   for (; e && *e; e = reader->next()) ++events;
@@ -129,9 +129,9 @@ std::vector<bytes> tape_seeds() {
     all.push_back(bytes_of(read_file(tape)));
   }
   const auto bare = media::tape_writer::to_memory(
-      {.pool_size = 8192, .home_offset = 4096, .log_offset = 0, .log_size = 0, .keep_bytes = false, .mark_pointers = true});
+      {.pool_size = 8192, .home_offset = 4096, .log_offset = 0, .log_size = 0, .record_bytes = false, .mark_pointers = true});
   for (std::uint64_t i = 0; i < 8; ++i)
-    bare->event(media::tape_op::store, 0, 4096 + 64 * i, 8), bare->load_of_pointer(1, 4096, 8),
+    bare->event(media::tape_op::store, 0, 4096 + 64 * i, 8), bare->pointer_load(1, 4096, 8),
         bare->event(media::tape_op::compute, 1, 100, 0);
   (void)bare->finish();
   all.emplace_back(bare->memory().begin(), bare->memory().end());

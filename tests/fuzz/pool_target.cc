@@ -5,7 +5,7 @@
 #include <base/checksum.h>
 #include <cli/pool_content.h>
 #include <fmt/format.h>
-#include <format/block_sums.h>
+#include <format/block_checksums.h>
 #include <stele/document.h>
 #include <stele/kv.h>
 #include <tests/format/specimens.h>
@@ -46,7 +46,7 @@ judged judge(const std::string& path) {
   const auto report = detail::check_pool(path);
   if (!report) return refused("check", report.error());
   j.layout = report->info.header.layout.data();
-  if (cli::knows_layout(j.layout)) {
+  if (cli::is_known_layout(j.layout)) {
     auto copy = detail::open_copy_of(path, verification::never);
     if (!copy) return refused("opening a copy", copy.error());
     const auto fine = cli::check_content(std::move(*copy), j.layout);
@@ -75,7 +75,7 @@ result<> churn(detail::runtime& r) {
 }
 
 std::string use_store(detail::pool_handle handle, const std::string& content) {
-  auto store = kv::over(std::move(handle));
+  auto store = kv::from_handle(std::move(handle));
   if (!store) return "a sound store does not open: " + store.error().message;
   const auto items = store->range({}, {}, 1 << 20);
   if (!items) return "a sound store cannot be read: " + items.error().message;
@@ -128,12 +128,12 @@ bool is_damaged_where_free(bytes input) {
   const image pool(input);
   const auto h = pool.header();
   if (h.home == format::home_kind::log) return true;  // blocks that no commit writes may cease to count when their log goes on: verify_log's to say
-  const auto state = pool.word(format::sums_state_offset) & (format::guarded_limit - 1);
-  if (h.sums_offset == 0 || state != static_cast<std::uint64_t>(format::sums_state::kept)) return false;
-  for (std::uint64_t block = h.chunks_offset; pool.has(block, format::sum_block_size); block += format::sum_block_size) {
-    const std::uint64_t said = pool.word(h.sums_offset + 8 * ((block - h.home_offset) / format::sum_block_size));
-    const std::uint64_t sum = said == format::sum_of_zeroes ? format::sum_of_zero_block(h.id, block) : said;
-    if (said != format::sum_unknown && sum != format::sum_of_block(input.data() + block, h.id, block)) return true;
+  const auto state = pool.word(format::block_checksum_state_offset) & (format::guarded_limit - 1);
+  if (h.block_checksums_offset == 0 || state != static_cast<std::uint64_t>(format::block_checksum_state::valid)) return false;
+  for (std::uint64_t block = h.chunks_offset; pool.has(block, format::checksum_block_size); block += format::checksum_block_size) {
+    const std::uint64_t said = pool.word(h.block_checksums_offset + 8 * ((block - h.home_offset) / format::checksum_block_size));
+    const std::uint64_t sum = said == format::block_checksum_never_written ? format::zero_block_checksum(h.id, block) : said;
+    if (said != format::block_checksum_unknown && sum != format::compute_block_checksum(input.data() + block, h.id, block)) return true;
   }
   return false;
 }
@@ -147,7 +147,7 @@ std::string use(const std::string& path, const judged& before, const std::string
   }
   if (before.layout != kv::layout && before.layout != document_layout) return use_any(std::move(*opened));
   auto handle =
-      detail::pool_handle::over(std::move(*opened), before.layout == kv::layout ? kv::root_size() : sizeof(document_dict));
+      detail::pool_handle::from_runtime(std::move(*opened), before.layout == kv::layout ? kv::root_size() : sizeof(document_dict));
   if (!handle)
     return handle.error().code == errc::layout ? ""
                                                : "the root of sound content cannot be reached: " + handle.error().message;
@@ -157,7 +157,7 @@ std::string use(const std::string& path, const judged& before, const std::string
 }  // namespace
 
 std::string run_pool(std::span<const std::byte> input) {
-  if (input.size() < format::header_area) return "";
+  if (input.size() < format::header_area_size) return "";
   const std::string path = scratch() + "/pool";
   write_file(path, input);
   const judged before = judge(path);

@@ -1,9 +1,9 @@
 // Header, guarded words, chunk table, checksums over home and sums of blocks.
-#include <format/block_sums.h>
+#include <format/block_checksums.h>
 #include <format/heap_layout.h>
 #include <format/parity_block.h>
 #include <tests/fuzz/repair.h>
-#include <tx/parity/matrix.h>
+#include <tx/parity/parity_matrix.h>
 
 namespace stele::fuzz {
 
@@ -14,7 +14,7 @@ namespace {
 // Control words, in order of offset.
 constexpr std::uint64_t words[] = {format::session_offset,
                                    format::watermark_offset,
-                                   format::mapping_offset,
+                                   format::saved_map_offset,
                                    format::parity_epoch_offset,
                                    format::checkpoint_offset,
                                    format::fallback_to_offset,
@@ -25,8 +25,8 @@ constexpr std::uint64_t words[] = {format::session_offset,
                                    format::growth_slot_offset(1) + 8,
                                    format::growth_slot_offset(2),
                                    format::growth_slot_offset(2) + 8,
-                                   format::sums_state_offset,
-                                   format::marks_offset};
+                                   format::block_checksum_state_offset,
+                                   format::magic_state_offset};
 
 // Where the chunk table lies now, and how many chunks it has.
 struct table {
@@ -34,7 +34,7 @@ struct table {
 };
 table table_of(image pool) {
   const pool_header h = pool.header();
-  const auto g = format::growth_in(pool.bytes().data(), h.id);
+  const auto g = format::read_growth(pool.bytes().data(), h.id);
   if (!g || g->chunk_count == 0 || h.chunk_shift > 20) return {h.table_offset, h.chunk_count};
   return {h.chunks_offset + (g->table_chunk << h.chunk_shift), g->chunk_count};
 }
@@ -43,10 +43,10 @@ table table_of(image pool) {
 std::uint64_t sum_again(image pool, std::uint64_t block, std::uint64_t said, bool earlier) {
   const std::uint64_t id = pool.header().id;
   const std::byte* const bytes = pool.bytes().data() + block;
-  if (earlier) return said == 0 ? 0 : format::earlier_sum_of_block(bytes, id, block);
-  const std::uint64_t now = format::sum_of_block(bytes, id, block);
-  if (said == format::sum_unknown) return said;
-  return said == format::sum_of_zeroes && now == format::sum_of_zero_block(id, block) ? said : now;
+  if (earlier) return said == 0 ? 0 : format::compute_legacy_block_checksum(bytes, id, block);
+  const std::uint64_t now = format::compute_block_checksum(bytes, id, block);
+  if (said == format::block_checksum_unknown) return said;
+  return said == format::block_checksum_never_written && now == format::zero_block_checksum(id, block) ? said : now;
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ void repair_words(image pool) {
   const auto [offset, count] = table_of(pool);
   for (std::uint64_t i = 0; i < std::min(count, pool.size() / 8); ++i) guard_again(pool, offset + 8 * i, id);
   const pool_header h = pool.header();
-  if (h.home == format::home_kind::in_place) guard_again(pool, h.home_offset + offsetof(format::home_header, mark), id);
+  if (h.home == format::home_kind::in_place) guard_again(pool, h.home_offset + offsetof(format::home_header, magic), id);
 }
 
 void repair_parity(image pool) {
@@ -85,24 +85,24 @@ void repair_parity(image pool) {
 
 void repair_sums(image pool) {
   const pool_header h = pool.header();
-  if (h.sums_offset == 0 || h.home_offset >= pool.size()) return;
+  if (h.block_checksums_offset == 0 || h.home_offset >= pool.size()) return;
   const auto [offset, count] = table_of(pool);
   const bool moved = offset != h.table_offset;
-  const bool earlier = (pool.word(format::sums_state_offset) & (format::guarded_limit - 1)) == 0;
-  const std::uint64_t blocks = format::sums_for(pool.size() - h.home_offset);
+  const bool earlier = (pool.word(format::block_checksum_state_offset) & (format::guarded_limit - 1)) == 0;
+  const std::uint64_t blocks = format::block_checksum_count(pool.size() - h.home_offset);
   const std::uint64_t sums =
-      moved ? (offset + 8 * count + format::sum_block_size - 1) / format::sum_block_size * format::sum_block_size
-            : h.sums_offset;
+      moved ? (offset + 8 * count + format::checksum_block_size - 1) / format::checksum_block_size * format::checksum_block_size
+            : h.block_checksums_offset;
   for (std::uint64_t i = 0; i < blocks; ++i) {
-    const std::uint64_t block = h.home_offset + i * format::sum_block_size, slot = sums + 8 * i;
-    const bool of_sums = block + format::sum_block_size > sums && block < sums + 8 * blocks;
+    const std::uint64_t block = h.home_offset + i * format::checksum_block_size, slot = sums + 8 * i;
+    const bool of_sums = block + format::checksum_block_size > sums && block < sums + 8 * blocks;
     const bool left_behind = moved && block != h.home_offset && block < h.chunks_offset;
-    if (!of_sums && !left_behind && pool.has(block, format::sum_block_size)) pool.put(slot, sum_again(pool, block, pool.word(slot), earlier));
+    if (!of_sums && !left_behind && pool.has(block, format::checksum_block_size)) pool.put(slot, sum_again(pool, block, pool.word(slot), earlier));
   }
 }
 
 void repair_pool(image pool) {
-  if (pool.size() < format::header_area) return;
+  if (pool.size() < format::header_area_size) return;
   repair_header(pool);
   repair_words(pool);
   if (pool.header().home == format::home_kind::log) return repair_chunks(pool);

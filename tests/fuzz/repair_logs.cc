@@ -6,7 +6,7 @@
 #include <format/log_block.h>
 #include <format/log_chunk.h>
 #include <format/log_line.h>
-#include <format/ordered_log.h>
+#include <format/slot_log.h>
 #include <tests/fuzz/repair.h>
 
 namespace stele::fuzz {
@@ -49,7 +49,7 @@ void repair_lines(image pool, const ring& r, std::uint64_t head, std::uint64_t i
   base::checksum sum(id ^ head);
   for (std::uint64_t at = head, first = head; at < head + r.lines; ++at) {
     const std::uint64_t offset = r.at(at);
-    if (!format::whole(line_at(pool, offset), r.sense(at))) return;
+    if (!format::is_untorn(line_at(pool, offset), r.sense(at))) return;
     const auto h = format::line_header::unpack(pool.word(offset));
     const unsigned words = std::min<unsigned>(h.words, format::payload_words);
     if (at == first && h.kind == format::record_kind::spilled && h.last && words >= 4) {
@@ -74,7 +74,7 @@ void repair_blocks(image pool, const ring& r, std::uint64_t head, std::uint64_t 
     const format::log_block b{pool.word(offset), pool.word(offset + 8)};
     format::block_record record;
     const bool ends =
-        !format::written(b, r.sense(at / 4)) || !format::unpack(b, record) || record.kind == format::block_kind::abort;
+        !format::is_untorn(b, r.sense(at / 4)) || !format::unpack(b, record) || record.kind == format::block_kind::abort;
     if (!ends && record.kind != format::block_kind::commit) {
       if (record.kind != format::block_kind::data || record.mask != 0) sum.add(b.data), sum.add(b.metadata);
       continue;
@@ -87,8 +87,8 @@ void repair_blocks(image pool, const ring& r, std::uint64_t head, std::uint64_t 
 }
 
 void repair_slots(image pool, std::uint64_t log, std::uint64_t id) {
-  for (unsigned slot = 0; slot < format::ordered_slots; ++slot) {
-    const std::uint64_t line = log + format::ordered_commit_at(slot);
+  for (unsigned slot = 0; slot < format::slot_count; ++slot) {
+    const std::uint64_t line = log + format::slot_commit_offset(slot);
     guard_again(pool, line, id);
     const std::uint64_t txid = pool.word(line) & (format::guarded_limit - 1);
     if (txid == 0) continue;  // what the line held before stays
@@ -99,7 +99,7 @@ void repair_slots(image pool, std::uint64_t log, std::uint64_t id) {
 void repair_block(image pool, std::uint64_t at, std::uint32_t words, std::uint64_t generation, std::uint64_t id) {
   std::vector<std::uint64_t> block(words);
   for (std::uint32_t i = 0; i < words; ++i) block[i] = pool.word(at + 8 * i);
-  const std::uint32_t crc = format::block_crc(format::block_seed(id, at, generation), block);
+  const std::uint32_t crc = format::block_crc(format::block_crc_seed(id, at, generation), block);
   pool.put(at + 16, (block[2] & ~std::uint64_t{0xFFFF'FFFF}) | crc);
 }
 
@@ -122,7 +122,7 @@ void repair_chunk(image pool, std::uint64_t chunk, std::uint64_t size, std::uint
     const auto words = static_cast<std::uint32_t>(pool.word(chunk + at + 16) >> 32);
     if (pool.word(chunk + at) == 0 || words < format::preamble_words || words > (size - at) / 8) return;
     repair_block(pool, chunk + at, words, h.generation, id);
-    at += std::uint64_t{8} * format::block_room(words);
+    at += std::uint64_t{8} * format::padded_block_words(words);
   }
 }
 
@@ -141,7 +141,7 @@ void repair_logs(image pool) {
     guard_again(pool, log, h.id);
     const std::uint64_t word = pool.word(log) & (format::guarded_limit - 1);
     const ring r{log + format::log_control_size, (h.log_size - format::log_control_size) / 64};
-    ((word & format::log_blocks) != 0 ? repair_blocks : repair_lines)(pool, r, word & format::log_position, h.id);
+    ((word & format::log_blocks_bit) != 0 ? repair_blocks : repair_lines)(pool, r, word & format::log_position_mask, h.id);
   }
 }
 

@@ -27,19 +27,19 @@ class itm_pool : public ::testing::TestWithParam<std::string> {
  protected:
   root* open(std::size_t size = 4 << 20) {
     auto opened = stele::itm::open<root>(dir_.file("pool"), {.create_size = size, .mechanism = GetParam(), .media = "process"});
-    EXPECT_TRUE(holds(opened));
+    EXPECT_TRUE(succeeds(opened));
     return opened ? *opened : nullptr;
   }
   root* reopen() {
-    EXPECT_TRUE(holds(stele::itm::close()));
+    EXPECT_TRUE(succeeds(stele::itm::close()));
     return open();
   }
   std::uint64_t used_bytes() {
     const auto sum = detail::runtime_at(reinterpret_cast<std::uintptr_t>(stele_itm_root()))->state().heap.audit();
-    EXPECT_TRUE(holds(sum));
+    EXPECT_TRUE(succeeds(sum));
     return sum ? sum->used_bytes : 0;
   }
-  void TearDown() override { EXPECT_TRUE(holds(stele::itm::close())); }
+  void TearDown() override { EXPECT_TRUE(succeeds(stele::itm::close())); }
 
   scratch_directory dir_;
 };
@@ -150,13 +150,13 @@ void make_room(const error& why) {
 TEST(itm_full_pool, asks_the_handler_and_runs_the_block_again) {
   const scratch_directory dir;
   auto opened = stele::itm::open<root>(dir.file("pool"), {.create_size = 1 << 20, .mechanism = "redo", .media = "process", .log_size = 4096});
-  ASSERT_TRUE(holds(opened));
+  ASSERT_TRUE(succeeds(opened));
   full = *opened;
   for (const std::size_t size : {std::size_t{1000}, sizeof(node)})
     while (push_sized(full, size)) {
     }
   const std::string wanted(4000, 'x');
-  child c([&](const teller&) { set_bytes(full->bytes, 'x', 4000, false); });
+  child c([&](const word_sender&) { set_bytes(full->bytes, 'x', 4000, false); });
   EXPECT_EQ(c.wait(), 128 + SIGABRT) << "without a handler the program ends; in a child of fork it is because the pool is the parent's";
   const auto before = stele::itm::on_failure(make_room);
   set_bytes(full->bytes, 'x', 4000, false);
@@ -165,7 +165,7 @@ TEST(itm_full_pool, asks_the_handler_and_runs_the_block_again) {
   std::string found(4000, ' ');
   copy_bytes(found.data(), full->bytes, found.size());
   EXPECT_EQ(found, wanted);
-  EXPECT_TRUE(holds(stele::itm::close()));
+  EXPECT_TRUE(succeeds(stele::itm::close()));
 }
 
 TEST(itm_in_c, opens_pushes_and_cancels) {
@@ -221,19 +221,19 @@ TEST_P(itm_pool, stores_every_type) {
 
 TEST_P(itm_pool, tells_what_it_cannot_open) {
   open();
-  EXPECT_TRUE(refused(stele::itm::open<root>(dir_.file("another"), {.create_size = 1 << 20}), errc::in_use));
-  ASSERT_TRUE(holds(stele::itm::close()));
-  EXPECT_TRUE(refused(stele::itm::open<root>(dir_.file("missing")), errc::not_found));
-  EXPECT_TRUE(refused(stele::itm::open<std::uint64_t>(dir_.file("pool")), errc::layout));
-  EXPECT_TRUE(refused(pool<field<int>>::open(dir_.file("pool"), {.layout = "mine"}), errc::layout));
+  EXPECT_TRUE(fails_with(stele::itm::open<root>(dir_.file("another"), {.create_size = 1 << 20}), errc::in_use));
+  ASSERT_TRUE(succeeds(stele::itm::close()));
+  EXPECT_TRUE(fails_with(stele::itm::open<root>(dir_.file("missing")), errc::not_found));
+  EXPECT_TRUE(fails_with(stele::itm::open<std::uint64_t>(dir_.file("pool")), errc::layout));
+  EXPECT_TRUE(fails_with(pool<field<int>>::open(dir_.file("pool"), {.layout = "mine"}), errc::layout));
   const auto header = storage::pool_file::peek(dir_.file("pool"));
-  ASSERT_TRUE(holds(header));
-  void* const place = reinterpret_cast<void*>(stele::itm::home_address(header->id) + header->home_offset);
+  ASSERT_TRUE(succeeds(header));
+  void* const place = reinterpret_cast<void*>(stele::itm::mapping_address(header->id) + header->home_offset);
   void* const taken = ::mmap(place, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   ASSERT_EQ(taken, place);
-  EXPECT_TRUE(refused(stele::itm::open<root>(dir_.file("pool")), errc::unsupported));
+  EXPECT_TRUE(fails_with(stele::itm::open<root>(dir_.file("pool")), errc::unsupported));
   ::munmap(taken, 4096);
-  EXPECT_TRUE(holds(stele::itm::open<root>(dir_.file("pool"), {.mechanism = GetParam()})));
+  EXPECT_TRUE(succeeds(stele::itm::open<root>(dir_.file("pool"), {.mechanism = GetParam()})));
 }
 
 // Nothing is behind the pool's addresses.
@@ -242,7 +242,7 @@ std::unique_ptr<detail::engine> make_engine(detail::pool_state& state, const det
 }
 std::vector<std::string> mechanisms_and_elsewhere() {
   auto names = all_mechanisms();
-  detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none, make_engine, storage::map_kind::elsewhere});
+  detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none, make_engine, storage::map_kind::relocated_home});
   names.emplace_back("elsewhere");
   return names;
 }

@@ -135,10 +135,10 @@ TEST(itm_ordinary, actions_follow_commits_and_roll_backs) {
 TEST(itm_ordinary, a_child_of_fork_runs_blocks) {
   std::uint64_t counter = 1;
   add(&counter, 1);
-  child c([&](const teller& tell) {
+  child c([&](const word_sender& send) {
     add(&counter, 5);
     add_then_call(&counter, 5, nullptr);
-    tell(get(&counter));
+    send(get(&counter));
   });
   EXPECT_EQ(c.drain(0), 17u);
   EXPECT_EQ(counter, 2u);

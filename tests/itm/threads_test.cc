@@ -27,10 +27,10 @@ class itm_threads : public ::testing::TestWithParam<std::string> {
   itm_threads() {
     ::mallopt(M_PERTURB, 0x5A);  // who reads freed memory finds out
     auto opened = stele::itm::open<root>(dir_.file("pool"), {.create_size = 4 << 20, .mechanism = GetParam(), .media = "process"});
-    EXPECT_TRUE(holds(opened));
+    EXPECT_TRUE(succeeds(opened));
     root_ = opened.value_or(nullptr);
   }
-  ~itm_threads() override { EXPECT_TRUE(holds(stele::itm::close())); }
+  ~itm_threads() override { EXPECT_TRUE(succeeds(stele::itm::close())); }
 
   scratch_directory dir_;
   root* root_;
@@ -222,7 +222,7 @@ TEST_P(itm_threads, are_more_than_logs) {
 INSTANTIATE_TEST_SUITE_P(some, itm_threads, ::testing::Values("default", "redo", "blurred", "undo", "none"), plain_name);
 
 // Two threads change a pool until they are killed; what each had acknowledged is there, nothing is there in part.
-void work_until_killed(const std::string& path, const std::string& mechanism, const teller& tell) {
+void work_until_killed(const std::string& path, const std::string& mechanism, const word_sender& send) {
   auto opened = stele::itm::open<root>(path, {.create_size = 8 << 20, .mechanism = mechanism, .media = "process"});
   if (!opened) throw std::runtime_error(opened.error().message);
   root* const r = *opened;
@@ -234,7 +234,7 @@ void work_until_killed(const std::string& path, const std::string& mechanism, co
       if (acknowledged[t] % 3 == 0) pop(r);
       const std::lock_guard hold(telling);
       ++acknowledged[t];
-      tell(acknowledged[0] << 32 | acknowledged[1]);
+      send(acknowledged[0] << 32 | acknowledged[1]);
     }
   });
 }
@@ -248,13 +248,13 @@ TEST_P(itm_killed, leave_whole_blocks) {
   base::rng random(seed);
   std::uint64_t told = 0;
   for (std::uint64_t k = 0; k < count_from("STELE_ITM_KILLS", 60); ++k) {
-    child c([&](const teller& tell) { work_until_killed(dir.file("pool"), GetParam(), tell); });
+    child c([&](const word_sender& send) { work_until_killed(dir.file("pool"), GetParam(), send); });
     std::uint64_t word = 0;
-    if (k % 3 != 0) c.hear(word);
+    if (k % 3 != 0) c.receive(word);
     ::usleep(static_cast<useconds_t>(random.below(4000)));
     told = std::max(told, c.kill_and_drain(told));
     auto opened = stele::itm::open<root>(dir.file("pool"), {.create_size = 8 << 20, .mechanism = GetParam(), .media = "process"});
-    ASSERT_TRUE(holds(opened));
+    ASSERT_TRUE(succeeds(opened));
     root* const r = *opened;
     EXPECT_TRUE(equal_in_one_look(&r->slots[0], &r->slots[1]));
     EXPECT_TRUE(equal_in_one_look(&r->slots[8], &r->slots[9]));
@@ -264,7 +264,7 @@ TEST_P(itm_killed, leave_whole_blocks) {
     if (length_of_list(r) > 5000)
       while (pop(r)) {
       }
-    ASSERT_TRUE(holds(stele::itm::close()));
+    ASSERT_TRUE(succeeds(stele::itm::close()));
     ASSERT_FALSE(HasFailure()) << "after " << k + 1 << " kills";
   }
   EXPECT_GT(told, 0u);

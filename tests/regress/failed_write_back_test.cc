@@ -3,7 +3,7 @@
 // in it that the device did not have.
 #include <fcntl.h>
 #include <tests/conformance/file_faults.h>
-#include <tests/conformance/hard_use.h>
+#include <tests/conformance/exercise.h>
 #include <tests/conformance/own_mounts.h>
 
 namespace stele::testing {
@@ -13,7 +13,7 @@ using explore::file_fault;
 
 pool_options on_file(std::size_t size) {
   return {
-      .create_size = size, .media = "file", .log_size = 8192, .log_count = 1, .sums = checksums::off, .background = false};
+      .create_size = size, .media = "file", .log_size = 8192, .log_count = 1, .block_checksums = checksums::off, .background = false};
 }
 
 // Texts until one is refused; how many were acknowledged.
@@ -36,7 +36,7 @@ TEST(failed_write_back, poisons_the_pool_whichever_call_is_told) {
     const faulty_files files(explore::file_faults(file_fault::write_back, call));
     auto p = pool<texts_root>::open(path, on_file(0));
     const bool refused_some = !p || put_until_refused(*p, 0, 40) < 40 || !p->close();
-    struck = files.faults().has_struck();
+    struck = files.faults().has_triggered();
     EXPECT_EQ(refused_some, struck);
   }
   EXPECT_GT(call, 8u) << "there are more than that";
@@ -51,9 +51,9 @@ TEST(failed_write_back, of_an_earlier_user_is_an_error_of_the_next_open) {
   }
   const faulty_files files(explore::file_faults(file_fault::write_back, 1));
   const auto told = pool<texts_root>::open(path, on_file(0));
-  ASSERT_TRUE(refused(told, errc::io));
+  ASSERT_TRUE(fails_with(told, errc::io));
   EXPECT_NE(told.error().message.find("before it was opened"), std::string::npos) << told.error().message;
-  EXPECT_TRUE(holds(pool<texts_root>::open(path, on_file(0))));
+  EXPECT_TRUE(succeeds(pool<texts_root>::open(path, on_file(0))));
 }
 
 bool run(const std::string& command) {
@@ -99,18 +99,18 @@ class thin_disk {
 TEST(failed_write_back, of_a_real_device_loses_nothing) {
   if (!can_mount()) GTEST_SKIP() << "mounting needs root";
   scratch_directory dir;
-  child process([&](const teller& tell) {
+  child process([&](const word_sender& send) {
     ASSERT_TRUE(enter_own_mounts());
     const thin_disk disk(dir.file(""));
-    if (!disk.made()) return tell(2);
+    if (!disk.made()) return send(2);
     const std::string path = disk.file("pool");
     outcome o;
     {
       auto p = open_pool<texts_root>(path, on_file(2 << 20));
       ASSERT_EQ(o.acknowledged = put_until_refused(p, 0, 100), 100u);  // they have filled the log, which so stays writable
-      ASSERT_TRUE(holds(p.close()));
+      ASSERT_TRUE(succeeds(p.close()));
     }
-    if (!disk.wear_out(path)) return tell(2);
+    if (!disk.wear_out(path)) return send(2);
     {
       auto p = open_pool<texts_root>(path, on_file(0));
       o.acknowledged = put_until_refused(p, o.acknowledged, 2000);
@@ -119,10 +119,10 @@ TEST(failed_write_back, of_a_real_device_loses_nothing) {
     }
     ASSERT_TRUE(disk.mount_again());
     (void)expect_whole(path, on_file(0), o);
-    tell(1);
+    send(1);
   });
   std::uint64_t said = 0;
-  const bool heard = process.hear(said);
+  const bool heard = process.receive(said);
   EXPECT_EQ(process.wait(), 0) << "what was expected there did not hold; see above";
   if (heard && said == 2) GTEST_SKIP() << "needs a loop device, mkfs.ext4 and fallocate";
 }

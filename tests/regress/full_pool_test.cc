@@ -37,7 +37,7 @@ std::uint64_t fill(pool<stack<Item>>& p) {
       s.count += 1;
     });
     if (pushed) continue;
-    EXPECT_TRUE(refused(pushed, errc::full));
+    EXPECT_TRUE(fails_with(pushed, errc::full));
     EXPECT_NE(pushed.error().message.find("no room"), std::string::npos);
     break;
   }
@@ -56,7 +56,7 @@ void empty(pool<stack<Item>>& p, int at_once) {
       }
       return s.top != nullptr;
     });
-    ASSERT_TRUE(holds(popped));
+    ASSERT_TRUE(succeeds(popped));
     more = *popped;
   }
 }
@@ -80,7 +80,7 @@ TEST_P(full_pool, is_emptied_and_filled_again_to_the_same_count) {
       empty(p, 1 + 9 * round);
       EXPECT_EQ(audit(p).used_blocks, 1u);
       if (round == 1) {
-        ASSERT_TRUE(holds(p.close()));
+        ASSERT_TRUE(succeeds(p.close()));
         p = open_pool<stack<item_of_48>>(dir.file("pool"), smallest_logs(s));
       }
       SCOPED_TRACE(round);
@@ -97,7 +97,7 @@ TEST_P(full_pool, serves_another_size_when_it_has_been_emptied) {
   const auto first = fill(p);
   empty(p, 10);
   auto big = p.update([](stack<item_of_2000>&) { detail::deallocate(detail::allocate(5u << 19, 8)); });
-  EXPECT_TRUE(holds(big));
+  EXPECT_TRUE(succeeds(big));
   expect_refilled(fill(p), first, GetParam());
 }
 
@@ -108,10 +108,10 @@ TEST_P(full_pool, serves_a_thread_with_what_another_freed) {
   fill(p);
   empty(p, 10);
   std::thread([&] {
-    EXPECT_TRUE(holds(p.update([](stack<item_of_2000>&) { detail::deallocate(detail::allocate(3u << 18, 8)); })));
-    EXPECT_TRUE(holds(p.update([](stack<item_of_2000>&) { (void)make<item_of_48>(); })));
+    EXPECT_TRUE(succeeds(p.update([](stack<item_of_2000>&) { detail::deallocate(detail::allocate(3u << 18, 8)); })));
+    EXPECT_TRUE(succeeds(p.update([](stack<item_of_2000>&) { (void)make<item_of_48>(); })));
   }).join();
-  EXPECT_TRUE(holds(p.update([](stack<item_of_2000>&) { (void)make<item_of_48>(); }))) << "the first thread goes on";
+  EXPECT_TRUE(succeeds(p.update([](stack<item_of_2000>&) { (void)make<item_of_48>(); }))) << "the first thread goes on";
   EXPECT_EQ(audit(p).used_blocks, 3u);
 }
 
@@ -124,12 +124,12 @@ TEST_P(full_pool, is_as_it_was_after_an_allocation_that_did_not_fit) {
     for (int i = 0; i < 100; ++i) (void)make<item_of_48>();
     (void)make_array<field<std::uint64_t>>(1u << 30);
   });
-  EXPECT_TRUE(refused(failed, errc::full));
+  EXPECT_TRUE(fails_with(failed, errc::full));
   EXPECT_EQ(p.read([](const stack<item_of_48>& s) { return s.count.load(); }).value_or(1), 0u);
   const auto after = audit(p);
   EXPECT_EQ(after.used_blocks, before.used_blocks);
   EXPECT_EQ(after.used_bytes, before.used_bytes);
-  EXPECT_TRUE(holds(p.update([](stack<item_of_48>& s) { s.count = 1, destroy(make<item_of_48>()); })));
+  EXPECT_TRUE(succeeds(p.update([](stack<item_of_48>& s) { s.count = 1, destroy(make<item_of_48>()); })));
 }
 
 INSTANTIATE_TEST_SUITE_P(all, full_pool, ::testing::ValuesIn(all_mechanisms()), plain_name);

@@ -2,7 +2,7 @@
 #include <format/log_block.h>
 #include <format/log_chunk.h>
 #include <format/log_line.h>
-#include <format/ordered_log.h>
+#include <format/slot_log.h>
 #include <tests/regress/hostile.h>
 
 namespace stele::testing {
@@ -11,7 +11,7 @@ namespace {
 using format::block_kind;
 using format::log_type;
 using format::record_kind;
-using format::run_head;
+using format::run_header;
 
 class hostile_logs : public hostile {
  protected:
@@ -41,7 +41,7 @@ class hostile_logs : public hostile {
     return refusal();
   }
   errc refusal_of_blocks(const std::vector<format::block_record>& records) {
-    const std::uint64_t log = empty_log("xil-open", format::log_blocks);
+    const std::uint64_t log = empty_log("xil-open", format::log_blocks_bit);
     for (std::size_t i = 0; i < records.size(); ++i) {
       const auto block = format::pack(records[i], true);
       image(bytes_).put(log + 64 + 16 * i, block.data);
@@ -63,24 +63,24 @@ class hostile_logs : public hostile {
 TEST_F(hostile_logs, a_record_that_is_as_it_should_be_is_replayed) {
   const std::uint64_t home = start_with("redo-open").header().chunks_offset;
   EXPECT_EQ(refusal_of_record(record_kind::redo, {txid}), errc{}) << "of nothing";
-  EXPECT_EQ(refusal_of_record(record_kind::redo, {txid, run_head{0, 0, 1}.pack(), 7}), errc{}) << "what nothing weighed";
+  EXPECT_EQ(refusal_of_record(record_kind::redo, {txid, run_header{0, 0, 1}.pack(), 7}), errc{}) << "what nothing weighed";
   const std::uint64_t same = start_with("redo-closed").word(home);
-  EXPECT_EQ(refusal_of_record(record_kind::redo, {txid, run_head{home, 0xFF, 1}.pack(), same}), errc{});
+  EXPECT_EQ(refusal_of_record(record_kind::redo, {txid, run_header{home, 0xFF, 1}.pack(), same}), errc{});
 }
 
 TEST_F(hostile_logs, runs_that_are_not_in_home) {
   const auto h = start_with("redo-open").header();
   const std::vector<std::vector<std::uint64_t>> all = {
-      {run_head{h.size - 8, 0xFF, 2}.pack(), 1, 2},         // over its end
-      {run_head{h.size, 0xFF, 1}.pack(), 1},                // behind it
-      {run_head{h.home_offset - 8, 0xFF, 1}.pack(), 1},     // before it
-      {run_head{h.chunks_offset, 0xFF, 0}.pack(), 1},       // of no word
-      {run_head{h.chunks_offset, 0xFF, 3}.pack(), 1, 2},    // of more words than there are
-      {run_head{h.chunks_offset, 0x0F, 2}.pack(), 1, 2},    // parts of two words
-      {run_head{h.chunks_offset, 0, 2}.pack(), 1, 2},       // of no byte
-      {run_head{h.chunks_offset, 0, 1}.pack()},             // a weight that is not there
-      {run_head{0, 0, 2}.pack(), 1},                        // weights that are not there
-      {run_head{0, 0xFF, 1}.pack(), 1},                     // the pool's header
+      {run_header{h.size - 8, 0xFF, 2}.pack(), 1, 2},         // over its end
+      {run_header{h.size, 0xFF, 1}.pack(), 1},                // behind it
+      {run_header{h.home_offset - 8, 0xFF, 1}.pack(), 1},     // before it
+      {run_header{h.chunks_offset, 0xFF, 0}.pack(), 1},       // of no word
+      {run_header{h.chunks_offset, 0xFF, 3}.pack(), 1, 2},    // of more words than there are
+      {run_header{h.chunks_offset, 0x0F, 2}.pack(), 1, 2},    // parts of two words
+      {run_header{h.chunks_offset, 0, 2}.pack(), 1, 2},       // of no byte
+      {run_header{h.chunks_offset, 0, 1}.pack()},             // a weight that is not there
+      {run_header{0, 0, 2}.pack(), 1},                        // weights that are not there
+      {run_header{0, 0xFF, 1}.pack(), 1},                     // the pool's header
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::vector<std::uint64_t> words = {txid};
@@ -90,7 +90,7 @@ TEST_F(hostile_logs, runs_that_are_not_in_home) {
 }
 
 TEST_F(hostile_logs, records_of_another_shape) {
-  EXPECT_EQ(refusal_of_record(record_kind::redo_after, {txid}), errc::corrupt) << "the word before the runs is not there";
+  EXPECT_EQ(refusal_of_record(record_kind::redo_dependent, {txid}), errc::corrupt) << "the word before the runs is not there";
   EXPECT_EQ(refusal_of_record(static_cast<record_kind>(7), {txid}), errc::corrupt) << "of no kind";
   EXPECT_EQ(refusal_of_record(record_kind::redo, {format::txid_limit}), errc::corrupt) << "a TxID that no program draws";
   const std::uint64_t lines = start_with("redo-open").header().log_size / 64 - 1;
@@ -110,7 +110,7 @@ TEST_F(hostile_logs, spilled_blocks_of_another_shape) {
 TEST_F(hostile_logs, commit_lines_that_lead_elsewhere) {
   const auto commit = [&](std::uint64_t offset, std::uint64_t words) {
     const image pool = start_with("base-open");
-    const std::uint64_t line = pool.header().log_offset + format::ordered_commit_at(0);
+    const std::uint64_t line = pool.header().log_offset + format::slot_commit_offset(0);
     pool.put(line, txid);
     pool.put(line + 8, offset);
     pool.put(line + 16, words);
@@ -124,15 +124,15 @@ TEST_F(hostile_logs, commit_lines_that_lead_elsewhere) {
 
 TEST_F(hostile_logs, entries_that_are_not_in_home) {
   const auto h = start_with("log_structured-open").header();
-  for (const std::uint64_t offset : {h.home_offset - 8, h.span(), h.span() - 8, h.home_offset + 4}) {
+  for (const std::uint64_t offset : {h.home_offset - 8, h.offset_end(), h.offset_end() - 8, h.home_offset + 4}) {
     const std::uint64_t head = first_block(log_type::update) + 8 * format::preamble_words;
-    auto e = format::entry_head::unpack(image(bytes_).word(head));
+    auto e = format::entry_header::unpack(image(bytes_).word(head));
     e.offset = offset;
     image(bytes_).put(head, e.pack());
     EXPECT_EQ(refusal(), errc::corrupt) << offset;
   }
   const std::uint64_t head = first_block(log_type::deallocation) + 8 * format::preamble_words;
-  auto e = format::entry_head::unpack(image(bytes_).word(head));
+  auto e = format::entry_header::unpack(image(bytes_).word(head));
   e.words = 0;
   image(bytes_).put(head, e.pack());
   EXPECT_EQ(refusal(), errc::corrupt) << "of no word";
@@ -147,8 +147,8 @@ TEST_F(hostile_logs, a_mapping_that_crosses_regions) {
   fuzz::write_file(path_, bytes_);
   const auto content = content_text(path_);
   ASSERT_TRUE(content);
-  const std::uint64_t chunk = pool.header().log_offset + ((pool.word(format::mapping_offset) & 0xFFFF) - 1) * pool.header().log_size, pair = chunk + 64 + 24;
-  auto e = format::entry_head::unpack(pool.word(pair));
+  const std::uint64_t chunk = pool.header().log_offset + ((pool.word(format::saved_map_offset) & 0xFFFF) - 1) * pool.header().log_size, pair = chunk + 64 + 24;
+  auto e = format::entry_header::unpack(pool.word(pair));
   e.offset += 8 * (format::region_words - 1), e.words = 2;
   pool.put(pair, e.pack());
   store();

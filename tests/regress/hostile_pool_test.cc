@@ -210,14 +210,14 @@ TEST_F(hostile_pool, a_layout_version_without_a_root) {
   for (int i = 0; i < 2; ++i) {
     auto opened = detail::open_path(path_, {.media = "process", .background = false});
     ASSERT_TRUE(opened) << opened.error().message;
-    const auto handle = detail::pool_handle::over(std::move(*opened), 64);
+    const auto handle = detail::pool_handle::from_runtime(std::move(*opened), 64);
     ASSERT_TRUE(handle) << handle.error().message;
   }
 }
 
 TEST_F(hostile_pool, a_chunk_table_in_chunks_that_are_free) {
   const image pool = start_with("grown");
-  const auto h = *format::growth_in(bytes_.data(), pool.header().id);
+  const auto h = *format::read_growth(bytes_.data(), pool.header().id);
   const std::uint64_t table = pool.header().chunks_offset + (h.table_chunk << pool.header().chunk_shift);
   pool.put(table + 8 * h.table_chunk, 0);
   EXPECT_EQ(refusal(), errc::corrupt);
@@ -237,7 +237,7 @@ TEST_F(hostile_pool, a_mapping_that_leads_behind_the_last_chunk) {
   const auto content = content_text(path_);
   ASSERT_TRUE(content);
   const std::uint64_t chunk =
-      pool.header().log_offset + ((pool.word(format::mapping_offset) & 0xFFFF) - 1) * pool.header().log_size;
+      pool.header().log_offset + ((pool.word(format::saved_map_offset) & 0xFFFF) - 1) * pool.header().log_size;
   for (const std::uint64_t word : {pool.size() / 8 - 1, std::uint64_t{1} << 40, pool.header().log_offset / 8}) {
     pool.put(chunk + 64 + 24 + 8, word);
     store();
@@ -248,7 +248,7 @@ TEST_F(hostile_pool, a_mapping_that_leads_behind_the_last_chunk) {
 // Recovery read on behind each commit record whose checksum failed, by calling itself.
 TEST_F(hostile_pool, a_ring_full_of_commit_records_that_fail) {
   constexpr std::size_t size = 64 << 20, log_size = 16 << 20;
-  storage::shape shape{.size = size, .log_size = log_size, .log_count = 1, .layout = ""};
+  storage::pool_geometry shape{.size = size, .log_size = log_size, .log_count = 1, .layout = ""};
   std::filesystem::remove(path_);
   ASSERT_TRUE(storage::pool_file::create(path_, shape));
   auto file = storage::pool_file::open(path_, storage::map_kind::shared);
@@ -258,7 +258,7 @@ TEST_F(hostile_pool, a_ring_full_of_commit_records_that_fail) {
     const std::uint64_t word = format::guard(value, id, offset);
     std::memcpy(file->base() + offset, &word, 8);
   };
-  put(log, format::log_blocks);
+  put(log, format::log_blocks_bit);
   put(format::session_offset, format::session{true, 3}.pack());
   for (std::uint64_t line = 0; line < log_size / 64 - 1; ++line)
     for (unsigned i = 0; i < 4; ++i) {
@@ -276,10 +276,10 @@ TEST_F(hostile_pool, a_ring_full_of_commit_records_that_fail) {
 
 TEST(hostile_tape, an_access_that_is_longer_than_its_pool) {
   const auto tape = media::tape_writer::to_memory(
-      {.pool_size = 8192, .home_offset = 4096, .log_offset = 0, .log_size = 0, .keep_bytes = false});
+      {.pool_size = 8192, .home_offset = 4096, .log_offset = 0, .log_size = 0, .record_bytes = false});
   tape->event(media::tape_op::stream, 0, 4096, 0xFFFF'FFFF);
   ASSERT_TRUE(tape->finish());
-  auto reader = media::tape_reader::over(tape->memory());
+  auto reader = media::tape_reader::from_memory(tape->memory());
   ASSERT_TRUE(reader);
   const auto event = reader->next();
   ASSERT_FALSE(event);

@@ -1,7 +1,7 @@
 // Another pool that gets a pool's name while it is being opened. The medium file opens its file a second time, and once
 // opened what had the name then: the other pool got this one's header and logs.
 #include <media/os.h>
-#include <tests/conformance/hard_use.h>
+#include <tests/conformance/exercise.h>
 
 #include <fstream>
 #include <iterator>
@@ -15,12 +15,12 @@ std::string bytes_of(const std::string& path) {
 }
 
 // Renames `from` to `to` after the k-th open.
-class renaming final : public media::os::watcher {
+class renaming final : public media::os::syscall_hook {
  public:
   renaming(unsigned k, std::string from, std::string to) : k_(k), from_(std::move(from)), to_(std::move(to)) {
-    media::os::watch(this);
+    media::os::install_hook(this);
   }
-  ~renaming() override { media::os::watch(nullptr); }
+  ~renaming() override { media::os::install_hook(nullptr); }
   renaming(const renaming&) = delete;
   renaming& operator=(const renaming&) = delete;
   void after(const media::os::request& r) noexcept override {
@@ -36,7 +36,7 @@ class renaming final : public media::os::watcher {
 
 void make(const std::string& path, std::size_t size, std::uint64_t texts) {
   auto p = open_pool<texts_root>(path, {.create_size = size, .media = "file"});
-  for (std::uint64_t n = 0; n < texts; ++n) ASSERT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
+  for (std::uint64_t n = 0; n < texts; ++n) ASSERT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
 }
 
 TEST(renamed_pool, gets_nothing_of_the_one_that_had_its_name) {
@@ -53,8 +53,8 @@ TEST(renamed_pool, gets_nothing_of_the_one_that_had_its_name) {
       const renaming now(k, other, path);
       auto p = pool<texts_root>::open(path, {.media = "file"});
       if (p) {
-        EXPECT_TRUE(holds(p->update([](texts_root& r) { put_text(r, 5); })));
-        EXPECT_TRUE(holds(p->close()));
+        EXPECT_TRUE(succeeds(p->update([](texts_root& r) { put_text(r, 5); })));
+        EXPECT_TRUE(succeeds(p->close()));
       }
     }
     if (std::filesystem::exists(other)) continue;  // there are not so many opens

@@ -1,4 +1,4 @@
-// Memory that was an object's turns into the library's own - states of a superblock, the payload of a long record - while
+// Memory that was an object's turns into the library's own - states of a slab, the payload of a long record - while
 // a transaction that began before may still look at the object. It must see the object or start over.
 #include <base/rng.h>
 #include <tests/conformance/pools.h>
@@ -53,7 +53,7 @@ void read_across(pool<root>& p, Meanwhile&& meanwhile) {
 }
 
 void destroy_object(pool<root>& p) {
-  ASSERT_TRUE(holds(p.update([](root& r) {
+  ASSERT_TRUE(succeeds(p.update([](root& r) {
     destroy(r.object.load());
     r.object = nullptr;
   })));
@@ -66,7 +66,7 @@ TEST_P(reused_memory, a_reader_does_not_take_block_states_for_its_object) {
   auto p = pool_with_object(dir, GetParam().c_str());
   read_across(p, [&] {
     destroy_object(p);
-    ASSERT_TRUE(holds(p.update([](root&) {
+    ASSERT_TRUE(succeeds(p.update([](root&) {
       for (int i = 0; i < 400; ++i) (void)make<field<std::uint64_t>>();
     })));
   });
@@ -77,7 +77,7 @@ TEST_P(reused_memory, a_reader_does_not_take_a_log_payload_for_its_object) {
   auto p = pool_with_object(dir, GetParam().c_str());
   read_across(p, [&] {
     destroy_object(p);
-    ASSERT_TRUE(holds(p.update([](root& r) {
+    ASSERT_TRUE(succeeds(p.update([](root& r) {
       for (auto& w : r.other->words) w = 7;
     })));
     EXPECT_GE(p.counters().log_spills, spills(GetParam()) ? 1u : 0u);
@@ -95,7 +95,7 @@ TEST(reused_memory, late_stores_do_not_reach_what_came_after) {
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
   scratch_directory dir;
   auto p = open_pool<slot_root>(dir.file("pool"), setting{"redo-async", "process"}.options(1u << 20));
-  ASSERT_TRUE(holds(p.update([](slot_root& r) {
+  ASSERT_TRUE(succeeds(p.update([](slot_root& r) {
     for (auto& s : r.slot) s = make<large>();
   })));
   std::atomic<bool> done{false};
@@ -105,7 +105,7 @@ TEST(reused_memory, late_stores_do_not_reach_what_came_after) {
       base::rng random(seed + t);
       while (!done) {
         const std::uint64_t choice = random();
-        EXPECT_TRUE(holds(p.update([&](slot_root& r) {
+        EXPECT_TRUE(succeeds(p.update([&](slot_root& r) {
           large* const l = r.slot[choice % 4];
           for (unsigned i = 0; i < 64; ++i) l->words[i] = choice;
         })));
@@ -114,18 +114,18 @@ TEST(reused_memory, late_stores_do_not_reach_what_came_after) {
   base::rng random(seed + 9);
   for (int i = 0; i < 3000; ++i) {
     const auto which = random.below(4);
-    EXPECT_TRUE(holds(p.update([&](slot_root& r) { destroy(r.slot[which].load()), r.slot[which] = nullptr, r.slot[which] = make<large>(); })));
+    EXPECT_TRUE(succeeds(p.update([&](slot_root& r) { destroy(r.slot[which].load()), r.slot[which] = nullptr, r.slot[which] = make<large>(); })));
     field<std::uint64_t>* small[300];
     const auto size_class = random.below(8);
     auto grown = p.update([&](slot_root&) {
       for (auto& s : small) s = size_class % 2 == 0 ? make_array<field<std::uint64_t>>(1 + size_class) : make_array<field<std::uint64_t>>(2 + size_class);
     });
-    ASSERT_TRUE(holds(grown));
-    EXPECT_TRUE(holds(p.update([&](slot_root&) {
+    ASSERT_TRUE(succeeds(grown));
+    EXPECT_TRUE(succeeds(p.update([&](slot_root&) {
       for (auto* s : small) destroy(s);
     })));
     if (i % 100 == 0) {
-      EXPECT_TRUE(refused(p.update([](slot_root&) { (void)make_array<field<std::uint64_t>>(1u << 20); }), errc::full));  // reclaims
+      EXPECT_TRUE(fails_with(p.update([](slot_root&) { (void)make_array<field<std::uint64_t>>(1u << 20); }), errc::full));  // reclaims
     }
   }
   done = true;

@@ -1,6 +1,6 @@
 // A pool that grows in small steps, many times: each growth puts the chunk table into new chunks and frees those of the last
 // one.
-#include <tests/conformance/hard_use.h>
+#include <tests/conformance/exercise.h>
 #include <tx/inspect.h>
 
 namespace stele::testing {
@@ -16,7 +16,7 @@ TEST_P(small_growth, keeps_a_pool_sound_however_often) {
                              .media = media,
                              .log_size = 4096,
                              .log_count = 2,
-                             .sums = sums ? checksums::on : checksums::off,
+                             .block_checksums = sums ? checksums::on : checksums::off,
                              .verify = verification::always};
   std::uint64_t n = 0;
   for (unsigned round = 0; round < 4; ++round) {
@@ -24,15 +24,15 @@ TEST_P(small_growth, keeps_a_pool_sound_however_often) {
     for (unsigned step = 0; step < 60; ++step) {
       SCOPED_TRACE("at " + std::to_string(p.space().size_bytes) + " bytes");
       const std::size_t before = p.space().size_bytes;
-      ASSERT_TRUE(holds(p.grow(before + (step % 3 == 0 ? 1 : 4096 * step / 2 + 1))));
+      ASSERT_TRUE(succeeds(p.grow(before + (step % 3 == 0 ? 1 : 4096 * step / 2 + 1))));
       EXPECT_GT(p.space().size_bytes, before);
-      ASSERT_TRUE(holds(p.check()));
+      ASSERT_TRUE(succeeds(p.check()));
       if (step % 8 != 0) continue;
-      ASSERT_TRUE(holds(p.update([&](texts_root& r) { put_text(r, n); })));
+      ASSERT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
       ++n;
     }
-    ASSERT_TRUE(holds(p.close()));
-    ASSERT_TRUE(holds(detail::check_pool(path)));
+    ASSERT_TRUE(succeeds(p.close()));
+    ASSERT_TRUE(succeeds(detail::check_pool(path)));
   }
   EXPECT_EQ(expect_whole(path, options, {.acknowledged = n, .tried = n}), n);
 }

@@ -28,7 +28,7 @@ std::string text_of(unsigned writer, std::uint64_t round) {
 
 void expect_whole(const std::string& path, const pool_options& options) {
   auto p = open_pool<root>(path, options);
-  EXPECT_TRUE(holds(p.check()));
+  EXPECT_TRUE(succeeds(p.check()));
   (void)p.read([](const root& r) {
     for (unsigned w = 0; w < writers; ++w)
       EXPECT_TRUE(r.slots[w].round == 0 || r.slots[w].text.equal(text_of(w, r.slots[w].round))) << "writer " << w;
@@ -36,9 +36,9 @@ void expect_whole(const std::string& path, const pool_options& options) {
 }
 
 // A device that takes its time, so that threads meet between the reservation and the record.
-struct slow_device final : media::os::watcher {
-  slow_device() { media::os::watch(this); }
-  ~slow_device() override { media::os::watch(nullptr); }
+struct slow_device final : media::os::syscall_hook {
+  slow_device() { media::os::install_hook(this); }
+  ~slow_device() override { media::os::install_hook(nullptr); }
   int before(const media::os::request& r) noexcept override {
     if (r.what == media::os::call::sync || r.what == media::os::call::write)
       std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -56,11 +56,11 @@ TEST(spilled_together, keep_to_their_own_chunks) {
   for (unsigned w = 0; w < writers; ++w)
     threads.emplace_back([&p, w] {
       for (std::uint64_t round = 1; round <= 150; ++round)
-        EXPECT_TRUE(holds(p.update([&](root& r) { r.slots[w].text.assign(text_of(w, round)), r.slots[w].round = round; })));
+        EXPECT_TRUE(succeeds(p.update([&](root& r) { r.slots[w].text.assign(text_of(w, round)), r.slots[w].round = round; })));
     });
   for (auto& t : threads) t.join();
   std::filesystem::copy_file(path, left);
-  EXPECT_TRUE(holds(p.close()));
+  EXPECT_TRUE(succeeds(p.close()));
   expect_whole(path, options);
   expect_whole(left, options);
 }

@@ -2,7 +2,7 @@
 // that had that name, left by a crash or put there as a link by somebody else, was emptied or taken over.
 #include <fcntl.h>
 #include <media/os.h>
-#include <tests/conformance/hard_use.h>
+#include <tests/conformance/exercise.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -12,10 +12,10 @@ namespace stele::testing {
 namespace {
 
 // The first open of a creation is of the directory, for a file without a name.
-class no_unnamed_files final : public media::os::watcher {
+class no_unnamed_files final : public media::os::syscall_hook {
  public:
-  no_unnamed_files() { media::os::watch(this); }
-  ~no_unnamed_files() override { media::os::watch(nullptr); }
+  no_unnamed_files() { media::os::install_hook(this); }
+  ~no_unnamed_files() override { media::os::install_hook(nullptr); }
   int before(const media::os::request& r) noexcept override {
     return r.what == media::os::call::open && opens_++ == 0 ? EOPNOTSUPP : 0;
   }
@@ -41,12 +41,12 @@ TEST(stale_creation, is_left_alone_and_another_name_taken) {
   std::filesystem::create_symlink(dir.file("target"), name + ".3");
   {
     const no_unnamed_files here;
-    ASSERT_TRUE(holds(pool<texts_root>::open(path, {.create_size = 1 << 20, .media = "process"})));
+    ASSERT_TRUE(succeeds(pool<texts_root>::open(path, {.create_size = 1 << 20, .media = "process"})));
   }
   for (const std::string& s : stale) EXPECT_EQ(text_in(s), "somebody's") << s;
   EXPECT_EQ(text_in(dir.file("target")), "precious");
   EXPECT_EQ(files_in(dir.file("")), stale.size() + 3) << "something half-made is left";
-  EXPECT_TRUE(holds(pool<texts_root>::open(path)));
+  EXPECT_TRUE(succeeds(pool<texts_root>::open(path)));
 }
 
 }  // namespace

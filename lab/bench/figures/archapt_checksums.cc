@@ -11,7 +11,7 @@
 #include <media/adr.h>
 #include <media/delayed.h>
 #include <pool/pool_file.h>
-#include <tx/parity/area.h>
+#include <tx/parity/parity_area.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,7 +36,7 @@ class objects {
   static result<std::unique_ptr<objects>> make(const sweep_options& o, std::size_t size) {
     const std::uint64_t count = std::min<std::uint64_t>(o.archapt_objects, most_home_bytes / size);
     const std::string path = (std::filesystem::path(o.dir) / fmt::format("archapt-checksums-{}.stele", ::getpid())).string();
-    const storage::shape shape{.size = count * size * 7 / 4 + (std::size_t{1} << 20), .log_size = 4096, .log_count = 1, .layout = "", .parity_block_size = format::plain_block_size};
+    const storage::pool_geometry shape{.size = count * size * 7 / 4 + (std::size_t{1} << 20), .log_size = 4096, .log_count = 1, .layout = "", .parity_block_size = format::plain_block_size};
     if (auto made = storage::pool_file::create(path, shape); !made) return std::unexpected(std::move(made.error()));
     auto file = storage::pool_file::open(path, storage::map_kind::shared);
     std::error_code ignored;
@@ -67,7 +67,7 @@ class objects {
     for (std::uint64_t done = 0; done < matrices; done += some.size()) {
       some.clear();
       while (some.size() < std::min<std::uint64_t>(batch, matrices - done)) some.push_back(next_matrix());
-      spent += cover(some);
+      spent += create_parity(some);
     }
     return seconds_of(spent);
   }
@@ -79,7 +79,7 @@ class objects {
       store_to(object);
       for (std::uint64_t m = area_.matrix_of(first); m <= area_.matrix_of(first + size_ - 1); ++m) some.push_back(m);
       if (some.size() < batch && i + 1 < accesses) continue;
-      spent += cover(some);
+      spent += create_parity(some);
       some.clear();
     }
     return seconds_of(spent);
@@ -91,7 +91,7 @@ class objects {
     for (std::uint64_t i = 0; i < count_; ++i) store_to(i);  // its pages are there then
     std::iota(order_.begin(), order_.end(), std::uint64_t{0});
     std::shuffle(order_.begin(), order_.end(), random_);
-    cover(order_);
+    create_parity(order_);
   }
 
   static double seconds_of(clock::duration d) { return std::chrono::duration<double>(d).count(); }
@@ -105,16 +105,16 @@ class objects {
     medium_.store(at(object), new_content_.data(), size_);
   }
 
-  clock::duration cover(std::span<const std::uint64_t> matrices) {
+  clock::duration create_parity(std::span<const std::uint64_t> matrices) {
     const auto begin = clock::now();
     for (const std::uint64_t m : matrices.first(std::min(batch, matrices.size())))
       for (unsigned line = 0; line < format::matrix_lines; ++line) __builtin_prefetch(file_.at(area_.offset_of(m, line)));
     for (const std::uint64_t m : matrices) {
       area_.read(m, content_);
-      detail::sum_up(content_, false, block_);
+      detail::compute_checksums(content_, false, block_);
       block_.epoch = ++epoch_;
-      block_.kind = format::parity_kind::covers;
-      block_.skipped = format::all_of_matrix;
+      block_.kind = format::parity_kind::active;
+      block_.skipped = format::full_matrix_mask;
       block_.checksum = area_.checksum_for(block_, m, epoch_ % format::parity_blocks);
       medium_.stream(file_.base() + area_.block_offset(m, epoch_ % format::parity_blocks), &block_, area_.block_size());
     }
@@ -136,11 +136,11 @@ class objects {
   slow_memory medium_{shared_, 0};
 };
 
-struct act {
+struct timed_operation {
   const char *name, *label;
   double (objects::*of)(std::uint64_t accesses);
 };
-constexpr act acts[] = {{"flush", "flushing", &objects::flush}, {"create", "creating checksums", &objects::create}, {"update", "updating checksums", &objects::update}};
+constexpr timed_operation timed_operations[] = {{"flush", "flushing", &objects::flush}, {"create", "creating checksums", &objects::create}, {"update", "updating checksums", &objects::update}};
 
 // All accesses in as many parts as there are runs.
 result<> measure_size(const sweep_options& o, std::size_t place, panel& costs) {
@@ -148,14 +148,14 @@ result<> measure_size(const sweep_options& o, std::size_t place, panel& costs) {
   if (!some) return std::unexpected(std::move(some.error()));
   const std::uint64_t accesses = std::max<std::uint64_t>(o.archapt_objects / o.runs, 1);
   const double scale = 1e9 / static_cast<double>(accesses);
-  std::vector<double> values[std::size(acts)];
+  std::vector<double> values[std::size(timed_operations)];
   for (unsigned run = 0; run < o.runs; ++run)
-    for (std::size_t a = 0; a < std::size(acts); ++a) {
+    for (std::size_t a = 0; a < std::size(timed_operations); ++a) {
       if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
-      o.progress(fmt::format("{} B, {}", sizes[place], acts[a].label));
-      values[a].push_back(scale * ((**some).*acts[a].of)(accesses));
+      o.progress(fmt::format("{} B, {}", sizes[place], timed_operations[a].label));
+      values[a].push_back(scale * ((**some).*timed_operations[a].of)(accesses));
     }
-  for (std::size_t a = 0; a < std::size(acts); ++a) costs.lines[a].points[place] = spread_of(std::move(values[a]));
+  for (std::size_t a = 0; a < std::size(timed_operations); ++a) costs.lines[a].points[place] = spread_of(std::move(values[a]));
   return {};
 }
 
@@ -175,7 +175,7 @@ constexpr struct {
 result<> measure_checksums(const sweep_options& o, chart& c) {
   panel costs{"time", "bytes of an object", "nanoseconds an object", {}, {}, false};
   for (const std::size_t size : sizes) costs.xs.push_back(fmt::format("{}", size));
-  for (const act& a : acts) costs.lines.push_back({a.name, a.label, false, std::vector<std::optional<spread>>(std::size(sizes))});
+  for (const timed_operation& a : timed_operations) costs.lines.push_back({a.name, a.label, false, std::vector<std::optional<spread>>(std::size(sizes))});
   for (std::size_t i = 0; i < std::size(sizes) && c.complete; ++i) {
     auto done = measure_size(o, i, costs);
     if (!done && done.error().code != errc::cancelled) return done;

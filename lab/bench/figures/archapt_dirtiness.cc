@@ -11,7 +11,7 @@ namespace stele::bench::archapt {
 namespace {
 
 using stated::statement;
-using enum stated::reading;
+using enum stated::metric;
 
 constexpr std::size_t value_bytes = 128;
 constexpr std::size_t small_value_bytes = 32;  // figure 10 is drawn for them too: then nodes are no longer than a line
@@ -67,11 +67,11 @@ struct subject {
 
 result<media::dirtiness_by_part> dirtiness_of(const subject& s, const char* mechanism, const sweep_options& o) {
   o.progress(fmt::format("{}, values of {} B, under {}{}", s.workload, s.value_size, mechanism, s.coalesce ? ", coalescing" : ""));
-  workloads::recorded_run r{.workload = s.workload, .mechanism = mechanism, .operations = o.traced_operations, .seed = o.seed, .keep_bytes = false, .dir = o.dir, .cancelled = o.cancelled};
+  workloads::recording_options r{.workload = s.workload, .mechanism = mechanism, .operations = o.traced_operations, .seed = o.seed, .record_bytes = false, .dir = o.dir, .cancelled = o.cancelled};
   r.content = s.parameters(o);
-  const auto tape = workloads::record(r, [](const media::tape_shape& shape) { return media::tape_writer::to_memory(shape); });
+  const auto tape = workloads::record(r, [](const media::tape_options& shape) { return media::tape_writer::to_memory(shape); });
   if (!tape) return std::unexpected(tape.error());
-  auto reader = media::tape_reader::over((*tape)->memory());
+  auto reader = media::tape_reader::from_memory((*tape)->memory());
   if (!reader) return std::unexpected(reader.error());
   return media::dirtiness_of(*reader, o.cancelled);
 }

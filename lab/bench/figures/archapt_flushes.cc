@@ -21,13 +21,13 @@ struct sample {
 };
 
 // A filled pool of one entry, removed at the end.
-class pool_under_count {
+class counted_pool {
  public:
-  pool_under_count(const task& t, std::unique_ptr<workloads::workload> w)
+  counted_pool(const task& t, std::unique_ptr<workloads::workload> w)
       : window_(t.log_size_bytes), path_(pool_path(t, "flushes")), workload_(std::move(w)), random_(base::mix(t.seed)) {}
-  pool_under_count(const pool_under_count&) = delete;
-  pool_under_count& operator=(const pool_under_count&) = delete;
-  ~pool_under_count() {
+  counted_pool(const counted_pool&) = delete;
+  counted_pool& operator=(const counted_pool&) = delete;
+  ~counted_pool() {
     if (attached_) workload_->detach();
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
@@ -40,7 +40,7 @@ class pool_under_count {
     if (!handle) return std::unexpected(std::move(handle.error()));
     workload_->attach(std::move(*handle));
     attached_ = true;
-    workload_->commit_as(t.commits);
+    workload_->set_commit_durability(t.commits);
     return workload_->set_up();
   }
 
@@ -90,7 +90,7 @@ result<flushes> count_flushes(const sweep_options& o, const mix& m, const entry&
   t.log_size_bytes /= 2;  // a thread of its own cuts a log that is half full; here it fills up
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
-  pool_under_count pool(t, std::move(*w));
+  counted_pool pool(t, std::move(*w));
   if (auto done = pool.set_up(t, e.mechanism); !done) return std::unexpected(std::move(done.error()));
   const auto from = pool.run(periods_before, o.cancelled);
   if (!from) return std::unexpected(from.error());
@@ -103,7 +103,7 @@ result<flushes> count_flushes(const sweep_options& o, const mix& m, const entry&
   return flushes{.home = each(&pool_counters::flushed_lines),
                  .checksums = checksums,
                  .skipped = each(&pool_counters::skipped_lines),
-                 .old_values = each(&pool_counters::kept_lines),
+                 .old_values = each(&pool_counters::undo_logged_lines),
                  .log = each(&pool_counters::streamed_bytes) / line_bytes - checksums};
 }
 

@@ -65,8 +65,8 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   t.log_size_bytes = log_size_of(t);
   t.archapt.cache_bytes = static_cast<std::size_t>(static_cast<double>(live) / data_over_cache);
   const std::size_t content = pool_size_of(t) - 64 * mib, logs = t.log_count * t.log_size_bytes;  // there with 64 MiB to spare
-  const std::size_t unsettled = (threads + 1) * mib;  // what ordered commits have freed is not free before they are durable
-  t.pool_size_bytes = logs + std::max((content * 9 / 8 + unsettled) * 7 / 4, logs + mib);  // checksums take 0.74 of home; logs half of the pool at most
+  const std::size_t deferred_bytes = (threads + 1) * mib;  // what ordered commits have freed is not free before they are durable
+  t.pool_size_bytes = logs + std::max((content * 9 / 8 + deferred_bytes) * 7 / 4, logs + mib);  // checksums take 0.74 of home; logs half of the pool at most
   return t;
 }
 
@@ -107,7 +107,7 @@ panel ratios_of(const panel& p, std::span<const pair> pairs, std::string name) {
   return out;
 }
 
-std::string verdict_of(const panel& ratios, const due& d) {
+std::string verdict_of(const panel& ratios, const requirement& d) {
   const std::string name = fmt::format("{} / {}", d.what.a, d.what.b);
   const series* s = ratios.find(name);
   std::vector<double> values;

@@ -50,12 +50,12 @@ struct pair {
 panel ratios_of(const panel& p, std::span<const pair> pairs, std::string name);
 
 // What the project asks of a ratio on each mix and in the mean, as a note that says whether it is met.
-struct due {
+struct requirement {
   pair what;
   std::optional<double> least_mean, least;  // of throughputs
   std::optional<double> most_mean = {};     // of latencies
 };
-std::string verdict_of(const panel& ratios, const due& d);
+std::string verdict_of(const panel& ratios, const requirement& d);
 
 // For charts that have them.
 inline constexpr const char* later_note =

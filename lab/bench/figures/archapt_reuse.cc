@@ -28,9 +28,9 @@ class reuse {
   void use(std::uint64_t object) { ++counts[object]; }
 };
 
-class of_records final : public reuse {
+class record_reuse final : public reuse {
  public:
-  explicit of_records(const workloads::parameters& p) : loaded_(p.keys), room_(std::max<std::uint64_t>(p.keys / 8, 1)) { counts.resize(loaded_); }
+  explicit record_reuse(const workloads::parameters& p) : loaded_(p.keys), room_(std::max<std::uint64_t>(p.keys / 8, 1)) { counts.resize(loaded_); }
 
   void apply(const operation& op) override {
     if (op.what == kind::insert) return insert();
@@ -53,9 +53,9 @@ class of_records final : public reuse {
   std::uint64_t loaded_, room_, inserted_ = 0;
 };
 
-class of_graph final : public reuse {
+class graph_reuse final : public reuse {
  public:
-  explicit of_graph(const workloads::parameters& p) : nodes_(std::max<std::uint64_t>(p.keys / 8, 1)) { counts.resize(3 * nodes_); }
+  explicit graph_reuse(const workloads::parameters& p) : nodes_(std::max<std::uint64_t>(p.keys / 8, 1)) { counts.resize(3 * nodes_); }
 
   void apply(const operation& op) override {
     const bool of_node = op.what == kind::put || (op.what == kind::read && op.b == 0);
@@ -67,9 +67,9 @@ class of_graph final : public reuse {
   std::uint64_t nodes_;
 };
 
-class of_tables final : public reuse {
+class table_reuse final : public reuse {
  public:
-  explicit of_tables(const workloads::parameters& p) : shape_(p), districts_(shape_.all_districts()) {
+  explicit table_reuse(const workloads::parameters& p) : shape_(p), districts_(shape_.all_districts()) {
     std::uint64_t end = 0;
     for (const auto& [t, rows] : {std::pair{warehouse, shape_.warehouses}, {district, shape_.all_districts()}, {customer, shape_.all_districts() * shape_.customers},
                                   {item, shape_.items}, {stock, shape_.warehouses * shape_.items}}) {
@@ -184,11 +184,11 @@ result<uses> count_uses(const sweep_options& o, const mix& m) {
   if (!w) return std::unexpected(w.error());
   std::unique_ptr<reuse> r;
   if (t.workload == "tpcc")
-    r = std::make_unique<of_tables>(t.parameters);
+    r = std::make_unique<table_reuse>(t.parameters);
   else if (t.workload == "linkbench")
-    r = std::make_unique<of_graph>(t.parameters);
+    r = std::make_unique<graph_reuse>(t.parameters);
   else
-    r = std::make_unique<of_records>(t.parameters);
+    r = std::make_unique<record_reuse>(t.parameters);
   base::rng random(base::mix(t.seed));
   for (std::uint64_t i = 0; i < t.parameters.keys; ++i) r->apply((*w)->draw(random));
   return std::move(r->counts);

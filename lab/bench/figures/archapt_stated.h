@@ -10,7 +10,7 @@
 
 namespace stele::bench::stated {
 
-using enum reading;
+using enum metric;
 inline constexpr statement archapt_statements[] = {
     {"2", "undo: persistence, of the overhead", "56 to 78 %, mean 65 %", "%", value, "undo", "persistence", "", ""},
     {"2", "redo: persistence, of the overhead", "41 to 64 %, mean 51 %", "%", value, "redo", "persistence", "", ""},

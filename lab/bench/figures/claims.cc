@@ -8,7 +8,7 @@
 namespace stele::bench {
 namespace {
 
-using stated::reading;
+using stated::metric;
 using stated::statement;
 
 // The better of vcbp and blurred, which the text measures the adaptive mechanism by; not a series of the chart.
@@ -31,21 +31,21 @@ double read(const statement& s, const panel& p, std::size_t place) {
   const auto at = [&](const char* name) { return value_at(p, name, place).value_or(std::nan("")); };
   const double a = at(s.a);
   switch (s.how) {
-    case reading::gain:
+    case metric::gain:
       return 100 * (a / at(s.b) - 1);
-    case reading::ratio:
+    case metric::ratio:
       return a / at(s.b);
-    case reading::loss:
+    case metric::loss:
       return 100 * (1 - a / at(s.b));
-    case reading::time_saved:
+    case metric::time_saved:
       return 100 * (1 - at(s.b) / a);
-    case reading::overhead_saved:
+    case metric::overhead_saved:
       return 100 * (1 / at(s.b) - 1 / a) / (1 / at(s.b) - 1 / at("none"));
-    case reading::gap_closed:
+    case metric::gap_closed:
       return 100 * (a - at(s.b)) / (at("none") - at(s.b));
-    case reading::value:
+    case metric::value:
       return a;
-    case reading::extent:
+    case metric::extent:
       break;
   }
   return std::nan("");
@@ -66,7 +66,7 @@ void keep(double value, std::vector<double>& into) {
 }
 
 void measure_in(const panel& p, const statement& s, std::vector<double>& into) {
-  if (s.how == reading::extent) {
+  if (s.how == metric::extent) {
     for (const series& one : p.lines)
       if (*s.a == '\0' || one.name == s.a) keep(extent_of(one), into);
     return;

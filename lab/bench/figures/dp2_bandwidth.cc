@@ -7,16 +7,16 @@
 namespace stele::bench::dp2 {
 namespace {
 
-struct law {
+struct scheduler_case {
   const char *name, *label, *scheduler;
   double log_retention_s;
 };
-constexpr law unified[] = {{"strict", "no rule", "strict", long_retention_s},
+constexpr scheduler_case unified[] = {{"strict", "no rule", "strict", long_retention_s},
                            {"rule1", "rule 1", "rule1", long_retention_s},
                            {"rule2", "rule 2", "rule2", long_retention_s},
                            {"rules", "both rules", "rules", long_retention_s},
                            {"ideal", "no barriers (loses data)", "ideal", long_retention_s}};
-constexpr law dual[] = {{"strict", "no rule, 10^7 s", "strict", long_retention_s},
+constexpr scheduler_case dual[] = {{"strict", "no rule, 10^7 s", "strict", long_retention_s},
                         {"strict dual", "no rule", "strict", short_retention_s},
                         {"rule1 dual", "rule 1", "rule1", short_retention_s},
                         {"rule2 dual", "rule 2", "rule2", short_retention_s},
@@ -24,31 +24,31 @@ constexpr law dual[] = {{"strict", "no rule, 10^7 s", "strict", long_retention_s
                         {"ideal dual", "no barriers (loses data)", "ideal", short_retention_s}};
 
 // A place of a panel: one trace, under each law. False: interrupted.
-result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place, std::span<const law> laws, std::size_t value_size,
+result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place, std::span<const scheduler_case> cases, std::size_t value_size,
                         unsigned threads) {
   o.progress(fmt::format("{}: {} B, {} threads", p.name, value_size, threads));
   if (o.cancelled()) return false;
   const auto trace = trace_of(o, "hash", value_size, threads);
   if (!trace) return std::unexpected(trace.error());
-  for (std::size_t i = 0; i < laws.size(); ++i) {
+  for (std::size_t i = 0; i < cases.size(); ++i) {
     if (o.cancelled()) return false;
-    const auto bandwidth = bandwidth_of(*trace, laws[i].scheduler, laws[i].log_retention_s);
+    const auto bandwidth = bandwidth_of(*trace, cases[i].scheduler, cases[i].log_retention_s);
     if (!bandwidth) return std::unexpected(bandwidth.error());
     put(p.lines[i], place, *bandwidth / 1e6);
   }
   return true;
 }
 
-panel empty_panel(std::string name, std::string x, std::vector<std::string> xs, std::span<const law> laws) {
+panel empty_panel(std::string name, std::string x, std::vector<std::string> xs, std::span<const scheduler_case> cases) {
   panel p{std::move(name), std::move(x), "MB of line writes a second", std::move(xs), {}};
-  for (const law& l : laws) p.lines.push_back(empty_series(l.name, l.label, p.xs.size()));
+  for (const scheduler_case& l : cases) p.lines.push_back(empty_series(l.name, l.label, p.xs.size()));
   return p;
 }
 
-result<> by_value_size(const sweep_options& o, chart& c, std::span<const law> laws, unsigned threads, const std::string& name) {
-  panel p = empty_panel(name, "bytes of a value", value_axis(), laws);
+result<> by_value_size(const sweep_options& o, chart& c, std::span<const scheduler_case> cases, unsigned threads, const std::string& name) {
+  panel p = empty_panel(name, "bytes of a value", value_axis(), cases);
   for (std::size_t i = 0; i < value_sizes.size() && c.complete; ++i) {
-    const auto filled = fill_place(o, p, i, laws, value_sizes[i], threads);
+    const auto filled = fill_place(o, p, i, cases, value_sizes[i], threads);
     if (!filled) return std::unexpected(filled.error());
     c.complete = *filled;
   }

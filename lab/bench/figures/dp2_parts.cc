@@ -13,11 +13,11 @@ std::vector<std::string> value_axis() {
 
 std::vector<std::string> workload_axis() { return {workloads.begin(), workloads.end()}; }
 
-sim::write_trace traced::trace() const { return sim::write_trace(std::move(*media::tape_reader::over(tape->memory()))); }
-media::tape_header traced::header() const { return media::tape_reader::over(tape->memory())->header(); }
+sim::write_trace recorded_trace::trace() const { return sim::write_trace(std::move(*media::tape_reader::from_memory(tape->memory()))); }
+media::tape_header recorded_trace::header() const { return media::tape_reader::from_memory(tape->memory())->header(); }
 
-result<traced> trace_of(const sweep_options& o, const std::string& workload, std::size_t value_size, unsigned threads) {
-  workloads::recorded_run r;
+result<recorded_trace> trace_of(const sweep_options& o, const std::string& workload, std::size_t value_size, unsigned threads) {
+  workloads::recording_options r;
   r.workload = workload;
   r.mechanism = "base";
   r.content.keys = o.traced_keys;
@@ -25,28 +25,28 @@ result<traced> trace_of(const sweep_options& o, const std::string& workload, std
   r.content.seed = r.seed = o.seed;
   r.operations = o.traced_operations;
   r.threads = threads;
-  r.keep_bytes = false;
+  r.record_bytes = false;
   r.dir = o.dir;
   r.cancelled = o.cancelled;
-  auto tape = workloads::record(r, [](const media::tape_shape& shape) -> result<std::unique_ptr<media::tape_writer>> { return media::tape_writer::to_memory(shape); });
+  auto tape = workloads::record(r, [](const media::tape_options& shape) -> result<std::unique_ptr<media::tape_writer>> { return media::tape_writer::to_memory(shape); });
   if (!tape) return std::unexpected(std::move(tape.error()));
-  return traced{std::move(*tape)};
+  return recorded_trace{std::move(*tape)};
 }
 
-result<double> bandwidth_of(const traced& t, const std::string& scheduler, double log_retention_s) {
+result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler, double log_retention_s) {
   sim::event_queue time;
   auto memory = sim::make_dp2_memory(time, sim::dp2_memory(scheduler, log_retention_s), t.header());
   if (!memory) return std::unexpected(std::move(memory.error()));
   sim::write_trace trace = t.trace();
-  const auto done = sim::play(trace, time, **memory);
+  const auto done = sim::replay_writes(trace, time, **memory);
   if (!done) return std::unexpected(done.error());
   return done->bytes_per_s();
 }
 
-result<written> count_writes(const traced& t) {
+result<write_counts> count_writes(const recorded_trace& t) {
   const auto ranges = sim::log_ranges::of(sim::log_ranges_of(t.header()));
   if (!ranges) return std::unexpected(ranges.error());
-  written sums;
+  write_counts sums;
   sim::write_trace trace = t.trace();
   for (;;) {
     const auto s = trace.next();

@@ -16,21 +16,21 @@ std::vector<std::string> value_axis();
 std::vector<std::string> workload_axis();
 
 // A run of the mechanism base on the workload, filled before, as its writes and barriers.
-struct traced {
+struct recorded_trace {
   std::unique_ptr<media::tape_writer> tape;
   sim::write_trace trace() const;
   media::tape_header header() const;
 };
-[[nodiscard]] result<traced> trace_of(const sweep_options& o, const std::string& workload, std::size_t value_size, unsigned threads);
+[[nodiscard]] result<recorded_trace> trace_of(const sweep_options& o, const std::string& workload, std::size_t value_size, unsigned threads);
 
 // Bandwidth of the scheduler on it, in bytes a second.
-[[nodiscard]] result<double> bandwidth_of(const traced& t, const std::string& scheduler, double log_retention_s);
+[[nodiscard]] result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler, double log_retention_s);
 
-struct written {
+struct write_counts {
   std::uint64_t log = 0, commit = 0, data = 0;  // lines
   double log_share() const noexcept { return static_cast<double>(log + commit) / static_cast<double>(log + commit + data); }
 };
-[[nodiscard]] result<written> count_writes(const traced& t);
+[[nodiscard]] result<write_counts> count_writes(const recorded_trace& t);
 
 // A series of one value a place.
 series empty_series(std::string name, std::string label, std::size_t places);

@@ -38,7 +38,7 @@ constexpr std::string_view pmemobj_peer = "libpmemobj";
 
 struct outcome {
   bool succeeded = false;
-  std::string said;
+  std::string output;
 };
 
 [[noreturn]] void become_malloc_process(int output, std::array<char*, 5>& arguments, std::array<char*, 2>& environment) {
@@ -68,11 +68,11 @@ result<outcome> run_malloc_process(const malloc_peer& peer, const heap_workload&
   const pid_t child = ::fork();
   if (child == 0) become_malloc_process(ends[1], arguments, environment);
   ::close(ends[1]);
-  std::string said = all_of(ends[0]);
+  std::string output = all_of(ends[0]);
   ::close(ends[0]);
   int status = -1;
   if (child > 0) ::waitpid(child, &status, 0);
-  return outcome{child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0, std::move(said)};
+  return outcome{child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0, std::move(output)};
 }
 
 bool is_there(const fs::path& library) {
@@ -95,9 +95,9 @@ result<heap_space> measure_malloc(const malloc_peer& peer, const heap_workload& 
   if (!ended) return std::unexpected(ended.error());
   heap_space space{std::string(peer.name), std::string(w.name), 0, 0};
   std::string loaded;
-  if (!ended->succeeded || !(std::istringstream(ended->said) >> space.live_bytes >> space.held_bytes >> loaded))
+  if (!ended->succeeded || !(std::istringstream(ended->output) >> space.live_bytes >> space.held_bytes >> loaded))
     return std::unexpected(error{
-        errc::io, fmt::format("{} on {}: {} failed and said '{}'", peer.name, w.name, STELE_MALLOC_PROCESS, ended->said)});
+        errc::io, fmt::format("{} on {}: {} failed and output '{}'", peer.name, w.name, STELE_MALLOC_PROCESS, ended->output)});
   if (same_library(loaded, peer.library)) return space;
   return std::unexpected(
       error{errc::unsupported, fmt::format("{}: malloc came from {} instead of {}; install the package {}", peer.name,

@@ -97,9 +97,9 @@ result<> measure_overflow(const sweep_options& o, chart& c) {
   for (std::size_t size = std::size_t{512} << 10; size <= largest; size *= 2) values.push_back(size);
   const auto place = [&](std::size_t value, unsigned threads) {
     const std::uint64_t transactions = std::clamp<std::uint64_t>((std::size_t{1} << 30) / value, 6 * threads, std::max<std::uint64_t>(6 * threads, o.kiln_transactions / 12));
-    return run_place{{"hash", value / scale, 32, transactions, 0, threads, true}, *m};
+    return run_spec{{"hash", value / scale, 32, transactions, 0, threads, true}, *m};
   };
-  std::vector<run_place> places;
+  std::vector<run_spec> places;
   for (const std::size_t value : values)
     for (const unsigned threads : thread_counts) places.push_back(place(value, threads));
   const auto ran = run_all(places, o);

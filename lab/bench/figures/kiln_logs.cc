@@ -56,7 +56,7 @@ panel lines_moved(element e, std::span<const system> systems, const sweep_option
       double sum = 0;
       bool all = true;
       for (const char* workload : workloads_of(o)) {
-        const sim::run_result* r = result_of(place_of(s, workload, e, o), o);
+        const sim::run_result* r = result_of(run_spec_of(s, workload, e, o), o);
         all = all && r != nullptr;
         if (r != nullptr) sum += what(*r) / sim::find(*r, "run.transactions")->value;
       }

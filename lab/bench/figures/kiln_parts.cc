@@ -13,7 +13,7 @@ double value_at(const sim::run_result& r, std::string_view path) {
   return q == nullptr ? std::nan("") : q->value;
 }
 
-tape_plan tape_of(const std::string& workload, element e, unsigned threads, const sweep_options& o) {
+tape_spec tape_of(const std::string& workload, element e, unsigned threads, const sweep_options& o) {
   const bool small = e == element::small;
   return {workload, small ? 512 : o.kiln_large_bytes, small ? o.kiln_keys : o.kiln_large_keys,
           small ? o.kiln_transactions : o.kiln_large_transactions, o.kiln_written_before, threads};
@@ -44,17 +44,17 @@ system with_threads(system s, unsigned threads) {
   return s;
 }
 
-run_place place_of(const system& s, const std::string& workload, element e, const sweep_options& o) {
-  run_place p{tape_of(workload, e, s.threads, o), s.machine};
+run_spec run_spec_of(const system& s, const std::string& workload, element e, const sweep_options& o) {
+  run_spec p{tape_of(workload, e, s.threads, o), s.machine};
   p.machine.design.isolation = e == element::small ? "htm" : "mutex";
   return p;
 }
 
 result<bool> run_all(std::span<const system> systems, const sweep_options& o, chart& c) {
-  std::vector<run_place> places;
+  std::vector<run_spec> places;
   for (const system& s : systems)
     for (const element e : elements)
-      for (const char* workload : workloads_of(o)) places.push_back(place_of(s, workload, e, o));
+      for (const char* workload : workloads_of(o)) places.push_back(run_spec_of(s, workload, e, o));
   const auto ran = run_all(places, o);
   if (ran && !*ran) c.complete = false;
   return ran;
@@ -73,7 +73,7 @@ double processor_energy(const sim::run_result& r) { return value_at(r, "energy.p
 double memory_energy(const sim::run_result& r) { return value_at(r, "energy.memory"); }
 
 std::optional<double> one(const system& s, const std::string& workload, element e, quantity_of what, const sweep_options& o) {
-  const sim::run_result* r = result_of(place_of(s, workload, e, o), o);
+  const sim::run_result* r = result_of(run_spec_of(s, workload, e, o), o);
   return r == nullptr ? std::nullopt : std::optional(what(*r));
 }
 

@@ -32,7 +32,7 @@ struct system {
 system system_of(const sim::machine_config& base, std::string design, std::string label, unsigned threads = most_threads);
 std::vector<system> systems_of(const sim::machine_config& base, std::span<const char* const> designs, unsigned threads = most_threads);
 
-run_place place_of(const system& s, const std::string& workload, element e, const sweep_options& o);
+run_spec run_spec_of(const system& s, const std::string& workload, element e, const sweep_options& o);
 // Of all workloads, small and large elements. False: interrupted.
 [[nodiscard]] result<bool> run_all(std::span<const system> systems, const sweep_options& o, chart& c);
 

@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::uint32_t store_bytes = 4096;
 
-std::string name_of(const tape_plan& t, std::uint64_t seed) {
-  return fmt::format("{}-{}-{}-{}-{}-{}-{}-{}", t.workload, t.element_bytes, t.keys, t.transactions, t.written_before, t.threads, t.apart ? "apart" : "shared", seed);
+std::string name_of(const tape_spec& t, std::uint64_t seed) {
+  return fmt::format("{}-{}-{}-{}-{}-{}-{}-{}", t.workload, t.element_bytes, t.keys, t.transactions, t.written_before, t.threads, t.isolated ? "apart" : "shared", seed);
 }
-std::string name_of(const run_place& p, std::uint64_t seed) { return name_of(p.tape, seed) + '\n' + sim::toml_of(p.machine); }
+std::string name_of(const run_spec& p, std::uint64_t seed) { return name_of(p.tape, seed) + '\n' + sim::toml_of(p.machine); }
 
 // What has run in this process; entries stay where they are.
 struct results {
@@ -37,7 +37,7 @@ results& all_results() {
 // A tape in a file that goes with it.
 class tape_file {
  public:
-  tape_file(const tape_plan& t, const sweep_options& o) : path_(fmt::format("{}/stele-kiln-{}-{}", o.dir, ::getpid(), name_of(t, o.seed))) {}
+  tape_file(const tape_spec& t, const sweep_options& o) : path_(fmt::format("{}/stele-kiln-{}-{}", o.dir, ::getpid(), name_of(t, o.seed))) {}
   ~tape_file() {
     std::error_code none;
     std::filesystem::remove(path_, none);
@@ -51,19 +51,19 @@ class tape_file {
 };
 
 // What least-recently-used caches hold after all of it has been written in the order of its addresses.
-void write_before(workloads::native_run& run, const tape_plan& t, media::tape_writer& tape) {
+void write_before(workloads::native_run& run, const tape_spec& t, media::tape_writer& tape) {
   const std::uint64_t end = run.space().used() / store_bytes * store_bytes;
   const std::uint64_t first = end - std::min(end, t.written_before / store_bytes * store_bytes);
-  const media::tape_writer::turn mine(tape);
+  const media::tape_writer::scoped_lock lock(tape);
   for (std::uint64_t at = first; at < end; at += store_bytes)
     tape.event(media::tape_op::store, static_cast<unsigned>(at / store_bytes % t.threads), at, store_bytes);
 }
 
-workloads::native_plan plan_of(const tape_plan& t, std::uint64_t seed) {
+workloads::native_plan plan_of(const tape_spec& t, std::uint64_t seed) {
   workloads::native_plan plan;
-  plan.what.value_size = t.element_bytes;
-  plan.what.keys = t.keys;
-  plan.what.seed = plan.seed = seed;
+  plan.params.value_size = t.element_bytes;
+  plan.params.keys = t.keys;
+  plan.params.seed = plan.seed = seed;
   plan.threads = t.threads;
   plan.operations = t.transactions;
   return plan;
@@ -74,7 +74,7 @@ struct part {
   std::unique_ptr<media::tape_writer> tape;
   std::uint64_t size = 0;
 };
-result<part> record_part(const tape_plan& t, unsigned thread, std::uint64_t seed) {
+result<part> record_part(const tape_spec& t, unsigned thread, std::uint64_t seed) {
   workloads::native_plan plan = plan_of(t, seed + thread);
   plan.threads = 1;
   plan.operations = t.transactions / t.threads + (thread < t.transactions % t.threads);
@@ -89,15 +89,15 @@ result<part> record_part(const tape_plan& t, unsigned thread, std::uint64_t seed
 // Up to the end of a transaction, or nothing. False: the part is over.
 result<bool> copy_transaction(media::tape_reader& from, unsigned thread, std::uint64_t offset, media::tape_writer& to) {
   using media::tape_op;
-  const media::tape_writer::turn mine(to);
+  const media::tape_writer::scoped_lock lock(to);
   for (;;) {
     const auto next = from.next();
     if (!next) return std::unexpected(next.error());
     if (!*next || (*next)->op == tape_op::end) return false;
     const media::tape_event& e = **next;
     const bool access = e.op == tape_op::load || e.op == tape_op::store;
-    if (e.of_pointer) {
-      to.load_of_pointer(thread, e.address + offset, e.length);
+    if (e.loads_pointer) {
+      to.pointer_load(thread, e.address + offset, e.length);
     } else {
       to.event(e.op, thread, e.address + (access ? offset : 0), e.length);
     }
@@ -106,7 +106,7 @@ result<bool> copy_transaction(media::tape_reader& from, unsigned thread, std::ui
 }
 
 // The threads' structures lie one after the other; their transactions take turns.
-result<> record_apart(const tape_plan& t, const std::string& path, std::uint64_t seed) {
+result<> record_isolated(const tape_spec& t, const std::string& path, std::uint64_t seed) {
   std::vector<part> parts;
   for (unsigned thread = 0; thread < t.threads; ++thread) {
     auto p = record_part(t, thread, seed);
@@ -114,11 +114,11 @@ result<> record_apart(const tape_plan& t, const std::string& path, std::uint64_t
     parts.push_back(std::move(*p));
   }
   const std::uint64_t size = parts.front().size;
-  auto tape = media::tape_writer::to_file(path, {.pool_size = size * t.threads, .keep_bytes = false, .mark_pointers = true});
+  auto tape = media::tape_writer::to_file(path, {.pool_size = size * t.threads, .record_bytes = false, .mark_pointers = true});
   if (!tape) return std::unexpected(tape.error());
   std::vector<media::tape_reader> readers;
   for (const part& p : parts) {
-    auto reader = media::tape_reader::over(p.tape->memory());
+    auto reader = media::tape_reader::from_memory(p.tape->memory());
     if (!reader) return std::unexpected(reader.error());
     readers.push_back(std::move(*reader));
   }
@@ -133,8 +133,8 @@ result<> record_apart(const tape_plan& t, const std::string& path, std::uint64_t
   return (*tape)->finish();
 }
 
-result<> record(const tape_plan& t, const std::string& path, const sweep_options& o) {
-  if (t.apart) return record_apart(t, path, o.seed);
+result<> record(const tape_spec& t, const std::string& path, const sweep_options& o) {
+  if (t.isolated) return record_isolated(t, path, o.seed);
   const workloads::native_plan plan = plan_of(t, o.seed);
   auto run = workloads::make_native(t.workload, plan);
   if (!run) return std::unexpected(run.error());
@@ -146,11 +146,11 @@ result<> record(const tape_plan& t, const std::string& path, const sweep_options
 }
 
 // The places of one tape that have not run.
-using group = std::vector<const run_place*>;
+using group = std::vector<const run_spec*>;
 
-std::vector<group> groups_of(std::span<const run_place> places, const sweep_options& o) {
-  std::map<std::string, std::map<std::string, const run_place*>> by_tape;
-  for (const run_place& p : places)
+std::vector<group> groups_of(std::span<const run_spec> places, const sweep_options& o) {
+  std::map<std::string, std::map<std::string, const run_spec*>> by_tape;
+  for (const run_spec& p : places)
     if (result_of(p, o) == nullptr) by_tape[name_of(p.tape, o.seed)][name_of(p, o.seed)] = &p;
   std::vector<group> groups;
   for (const auto& [tape, of_tape] : by_tape) {
@@ -161,9 +161,9 @@ std::vector<group> groups_of(std::span<const run_place> places, const sweep_opti
 }
 
 // Groups run side by side; what they say and ask is in turns.
-class crew {
+class worker_pool {
  public:
-  crew(std::vector<group> groups, const sweep_options& o) : groups_(std::move(groups)), o_(o) {}
+  worker_pool(std::vector<group> groups, const sweep_options& o) : groups_(std::move(groups)), o_(o) {}
 
   result<bool> work() {
     {
@@ -184,34 +184,34 @@ class crew {
     cancelled_ = cancelled_ || o_.cancelled();
     return cancelled_ || error_;
   }
-  void say(const run_place& p) {
+  void report_progress(const run_spec& p) {
     const std::scoped_lock mine(mutex_);
     o_.progress(fmt::format("{} of {} tapes; {}, {} B, {} threads, {}", std::min(next_.load(), groups_.size()), groups_.size(), p.tape.workload, p.tape.element_bytes,
                             p.tape.threads, p.machine.design.name));
   }
-  void keep(error e) {
+  void record_error(error e) {
     const std::scoped_lock mine(mutex_);
     if (!error_ && e.code != errc::cancelled) error_ = std::move(e);
   }
 
   void run(const group& g) {
     const tape_file file(g.front()->tape, o_);
-    if (auto recorded = record(g.front()->tape, file.path(), o_); !recorded) return keep(recorded.error());
-    for (const run_place* p : g) {
+    if (auto recorded = record(g.front()->tape, file.path(), o_); !recorded) return record_error(recorded.error());
+    for (const run_spec* p : g) {
       if (stopped()) return;
-      say(*p);
+      report_progress(*p);
       run(*p, file.path());
     }
   }
-  void run(const run_place& p, const std::string& path) {
-    if (auto sound = sim::check_machine(p.machine); !sound) return keep(sound.error());
+  void run(const run_spec& p, const std::string& path) {
+    if (auto sound = sim::check_machine(p.machine); !sound) return record_error(sound.error());
     sim::run_options how;
     how.tape = path;
     how.seed = o_.seed;
     how.warm_up_transactions = p.tape.transactions / 3;
     how.cancelled = [this] { return stopped(); };
     auto done = sim::run_machine(p.machine, how);
-    if (!done) return keep(done.error());
+    if (!done) return record_error(done.error());
     const std::scoped_lock mine(all_results().mutex);
     all_results().of.emplace(name_of(p, o_.seed), std::move(*done));
   }
@@ -228,9 +228,9 @@ class crew {
 
 result<sim::machine_config> machine_named(const std::string& name) { return sim::load_machine(fmt::format("{}/{}.toml", STELE_CONFIGS, name)); }
 
-result<bool> run_all(std::span<const run_place> places, const sweep_options& o) { return crew(groups_of(places, o), o).work(); }
+result<bool> run_all(std::span<const run_spec> places, const sweep_options& o) { return worker_pool(groups_of(places, o), o).work(); }
 
-const sim::run_result* result_of(const run_place& p, const sweep_options& o) {
+const sim::run_result* result_of(const run_spec& p, const sweep_options& o) {
   results& all = all_results();
   const std::scoped_lock mine(all.mutex);
   const auto found = all.of.find(name_of(p, o.seed));

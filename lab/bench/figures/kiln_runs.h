@@ -14,16 +14,16 @@
 namespace stele::bench::kiln {
 
 // A tape to record.
-struct tape_plan {
+struct tape_spec {
   std::string workload;
   std::size_t element_bytes = 512;
   std::uint64_t keys = 0, transactions = 0, written_before = 0;
   unsigned threads = 16;
-  bool apart = false;  // each thread has a structure of its own, so that nothing need keep their transactions apart
+  bool isolated = false;  // each thread has a structure of its own, so that nothing need keep their transactions apart
 };
 
-struct run_place {
-  tape_plan tape;
+struct run_spec {
+  tape_spec tape;
   sim::machine_config machine;
 };
 
@@ -31,9 +31,9 @@ struct run_place {
 [[nodiscard]] result<sim::machine_config> machine_named(const std::string& name);
 
 // Runs what has not run yet in this process. False: interrupted. Errors: those of tapes and machines.
-[[nodiscard]] result<bool> run_all(std::span<const run_place> places, const sweep_options& o);
+[[nodiscard]] result<bool> run_all(std::span<const run_spec> places, const sweep_options& o);
 
 // Nothing where it has not run. Thread-safe, as is run_all().
-const sim::run_result* result_of(const run_place& p, const sweep_options& o);
+const sim::run_result* result_of(const run_spec& p, const sweep_options& o);
 
 }  // namespace stele::bench::kiln

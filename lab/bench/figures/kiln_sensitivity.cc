@@ -39,10 +39,10 @@ std::vector<system> systems_with(const setting& s, const sim::machine_config& ba
 result<> measure_sensitivity(const sweep_options& o, chart& c) {
   const auto base = base_machine();
   if (!base) return std::unexpected(base.error());
-  std::vector<run_place> places;
+  std::vector<run_spec> places;
   for (const setting& s : settings)
     for (const system& one : systems_with(s, *base))
-      for (const char* workload : workloads_of(o)) places.push_back(place_of(one, workload, element::small, o));
+      for (const char* workload : workloads_of(o)) places.push_back(run_spec_of(one, workload, element::small, o));
   const auto ran = run_all(places, o);
   if (!ran) return std::unexpected(ran.error());
   c.complete = *ran;

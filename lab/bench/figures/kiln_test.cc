@@ -79,7 +79,7 @@ TEST(kiln_figures, are_functions_of_their_seed) {
   const auto base = kiln::base_machine();
   ASSERT_TRUE(base) << base.error().message;
   const auto native = kiln::system_of(*base, "native", "native", 2);
-  const kiln::run_place first = kiln::place_of(native, "hash", kiln::element::small, o);
+  const kiln::run_spec first = kiln::run_spec_of(native, "hash", kiln::element::small, o);
   o.seed = 79;
   ASSERT_TRUE(kiln::run_all(std::span(&first, 1), o));
   const double alone = kiln::throughput(*kiln::result_of(first, o));

@@ -110,12 +110,12 @@ result<> filled_pool::apply(std::uint64_t operations) {
   return {};
 }
 
-std::uint64_t filled_pool::live_bytes() { return workload_->core().state().space->ledger.live_in_all() * 8; }
+std::uint64_t filled_pool::live_bytes() { return workload_->core().state().space->usage.total_live() * 8; }
 
 std::uint64_t filled_pool::entries_bytes() {
   std::uint64_t words = 0;
   workload_->core().state().space->map.for_each(
-      [&](const storage::home_map::piece& p) { words += 1 + (storage::is_data(p.at) ? p.words : 0); });
+      [&](const storage::home_map::mapped_range& p) { words += 1 + (storage::is_data(p.at) ? p.words : 0); });
   return words * 8;
 }
 

@@ -98,11 +98,11 @@ struct recovered {
 // What opening a killed pool took, in each of `runs` runs for each number of threads: [threads][run].
 [[nodiscard]] result<std::vector<std::vector<recovered>>> recover_killed(const sweep_options& o, std::size_t value_size,
                                                            std::span<const unsigned> threads);
-struct footprint_of_map {
+struct map_footprint {
   std::uint64_t map_bytes = 0, content_bytes = 0, live_bytes = 0;  // content: keys and values; live: all that the log holds
   std::uint64_t nodes = 0, lists_bytes = 0;                        // of map_bytes, all but the node caches
   std::uint64_t elements = 0;
 };
-[[nodiscard]] result<footprint_of_map> map_of_kv(const sweep_options& o, std::size_t value_size);
+[[nodiscard]] result<map_footprint> map_of_kv(const sweep_options& o, std::size_t value_size);
 
 }  // namespace stele::bench::lsnvmm

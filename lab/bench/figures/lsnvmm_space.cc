@@ -119,7 +119,7 @@ result<> measure_fragmentation(const sweep_options& o, chart& into) {
   return {};
 }
 
-result<footprint_of_map> map_of_kv(const sweep_options& o, std::size_t value_size) {
+result<map_footprint> map_of_kv(const sweep_options& o, std::size_t value_size) {
   task t = task_on(o, {"kv", "kv", workloads::key_choice::uniform}, 2 * o.data_bytes / (value_size + 16));
   t.parameters.value_size = value_size;
   t.log_size_bytes = chunk_bytes;
@@ -130,8 +130,8 @@ result<footprint_of_map> map_of_kv(const sweep_options& o, std::size_t value_siz
   if (!p) return std::unexpected(p.error());
   const storage::home_map& map = (*p)->map();
   std::uint64_t ranges = 0;
-  map.for_each([&](const storage::home_map::piece&) { ++ranges; });
-  return footprint_of_map{(*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes(), ranges, map.bytes(),
+  map.for_each([&](const storage::home_map::mapped_range&) { ++ranges; });
+  return map_footprint{(*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes(), ranges, map.bytes(),
                           t.parameters.keys / 2};
 }
 

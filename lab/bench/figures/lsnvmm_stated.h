@@ -9,7 +9,7 @@
 
 namespace stele::bench::stated {
 
-using enum reading;
+using enum metric;
 inline constexpr statement lsnvmm_statements[] = {
     {"4", "2L over base", "39.6 %, mean", "%", gain, "throughput", "2L", "base", ""},
     {"4", "2L-GU over 2L", "42.3 %, mean", "%", gain, "throughput", "2L-GU", "2L", ""},

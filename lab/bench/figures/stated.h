@@ -19,7 +19,7 @@ inline constexpr system_name systems[] = {
     {"none", "NP"},     {"base", "BASE"},     {"redo", "MNE"},     {"redo-async", "MNE-ASYNC"},
     {"xil", "BP(XIL)"}, {"vcbp", "BP(VCBP)"}, {"blurred", "BPPM"}, {"adaptive", "BPPM-A"}};
 
-using enum reading;
+using enum metric;
 inline constexpr statement statements[] = {
     {"9", "base below none", "62.1 %", "%", loss, "throughput", "base", "none", ""},
     {"9", "blurred over base", "56.3 % to 143.7 %, mean 86.3 %", "%", gain, "throughput", "blurred", "base", ""},

@@ -3,7 +3,7 @@
 
 namespace stele::bench::stated {
 
-enum class reading {
+enum class metric {
   gain,            // %: throughput of `a` over that of `b`, less 1
   ratio,           // throughput of `a` over that of `b`
   loss,            // %: by how much the throughput of `a` falls short of that of `b`
@@ -17,7 +17,7 @@ enum class reading {
 // `a`, `b` are series, of `panel`; "" as `a` with extent: each series. `at`: a place of the axis; "": each.
 struct statement {
   const char *figure, *what, *stated, *unit;
-  reading how;
+  metric how;
   const char *panel, *a, *b, *at;
 };
 

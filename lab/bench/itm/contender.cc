@@ -47,7 +47,7 @@ class itm_contender final : public contender {
       for (std::uint64_t i = 0; i < keys_.size(); i += 256) itm::fill_words(root_, i, std::min(i + 256, keys_.size()), start_word, &keys_);
     } else {
       for (std::uint64_t i = 0; i < keys_.size(); ++i)
-        if (const std::uint64_t key = keys_.scattered(i); keys_.holds_at_start(key)) itm::toggle(root_, key, keys_.word_at_start(key));
+        if (const std::uint64_t key = keys_.scattered(i); keys_.present_at_start(key)) itm::toggle(root_, key, keys_.word_at_start(key));
     }
     return {};
   }
@@ -84,7 +84,7 @@ class itm_contender final : public contender {
  private:
   void apply(const operation& op, bool sps) {
     if (op.what == operation::kind::read)
-      workloads::use(sps ? itm::word_at(root_, op.a) : itm::find(root_, op.a));
+      workloads::do_not_optimize(sps ? itm::word_at(root_, op.a) : itm::find(root_, op.a));
     else if (sps)
       itm::swap_words(root_, op.a, op.b);
     else

@@ -77,14 +77,14 @@ SAFE void find_path(root* r, std::uint64_t key, path& p) {
   }
 }
 
-SAFE void raise(std::uintptr_t& top, node* n, std::size_t side, bool top_red, bool below_red) {
+SAFE void rotate(std::uintptr_t& top, node* n, std::size_t side, bool top_red, bool below_red) {
   node* const child = target(n->child[side]);
   n->child[side] = child->child[1 - side];
   child->child[1 - side] = link_to(n, below_red);
   top = link_to(child, top_red);
 }
 
-SAFE void raise_inner(std::uintptr_t& top, node* n, std::size_t side, bool top_red, bool below_red) {
+SAFE void rotate_double(std::uintptr_t& top, node* n, std::size_t side, bool top_red, bool below_red) {
   node* const child = target(n->child[side]);
   node* const inner = target(child->child[1 - side]);
   child->child[1 - side] = inner->child[side];
@@ -94,7 +94,7 @@ SAFE void raise_inner(std::uintptr_t& top, node* n, std::size_t side, bool top_r
   top = link_to(inner, top_red);
 }
 
-SAFE void mend_double_red(path& p, std::size_t i) {
+SAFE void fix_double_red(path& p, std::size_t i) {
   for (; i >= 2 && p.steps[i - 1].red; i -= 2) {
     step& top = p.steps[i - 2];
     node* const grandparent = top.to;
@@ -102,8 +102,8 @@ SAFE void mend_double_red(path& p, std::size_t i) {
     const std::size_t side = p.steps[i - 1].at == &grandparent->child[1];
     const std::uintptr_t uncle = grandparent->child[1 - side];
     if (!is_red(uncle)) {
-      if (p.steps[i].at == &parent->child[side]) return raise(*top.at, grandparent, side, false, true);
-      return raise_inner(*top.at, grandparent, side, false, true);
+      if (p.steps[i].at == &parent->child[side]) return rotate(*top.at, grandparent, side, false, true);
+      return rotate_double(*top.at, grandparent, side, false, true);
     }
     grandparent->child[side] = link_to(parent, false);
     grandparent->child[1 - side] = link_to(target(uncle), false);
@@ -121,7 +121,7 @@ SAFE void insert(path& p, std::uint64_t key, std::uint64_t value) {
   place.to = n;
   place.red = p.last != 0;
   *place.at = link_to(n, place.red);
-  mend_double_red(p, p.last);
+  fix_double_red(p, p.last);
 }
 
 SAFE std::size_t extend_to_successor(path& p, std::uintptr_t greater) {
@@ -145,7 +145,7 @@ SAFE void replace_by_successor(path& p, std::size_t successor, std::uintptr_t le
   p.steps[p.last + 1].at = &n->child[1];
 }
 
-SAFE void mend_missing_black(path& p, std::size_t i) {
+SAFE void fix_missing_black(path& p, std::size_t i) {
   while (i > 0) {
     step& top = p.steps[i - 1];
     node* const parent = top.to;
@@ -153,7 +153,7 @@ SAFE void mend_missing_black(path& p, std::size_t i) {
     const std::uintptr_t sibling_link = parent->child[side];
     node* const sibling = target(sibling_link);
     if (is_red(sibling_link)) {
-      raise(*top.at, parent, side, false, true);
+      rotate(*top.at, parent, side, false, true);
       top.to = sibling;
       p.steps[i + 1].at = p.steps[i].at;
       p.steps[i] = {&sibling->child[1 - side], parent, true};
@@ -162,11 +162,11 @@ SAFE void mend_missing_black(path& p, std::size_t i) {
     }
     const std::uintptr_t outer = sibling->child[side];
     if (is_red(outer)) {
-      raise(*top.at, parent, side, top.red, false);
+      rotate(*top.at, parent, side, top.red, false);
       sibling->child[side] = link_to(target(outer), false);
       return;
     }
-    if (is_red(sibling->child[1 - side])) return raise_inner(*top.at, parent, side, top.red, false);
+    if (is_red(sibling->child[1 - side])) return rotate_double(*top.at, parent, side, top.red, false);
     parent->child[side] = link_to(sibling, true);
     if (top.red) {
       *top.at = link_to(parent, false);
@@ -185,7 +185,7 @@ SAFE void erase(path& p) {
   if (two) replace_by_successor(p, end, lesser, greater);
   const bool in_place = end == p.last + 1 && !is_red(rest);
   if (!in_place) *p.steps[end].at = link_to(target(rest), false);
-  if (!p.steps[end].red && !is_red(rest)) mend_missing_black(p, end);
+  if (!p.steps[end].red && !is_red(rest)) fix_missing_black(p, end);
   stele::itm::destroy(gone);
 }
 
@@ -220,32 +220,32 @@ std::uint64_t find(const root* r, std::uint64_t key) {
 
 namespace {
 
-struct survey {
+struct check_state {
   std::uint64_t nodes, before, black_height;
   bool any, sound;
 };
 
 }  // namespace
 
-SAFE void check_below(std::uintptr_t link, survey& s) {
+SAFE void check_subtree(std::uintptr_t link, check_state& s) {
   node* const n = target(link);
   s.black_height = 0;
   if (n == nullptr) return;
   if (is_red(link) && (is_red(n->child[0]) || is_red(n->child[1]))) s.sound = false;
-  check_below(n->child[0], s);
+  check_subtree(n->child[0], s);
   const std::uint64_t left = s.black_height;
   if (s.any && n->key <= s.before) s.sound = false;
   s.any = true;
   s.before = n->key;
   ++s.nodes;
-  check_below(n->child[1], s);
+  check_subtree(n->child[1], s);
   if (left != s.black_height) s.sound = false;
   s.black_height = left + !is_red(link);
 }
 
 std::uint64_t count_nodes(const root* r) {
-  survey s = {0, 0, 0, false, true};
-  __transaction_atomic { check_below(r->tree, s); }
+  check_state s = {0, 0, 0, false, true};
+  __transaction_atomic { check_subtree(r->tree, s); }
   return s.sound ? s.nodes : ~std::uint64_t{0};
 }
 

@@ -59,7 +59,7 @@ class pmemobj_contender final : public contender {
 
   result<> check() override {
     const bool isolated = task_.threads == 1 || task_.workload != "sps";
-    if (!isolated || structure_->sound()) return {};
+    if (!isolated || structure_->is_valid()) return {};
     return std::unexpected(error{errc::corrupt, "the structure in its pool is not what the operations leave"});
   }
 
@@ -77,7 +77,7 @@ class pmemobj_contender final : public contender {
   }
 
   result<> apply(std::span<const operation> ops) {
-    const stripes::held locked(locks_, ops);
+    const stripes::guard locked(locks_, ops);
     return structure_->apply(ops);
   }
 

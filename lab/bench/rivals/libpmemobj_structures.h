@@ -31,14 +31,14 @@ class structure {
   [[nodiscard]] virtual result<> fill(const workloads::parameters& p) = 0;
   [[nodiscard]] virtual result<> apply(std::span<const operation> operations) = 0;
   virtual std::uint64_t space_bytes() const = 0;
-  virtual bool sound() = 0;
+  virtual bool is_valid() = 0;
 };
 
 // A structure changed through Changes. change() is false when a call of libpmemobj has failed.
 template <class Changes>
-class structure_on : public structure {
+class structure_base : public structure {
  public:
-  structure_on(pmem_pool& pool, const task& t)
+  structure_base(pmem_pool& pool, const task& t)
       : pool_(pool), changes_(pool), value_size_((t.parameters.value_size + 7) / 8 * 8), keys_(t.parameters.keys), is_store_(t.workload == "store") {}
 
   [[nodiscard]] result<> apply(std::span<const operation> operations) final {
@@ -68,8 +68,8 @@ class structure_on : public structure {
 };
 
 template <class Changes>
-class array_of_elements final : public structure_on<Changes> {
-  using base = structure_on<Changes>;
+class array_of_elements final : public structure_base<Changes> {
+  using base = structure_base<Changes>;
   using base::changes_, base::keys_, base::pool_, base::value_size_;
 
  public:
@@ -87,7 +87,7 @@ class array_of_elements final : public structure_on<Changes> {
     return {};
   }
   std::uint64_t space_bytes() const override { return keys_ * value_size_ + lanes_bytes; }
-  bool sound() override {  // still the words that fill() wrote, in some order
+  bool is_valid() override {  // still the words that fill() wrote, in some order
     std::uint64_t words = 0;
     for (std::size_t i = 0; i < keys_; ++i) words ^= mixed_word(element(i));
     return words == words_;
@@ -108,8 +108,8 @@ class array_of_elements final : public structure_on<Changes> {
 
 // What both maps do: nodes of a header and a value, filled with every second key on average.
 template <class Changes, class Node>
-class map_of_nodes : public structure_on<Changes> {
-  using base = structure_on<Changes>;
+class map_of_nodes : public structure_base<Changes> {
+  using base = structure_base<Changes>;
 
  public:
   using base::base;
@@ -120,11 +120,11 @@ class map_of_nodes : public structure_on<Changes> {
     const auto put = [this](std::uint64_t key, std::uint64_t seed) { return changes_.run([&] { return change({kind::put, key, seed}); }); };
     return is_store_ ? workloads::store::fill(p, put) : fill_half(p, put);
   }
-  bool sound() final {
+  bool is_valid() final {
     std::size_t nodes = 0;
     for (std::uint64_t key = 0; key < keys_; ++key)
       if (const Node* found = find(key)) nodes += found->key == key;
-    return nodes == count_.load() && links_hold();
+    return nodes == count_.load() && links_valid();
   }
 
  protected:
@@ -136,7 +136,7 @@ class map_of_nodes : public structure_on<Changes> {
   virtual Node* find(std::uint64_t key) = 0;  // and remembers the place for insert
   virtual bool link(Node* fresh) = 0;
   virtual bool unlink(Node* found) = 0;
-  virtual bool links_hold() { return true; }
+  virtual bool links_valid() { return true; }
 
  private:
   bool change(const operation& op) final {
@@ -265,15 +265,15 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
 
   node* find(std::uint64_t key) override {
     node* n = top();
-    place_ = nullptr;
+    insert_parent_ = nullptr;
     while (n != nullptr && n->key != key) {
-      place_ = n;
+      insert_parent_ = n;
       n = child(n, n->key < key);
     }
     return n;
   }
 
-  bool links_hold() override { return black_height(top()) >= 0; }
+  bool links_valid() override { return black_height(top()) >= 0; }
   // Of the nodes below n, n included; -1 when a rule is broken there.
   int black_height(const node* n) const {
     if (n == nullptr) return 0;
@@ -284,7 +284,7 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
     return height < 0 || height != black_height(right) ? -1 : height + !red(n);
   }
 
-  void put_in_place_of(node* p, node* old, node* n) {
+  void transplant(node* p, node* old, node* n) {
     if (p == nullptr)
       set_root(n);
     else
@@ -297,13 +297,13 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
     node* inner = child(up, side);
     set_child(n, !side, inner);
     set_parent(inner, n);
-    put_in_place_of(parent(n), n, up);
+    transplant(parent(n), n, up);
     set_child(up, side, n);
     set_parent(n, up);
   }
 
   bool link(node* fresh) override {
-    node* p = place_;
+    node* p = insert_parent_;
     touched_.push_back(fresh);  // new in this transaction, needs no snapshot
     fresh->up = pool_.offset_of(p) | 1;
     fresh->child = {0, 0};
@@ -348,10 +348,10 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
     node* filler = child(gone, child(gone, false) == nullptr);
     node* above = parent(gone);
     const bool lost_black = !red(gone);
-    put_in_place_of(above, gone, filler);
+    transplant(above, gone, filler);
     if (inner) {
       if (above == found) above = gone;
-      take_over(gone, found);
+      replace_node(gone, found);
     }
     if (lost_black) balance_erased(filler, above);
     return ok_;
@@ -362,8 +362,8 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
     return n;
   }
 
-  void take_over(node* n, node* found) {
-    put_in_place_of(parent(found), found, n);
+  void replace_node(node* n, node* found) {
+    transplant(parent(found), found, n);
     for (const bool side : {false, true}) {
       set_child(n, side, child(found, side));
       set_parent(child(found, side), n);
@@ -403,7 +403,7 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
   }
 
   std::uint64_t* root_ = nullptr;
-  node* place_ = nullptr;  // the last node on the way to a key that find() did not find
+  node* insert_parent_ = nullptr;  // the last node on the way to a key that find() did not find
   std::vector<node*> touched_;
   bool ok_ = true;
 };

@@ -121,7 +121,7 @@ class store_contender final : public contender {
       } else {
         const auto there = engine_->get(op.a, value);
         if (!there) return std::unexpected(there.error());
-        if (*there) workloads::use(value);
+        if (*there) workloads::do_not_optimize(value);
       }
     }
     return writes.empty() ? result<>{} : engine_->apply(writes);

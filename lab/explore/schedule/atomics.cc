@@ -9,7 +9,7 @@
 #include <cstdint>
 
 namespace schedule = stele::schedule;
-using schedule::grain;
+using schedule::granularity;
 
 namespace {
 
@@ -23,26 +23,26 @@ std::uint64_t bits_of(T value) noexcept {
 
 template <class T>
 T load(const volatile T* at) noexcept {
-  schedule::point(grain::loads);
+  schedule::point(granularity::loads);
   const T value = __atomic_load_n(at, __ATOMIC_SEQ_CST);
-  schedule::looked(at, bits_of(value));
+  schedule::note_load(at, bits_of(value));
   return value;
 }
 template <class T>
 void store(volatile T* at, T value) noexcept {
-  schedule::point(grain::stores);
+  schedule::point(granularity::stores);
   __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
-  schedule::changed(at);
+  schedule::note_change(at);
 }
 template <class T, class Change>
 T change(volatile T* at, Change&& make) noexcept {
-  schedule::point(grain::locks);
+  schedule::point(granularity::locks);
   const T before = __atomic_load_n(at, __ATOMIC_SEQ_CST), after = make(before);
   if (after == before) {
-    schedule::looked(at, bits_of(before));
+    schedule::note_load(at, bits_of(before));
   } else {
     __atomic_store_n(at, after, __ATOMIC_SEQ_CST);  // nobody else runs
-    schedule::changed(at);
+    schedule::note_change(at);
   }
   return before;
 }

@@ -13,7 +13,7 @@ bool interleavings::allows(std::span<const operation> operations, const preceden
   return std::any_of(from, to, [&](const auto& o) { return (must & ~o.second) == 0 && (o.second & ~may) == 0; });
 }
 
-std::uint32_t interleavings::which(std::span<const operation> operations, const precedence& before, std::uint64_t digest) {
+std::uint32_t interleavings::operations_in(std::span<const operation> operations, const precedence& before, std::uint64_t digest) {
   const outcomes& all = outcomes_of(operations, before);
   const auto found = all.find(digest);
   return found == all.end() ? 0 : found->second;
@@ -34,13 +34,13 @@ const interleavings::outcomes& interleavings::outcomes_of(std::span<const operat
 void interleavings::extend(std::span<const operation> operations, const precedence& before, std::vector<unsigned>& order,
                            std::uint32_t in, outcomes& all) {
   const auto model = workload_.make_model();
-  for (const operation& op : first_) model->apply(op);
+  for (const operation& op : sequential_) model->apply(op);
   for (const unsigned i : order) model->apply(operations[i]);
   const std::uint64_t digest = model->digest();
   const auto [from, to] = all.equal_range(digest);
   if (std::none_of(from, to, [in](const auto& o) { return o.second == in; })) all.emplace(digest, in);
   if (auto [path, fresh] = paths_.try_emplace(digest); fresh) {
-    path->second = first_;
+    path->second = sequential_;
     for (const unsigned i : order) path->second.push_back(operations[i]);
   }
   for (unsigned i = 0; i < operations.size(); ++i) {
@@ -51,11 +51,11 @@ void interleavings::extend(std::span<const operation> operations, const preceden
   }
 }
 
-timeline* interleavings::history(std::uint64_t digest) {
+run_history* interleavings::history(std::uint64_t digest) {
   if (const auto known = histories_.find(digest); known != histories_.end()) return &known->second;
   const auto path = paths_.find(digest);
   if (path == paths_.end()) return nullptr;
-  timeline& t = histories_[digest];
+  run_history& t = histories_[digest];
   t.operations = path->second;
   const auto model = workload_.make_model();
   t.digests.push_back(model->digest());

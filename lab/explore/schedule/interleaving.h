@@ -23,15 +23,15 @@ class interleavings {
  public:
   // `first` were applied one after the other, before those that overlap.
   interleavings(const workloads::workload& w, std::vector<workloads::operation> first)
-      : workload_(w), first_(std::move(first)) {}
+      : workload_(w), sequential_(std::move(first)) {}
 
   // Does some order of these operations with exactly `must` and some of `may` give this digest?
   bool allows(std::span<const workloads::operation> operations, const precedence& before, std::uint64_t digest,
               std::uint32_t must, std::uint32_t may);
   // Which operations, as a mask, some order of which gives it; 0 when none does or the first ones alone.
-  std::uint32_t which(std::span<const workloads::operation> operations, const precedence& before, std::uint64_t digest);
+  std::uint32_t operations_in(std::span<const workloads::operation> operations, const precedence& before, std::uint64_t digest);
   // A history that ends in this state, of all that were ever asked about; null: none does.
-  timeline* history(std::uint64_t digest);
+  run_history* history(std::uint64_t digest);
 
  private:
   struct key {
@@ -45,10 +45,10 @@ class interleavings {
               std::uint32_t in, outcomes& all);
 
   const workloads::workload& workload_;
-  std::vector<workloads::operation> first_;
+  std::vector<workloads::operation> sequential_;
   std::map<key, outcomes> known_;
   std::unordered_map<std::uint64_t, std::vector<workloads::operation>> paths_;
-  std::unordered_map<std::uint64_t, timeline> histories_;
+  std::unordered_map<std::uint64_t, run_history> histories_;
 };
 
 }  // namespace stele::explore

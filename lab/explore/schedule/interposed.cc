@@ -14,7 +14,7 @@
 #include <cstdint>
 
 namespace schedule = stele::schedule;
-using schedule::grain;
+using schedule::granularity;
 using schedule::wait;
 
 namespace {
@@ -31,27 +31,27 @@ std::uint64_t ns_of(const timespec& t) noexcept {
 
 int lock(pthread_mutex_t* m) noexcept {
   STELE_REAL(pthread_mutex_trylock);
-  schedule::point(grain::locks);
+  schedule::point(granularity::locks);
   int failed;
   while ((failed = real_pthread_mutex_trylock(m)) == EBUSY) schedule::wait_for(wait::mutex, m, 0);
-  if (failed == 0) schedule::changed(m);
+  if (failed == 0) schedule::note_change(m);
   return failed;
 }
 int unlock(pthread_mutex_t* m) noexcept {
   STELE_REAL(pthread_mutex_unlock);
   const int failed = real_pthread_mutex_unlock(m);
   schedule::wake(wait::mutex, m, UINT_MAX);
-  schedule::changed(m);
+  schedule::note_change(m);
   return failed;
 }
 int wait_on(pthread_cond_t* c, pthread_mutex_t* m, std::uint64_t until) noexcept {
   unlock(m);
-  const bool told = schedule::wait_for(wait::condition, c, until);
+  const bool woken = schedule::wait_for(wait::condition, c, until);
   lock(m);
-  return told ? 0 : ETIMEDOUT;
+  return woken ? 0 : ETIMEDOUT;
 }
 
-long raw(long n, long a, long b, long c, long d, long e, long f) noexcept {
+long raw_syscall(long n, long a, long b, long c, long d, long e, long f) noexcept {
   long outcome;
   register long r10 asm("r10") = d;
   register long r8 asm("r8") = e;
@@ -67,7 +67,7 @@ long raw(long n, long a, long b, long c, long d, long e, long f) noexcept {
 
 // The waits of std::atomic. A wait with a time is as one without: the time is only to look again.
 long futex(std::uint32_t* word, int operation, std::uint32_t value) noexcept {
-  schedule::point(grain::locks);
+  schedule::point(granularity::locks);
   const int what = operation & FUTEX_CMD_MASK;
   if (what == FUTEX_WAKE || what == FUTEX_WAKE_BITSET) return schedule::wake(wait::futex, word, value);
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) return errno = EAGAIN, -1;
@@ -77,7 +77,7 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value) noexcept {
 
 // A thread's end comes after those of its thread-local objects, which are part of the run.
 void at_end(void*) noexcept {
-  schedule::ended();
+  schedule::thread_ended();
 }
 pthread_key_t end_key() noexcept {
   static const pthread_key_t key = [] {
@@ -88,17 +88,17 @@ pthread_key_t end_key() noexcept {
   return key;
 }
 
-struct beginning {
+struct thread_start {
   void* (*run)(void*);
   void* argument;
   unsigned number;
 };
 void* run_scheduled(void* given) {
-  const beginning b = *static_cast<beginning*>(given);
-  delete static_cast<beginning*>(given);
+  const thread_start b = *static_cast<thread_start*>(given);
+  delete static_cast<thread_start*>(given);
   static const char anything = 0;
   ::pthread_setspecific(end_key(), &anything);
-  schedule::started(b.number);
+  schedule::thread_started(b.number);
   return b.run(b.argument);
 }
 
@@ -114,9 +114,9 @@ int pthread_mutex_lock(pthread_mutex_t* m) {
 int pthread_mutex_trylock(pthread_mutex_t* m) {
   STELE_REAL(pthread_mutex_trylock);
   if (!schedule::scheduled()) return real_pthread_mutex_trylock(m);
-  schedule::point(grain::locks);
+  schedule::point(granularity::locks);
   const int failed = real_pthread_mutex_trylock(m);
-  if (failed == 0) schedule::changed(m);
+  if (failed == 0) schedule::note_change(m);
   return failed;
 }
 int pthread_mutex_unlock(pthread_mutex_t* m) {
@@ -143,14 +143,14 @@ int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t cloc
 int pthread_cond_signal(pthread_cond_t* c) {
   STELE_REAL(pthread_cond_signal);
   if (!schedule::scheduled()) return real_pthread_cond_signal(c);
-  schedule::point(grain::locks);
+  schedule::point(granularity::locks);
   schedule::wake(wait::condition, c, 1);
   return 0;
 }
 int pthread_cond_broadcast(pthread_cond_t* c) {
   STELE_REAL(pthread_cond_broadcast);
   if (!schedule::scheduled()) return real_pthread_cond_broadcast(c);
-  schedule::point(grain::locks);
+  schedule::point(granularity::locks);
   schedule::wake(wait::condition, c, UINT_MAX);
   return 0;
 }
@@ -159,12 +159,12 @@ int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*run)
   STELE_REAL(pthread_create);
   if (!schedule::scheduled()) return real_pthread_create(id, attributes, run, argument);
   return schedule::create([&](unsigned number) {
-    auto* const b = new beginning{run, argument, number};
+    auto* const b = new thread_start{run, argument, number};
     const int failed = real_pthread_create(id, attributes, run_scheduled, b);
     if (failed != 0)
       delete b;
     else
-      schedule::named(number, *id);
+      schedule::set_thread_id(number, *id);
     return failed;
   });
 }
@@ -176,11 +176,11 @@ int pthread_join(pthread_t id, void** outcome) {
 
 int sched_yield() {
   if (schedule::scheduled()) return schedule::yield(), 0;
-  return static_cast<int>(raw(SYS_sched_yield, 0, 0, 0, 0, 0, 0));
+  return static_cast<int>(raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0));
 }
 int nanosleep(const timespec* time, timespec* left) {
   if (schedule::scheduled()) return schedule::wait_for(wait::sleep, nullptr, schedule::now_ns() + ns_of(*time)), 0;
-  return static_cast<int>(raw(SYS_nanosleep, reinterpret_cast<long>(time), reinterpret_cast<long>(left), 0, 0, 0, 0));
+  return static_cast<int>(raw_syscall(SYS_nanosleep, reinterpret_cast<long>(time), reinterpret_cast<long>(left), 0, 0, 0, 0));
 }
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
   if (!schedule::scheduled()) {
@@ -207,8 +207,8 @@ long syscall(long number, ...) noexcept {
   if (schedule::scheduled()) {
     if (number == SYS_futex)
       return futex(reinterpret_cast<std::uint32_t*>(a), static_cast<int>(b), static_cast<std::uint32_t>(c));
-    if (number == SYS_membarrier) return schedule::point(grain::locks), 0;  // one thread runs at a time
+    if (number == SYS_membarrier) return schedule::point(granularity::locks), 0;  // one thread runs at a time
   }
-  return raw(number, a, b, c, d, e, f);
+  return raw_syscall(number, a, b, c, d, e, f);
 }
 }

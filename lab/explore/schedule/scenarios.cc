@@ -10,9 +10,9 @@ namespace stele::explore {
 namespace {
 
 using detail::find_mechanism;
-using schedule::grain;
+using schedule::granularity;
 
-struct writer {
+struct scenario_list {
   std::string mechanism;
   std::uint64_t seed;
   std::vector<scenario> all;
@@ -21,14 +21,14 @@ struct writer {
                 std::size_t value) {
     scenario s;
     s.name = std::move(name);
-    s.what.mechanism = mechanism;
-    s.what.workload = std::move(workload);
-    s.what.operations = first;
-    s.what.threads = 2;
-    s.what.keys = keys;
-    s.what.value_size = value;
-    s.what.seed = seed;
-    s.with.each = each;
+    s.run_plan.mechanism = mechanism;
+    s.run_plan.workload = std::move(workload);
+    s.run_plan.operations = first;
+    s.run_plan.threads = 2;
+    s.run_plan.keys = keys;
+    s.run_plan.value_size = value;
+    s.run_plan.seed = seed;
+    s.concurrent.each = each;
     return all.emplace_back(std::move(s));
   }
 };
@@ -38,116 +38,116 @@ bool has(std::initializer_list<std::string_view> names, std::string_view name) {
 }
 
 // Commits that find their ring short: how many operations fill it depends on the seed.
-void add_truncations(writer& w) {
+void add_truncations(scenario_list& w) {
   auto& one = w.add("truncation", "sps", 2 + w.seed % 4, 2, 16, 512);
   one.weight = 2;
   auto& three = w.add("truncation, three threads", "sps", 1 + w.seed % 6, 2, 24, 256);
-  three.what.threads = 3, three.what.log_count = 3, three.random_share = 0.9;
+  three.run_plan.threads = 3, three.run_plan.log_count = 3, three.random_share = 0.9;
   auto& wrapped = w.add("rewritten after wrap", "sps", 10 + w.seed % 4, 3, 3, 256);
   wrapped.random_share = 0.9;
   auto& stores = w.add("truncation, each store a point", "sps", 2 + w.seed % 2, 2, 16, 512);
-  stores.with.points = grain::stores, stores.preemptions = 1, stores.weight = 2;
+  stores.concurrent.points = granularity::stores, stores.preemptions = 1, stores.weight = 2;
 }
 
 // Sums of blocks that truncations move.
-void add_sums(writer& w) {
+void add_sums(scenario_list& w) {
   if (!has({"default", "redo-async", "vcbp", "xil", "blurred", "adaptive"}, w.mechanism)) return;
   auto& cut = w.add("sums, truncated", "sps", 2 + w.seed % 4, 2, 16, 512);
-  cut.what.sums = true;
+  cut.run_plan.block_checksums = true;
   if (!has({"xil", "blurred", "adaptive"}, w.mechanism)) return;
   // Two threads' objects lie in one block, and a log is short of room when one of them commits.
   auto& crowded = w.add("sums, many commits", "rbtree", 8 + w.seed % 4, 12, 12, 256);
-  crowded.what.sums = true, crowded.with.points = grain::stores, crowded.random_share = 1, crowded.bound = 2,
-  crowded.what.pool_size = 131072;
+  crowded.run_plan.block_checksums = true, crowded.concurrent.points = granularity::stores, crowded.random_share = 1, crowded.bound = 2,
+  crowded.run_plan.pool_size = 131072;
 }
 
-void add_ordered(writer& w) {
+void add_ordered(scenario_list& w) {
   auto& s = w.add("ordered", "sps", 2, 2, 3, 8);
-  s.what.sync_every = 2;
+  s.run_plan.sync_every = 2;
   auto& seldom = w.add("ordered, seldom synced", "sps", 2, 2, 3, 8);
-  seldom.what.sync_every = 8;
+  seldom.run_plan.sync_every = 8;
   auto& checked = w.add("ordered beside check", "sps", 2, 2, 2, 8);
-  checked.what.sync_every = 8, checked.with.beside = "check", checked.weight = 2;
+  checked.run_plan.sync_every = 8, checked.concurrent.beside = "check", checked.weight = 2;
   auto& copied = w.add("ordered beside backup and sync", "sps", 2, 2, 3, 8);
-  copied.what.sync_every = 8, copied.with.beside = "backup+sync", copied.random_share = 0.8;
+  copied.run_plan.sync_every = 8, copied.concurrent.beside = "backup+sync", copied.random_share = 0.8;
   auto& filled = w.add("ordered, truncated", "sps", 2 + w.seed % 4, 3, 16, 512);
-  filled.what.sync_every = 8, filled.random_share = 0.8;
-  auto& settled = w.add("ordered, settled in the background", "sps", 4, 2, 3, 8);
-  settled.what.sync_every = 8, settled.with.background = true, settled.random_share = 0.8;
+  filled.run_plan.sync_every = 8, filled.random_share = 0.8;
+  auto& flushed = w.add("ordered, made durable in the background", "sps", 4, 2, 3, 8);
+  flushed.run_plan.sync_every = 8, flushed.concurrent.background = true, flushed.random_share = 0.8;
   auto& stores = w.add("ordered, each store a point", "sps", 2, 2, 2, 8);
-  stores.what.sync_every = 8, stores.with.beside = "check", stores.with.points = grain::stores, stores.random_share = 1;
+  stores.run_plan.sync_every = 8, stores.concurrent.beside = "check", stores.concurrent.points = granularity::stores, stores.random_share = 1;
   auto& loads = w.add("ordered, truncated, each load a point", "sps", 3 - w.seed % 2, 2, 16, 512);
-  loads.weight = 2, loads.what.sync_every = 2, loads.with.points = grain::loads, loads.preemptions = 1,
+  loads.weight = 2, loads.run_plan.sync_every = 2, loads.concurrent.points = granularity::loads, loads.preemptions = 1,
   loads.random_share = 0.9;
-  auto& settled_meanwhile = w.add("ordered and synced beside backup", "sps", 2, 2, 16, 512);
-  settled_meanwhile.what.sync_every = 2, settled_meanwhile.with.beside = "backup";
+  auto& synced_meanwhile = w.add("ordered and synced beside backup", "sps", 2, 2, 16, 512);
+  synced_meanwhile.run_plan.sync_every = 2, synced_meanwhile.concurrent.beside = "backup";
   auto& mixed = w.add("ordered and durable", "sps", 3, 3, 3, 8);
-  mixed.what.sync_every = 8, mixed.with.mixed = true;
+  mixed.run_plan.sync_every = 8, mixed.concurrent.mixed = true;
   auto& mixed_filled = w.add("ordered and durable, truncated", "sps", 2 + w.seed % 4, 3, 16, 512);
-  mixed_filled.what.sync_every = 8, mixed_filled.with.mixed = true, mixed_filled.random_share = 0.8;
+  mixed_filled.run_plan.sync_every = 8, mixed_filled.concurrent.mixed = true, mixed_filled.random_share = 0.8;
 }
 
-void add_shared(writer& w) {
+void add_shared(scenario_list& w) {
   auto& s = w.add("one log for all", "sps", 6, 2, 16, 8);
-  s.what.shared_log = true;
+  s.run_plan.shared_log = true;
   auto& cut = w.add("one log for all, truncated", "sps", 3 + w.seed % 2, 2, 16, 512);
-  cut.what.shared_log = true, cut.random_share = 0.8, cut.weight = 4;
+  cut.run_plan.shared_log = true, cut.random_share = 0.8, cut.weight = 4;
   auto& ordered = w.add("one log for all, ordered", "sps", 3 + w.seed % 3, 3, 16, 512);
-  ordered.what.shared_log = true, ordered.what.sync_every = 2, ordered.random_share = 0.9;
+  ordered.run_plan.shared_log = true, ordered.run_plan.sync_every = 2, ordered.random_share = 0.9;
   auto& three = w.add("one log for all, three threads", "sps", 1 + w.seed % 5, 2, 16, 512);
-  three.what.shared_log = true, three.what.threads = 3, three.what.log_count = 3, three.random_share = 0.9;
+  three.run_plan.shared_log = true, three.run_plan.threads = 3, three.run_plan.log_count = 3, three.random_share = 0.9;
 }
 
 }  // namespace
 
 std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t seed) {
-  writer w{std::string(mechanism), seed, {}};
+  scenario_list w{std::string(mechanism), seed, {}};
   const auto entry = find_mechanism(mechanism);
   if (!entry || mechanism == "none") return {};
   const bool parity = (*entry)->has_parity, log_home = (*entry)->home == format::home_kind::log;
   w.add("short", "sps", 4 + seed % 8, 2, 24, 8).weight = 2;
   auto& loads = w.add("each load a point", "sps", 2, 2, 2, 8);
-  loads.with.points = grain::loads, loads.random_share = 0.8;
+  loads.concurrent.points = granularity::loads, loads.random_share = 0.8;
   auto& seen = w.add("beside readers, each load a point", "sps", 2, 1, 24, 8);
-  seen.with.points = grain::loads, seen.weight = 2, seen.with.beside = "read+read", seen.preemptions = 1,
+  seen.concurrent.points = granularity::loads, seen.weight = 2, seen.concurrent.beside = "read+read", seen.preemptions = 1,
   seen.random_share = 0.8;
   auto& threads = w.add("more threads than logs", "sps", 3, 1, 4, 8);
-  threads.what.threads = 3;
+  threads.run_plan.threads = 3;
   add_truncations(w);
   auto& heap = w.add("heap", "churn", 10 + seed % 10, 2, 24, 8);
-  heap.with.points = grain::stores, heap.random_share = 0.8, heap.bound = 8;
+  heap.concurrent.points = granularity::stores, heap.random_share = 0.8, heap.bound = 8;
   auto& outgrown = w.add("records that outgrow a log", "rbtree", 4 + seed % 4, 2, 4, 4096);
-  outgrown.random_share = 0.8, outgrown.bound = 6, outgrown.what.pool_size = 131072;
+  outgrown.random_share = 0.8, outgrown.bound = 6, outgrown.run_plan.pool_size = 131072;
   auto& checked = w.add("beside check", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
-  checked.weight = 2, checked.with.beside = "check+check+read", checked.random_share = 0.9, checked.bound = 4,
-  checked.what.pool_size = 131072;
+  checked.weight = 2, checked.concurrent.beside = "check+check+read", checked.random_share = 0.9, checked.bound = 4,
+  checked.run_plan.pool_size = 131072;
   // One of these operations takes the block that another has freed.
   auto& again = w.add("a block taken again, beside check", "rbtree", 6, 2, 4, 2048);
-  again.what.seed = 1, again.with.beside = "check+check", again.random_share = 0.9, again.bound = 4,
-  again.what.pool_size = 131072;
+  again.run_plan.seed = 1, again.concurrent.beside = "check+check", again.random_share = 0.9, again.bound = 4,
+  again.run_plan.pool_size = 131072;
   auto& edges = w.add("edges", "edges", 4 + seed % 8, 2, 8, 8);
-  edges.random_share = 0.9, edges.bound = 4, edges.what.pool_size = 262144;
+  edges.random_share = 0.9, edges.bound = 4, edges.run_plan.pool_size = 262144;
   if (!log_home) {
     auto& copied = w.add("beside backup", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
-    copied.weight = 2, copied.with.beside = "backup", copied.random_share = 0.9, copied.bound = 4,
-    copied.what.pool_size = 131072;
+    copied.weight = 2, copied.concurrent.beside = "backup", copied.random_share = 0.9, copied.bound = 4,
+    copied.run_plan.pool_size = 131072;
     auto& small = w.add("beside backup, short", "sps", 2, 2, 16, 512);
-    small.with.beside = "backup";
+    small.concurrent.beside = "backup";
     auto& taken = w.add("heap, beside backup", "churn", 10 + seed % 10, 2, 24, 8);
-    taken.with.beside = "backup", taken.with.points = grain::stores, taken.random_share = 0.8, taken.bound = 4;
+    taken.concurrent.beside = "backup", taken.concurrent.points = granularity::stores, taken.random_share = 0.8, taken.bound = 4;
   }
   if (has({"default", "redo-async", "vcbp", "blurred", "adaptive"}, mechanism)) {
     auto& background = w.add("truncated in the background", "sps", 1 + seed % 4, 2, 16, 512);
-    background.with.background = true, background.random_share = 0.8;
+    background.concurrent.background = true, background.random_share = 0.8;
     auto& grown = w.add("beside grow", "sps", 4, 2, 4, 8);
-    grown.with.beside = "grow", grown.what.grow_every = 1'000'000;
+    grown.concurrent.beside = "grow", grown.run_plan.grow_every = 1'000'000;
   }
   add_sums(w);
   if (log_home) {
     auto& cleaned = w.add("cleaned in the background", "sps", 8 + seed % 16, 3, 16, 512);
-    cleaned.with.background = true, cleaned.random_share = 0.8, cleaned.weight = 2;
+    cleaned.concurrent.background = true, cleaned.random_share = 0.8, cleaned.weight = 2;
     auto& again_cleaned = w.add("heap, cleaned in the background", "churn", 20 + seed % 20, 3, 24, 8);
-    again_cleaned.with.background = true, again_cleaned.random_share = 0.8, again_cleaned.bound = 8;
+    again_cleaned.concurrent.background = true, again_cleaned.random_share = 0.8, again_cleaned.bound = 8;
   }
   if (mechanism == "default") {
     add_ordered(w);
@@ -155,11 +155,11 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   }
   if (has({"default", "redo", "undo", "base", "redo-async"}, mechanism)) {
     auto& file = w.add("on a file", "sps", 3 + seed % 3, 2, 16, 512);
-    file.what.media = "file", file.bound = 16;
+    file.run_plan.media = "file", file.bound = 16;
   }
   for (scenario& s : w.all) {
-    if (parity) s.what.pool_size *= 2;
-    if (log_home && s.what.value_size >= 2048) s.what.pool_size *= 2;
+    if (parity) s.run_plan.pool_size *= 2;
+    if (log_home && s.run_plan.value_size >= 2048) s.run_plan.pool_size *= 2;
   }
   return std::move(w.all);
 }
@@ -179,12 +179,12 @@ result<> sweep_round(const sweep_settings& s, const std::string& mechanism, std:
     schedule_settings how;
     how.preemptions = one.preemptions;
     how.random = static_cast<std::uint64_t>(share * one.random_share);
-    how.most = static_cast<std::uint64_t>(share) - how.random;
+    how.max_systematic = static_cast<std::uint64_t>(share) - how.random;
     how.seed = seed;
     how.bound = one.bound;
     how.seconds = s.seconds;
-    one.what.mutant = s.plant;
-    const auto now = explore_schedules(one.what, one.with, how);
+    one.run_plan.mutant = s.plant;
+    const auto now = explore_schedules(one.run_plan, one.concurrent, how);
     if (!now) return std::unexpected(error{now.error().code, mechanism + ", " + one.name + ": " + now.error().message});
     found[i].mechanism = mechanism, found[i].scenario = one.name, found[i].found += *now;
     if (s.stop_at_violation && !now->violations.empty()) break;
@@ -210,7 +210,7 @@ result<std::vector<sweep_outcome>> sweep(const sweep_settings& s) {
       stops = s.stop_at_violation && std::ranges::any_of(found, [](const auto& o) { return !o.found.violations.empty(); });
     }
     for (sweep_outcome& o : found) {
-      if (s.told) s.told(o);
+      if (s.on_outcome) s.on_outcome(o);
       all.push_back(std::move(o));
     }
     if (stops) break;
@@ -220,7 +220,7 @@ result<std::vector<sweep_outcome>> sweep(const sweep_settings& s) {
 
 namespace {
 
-result<> plant(overlap_mutant& o, base::mutant what, const mutant_choice& c) {
+result<> plant(overlap_mutant& o, base::mutant what, const overlap_mutant_selection& c) {
   sweep_settings s;
   s.mechanism = o.mechanism, s.schedules = c.schedules, s.seed = c.seed, s.plant = what, s.stop_at_violation = true;
   const auto outcomes = sweep(s);
@@ -235,7 +235,7 @@ result<> plant(overlap_mutant& o, base::mutant what, const mutant_choice& c) {
 
 }  // namespace
 
-result<std::vector<overlap_mutant>> sweep_mutants(const mutant_choice& c) {
+result<std::vector<overlap_mutant>> sweep_mutants(const overlap_mutant_selection& c) {
   constexpr std::string_view overlaps = "overlap:";
   std::vector<overlap_mutant> all;
   for (const base::mutant_entry& m : base::mutants) {
@@ -249,7 +249,7 @@ result<std::vector<overlap_mutant>> sweep_mutants(const mutant_choice& c) {
       if (auto done = plant(o, m.what, c); !done) return std::unexpected(done.error());
       o.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
       all.push_back(std::move(o));
-      if (c.told) c.told(all.back());
+      if (c.on_outcome) c.on_outcome(all.back());
       if (c.once) break;
     }
   }

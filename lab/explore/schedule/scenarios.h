@@ -13,8 +13,8 @@ namespace stele::explore {
 
 struct scenario {
   std::string name;
-  plan what;
-  overlap with;
+  plan run_plan;
+  concurrency_plan concurrent;
   unsigned preemptions = 2;
   double random_share = 0.5;  // of its schedules
   std::uint64_t bound = 16;   // crash states a crash point
@@ -35,7 +35,7 @@ struct sweep_settings {
   double seconds = 0;  // of each scenario in a round; 0: until its schedules are made
   base::mutant plant = base::mutant::none;
   bool stop_at_violation = false;
-  std::function<void(const sweep_outcome&)> told;
+  std::function<void(const sweep_outcome&)> on_outcome;
 };
 // Errors: what a scenario's pool cannot be made for.
 [[nodiscard]] result<std::vector<sweep_outcome>> sweep(const sweep_settings& s);
@@ -47,13 +47,13 @@ struct overlap_mutant {
   std::uint64_t schedules = 0;
   bool killed() const noexcept { return !what.empty(); }
 };
-struct mutant_choice {
+struct overlap_mutant_selection {
   std::string name, mechanism;       // empty: all
   bool once = false;                 // each in the first mechanism that it is a bug of, not in all
   std::uint64_t schedules = 40'000;  // of each, until it has survived
   std::uint64_t seed = 1;
-  std::function<void(const overlap_mutant&)> told;
+  std::function<void(const overlap_mutant&)> on_outcome;
 };
-[[nodiscard]] result<std::vector<overlap_mutant>> sweep_mutants(const mutant_choice& c);
+[[nodiscard]] result<std::vector<overlap_mutant>> sweep_mutants(const overlap_mutant_selection& c);
 
 }  // namespace stele::explore

@@ -10,17 +10,17 @@ using base::fail;
 
 namespace {
 
-const char* name_of(schedule::grain g) {
-  return g == schedule::grain::locks ? "locks" : g == schedule::grain::stores ? "stores" : "loads";
+const char* name_of(schedule::granularity g) {
+  return g == schedule::granularity::locks ? "locks" : g == schedule::granularity::stores ? "stores" : "loads";
 }
 
 }  // namespace
 
 std::string format_schedule(const schedule_line& l) {
-  std::string text = format_plan(l.what) + fmt::format(" each={} points={}", l.with.each, name_of(l.with.points));
-  if (!l.with.beside.empty()) text += " beside=" + l.with.beside;
-  if (l.with.background) text += " background=1";
-  if (l.with.mixed) text += " mixed=1";
+  std::string text = format_plan(l.run_plan) + fmt::format(" each={} points={}", l.concurrent.each, name_of(l.concurrent.points));
+  if (!l.concurrent.beside.empty()) text += " beside=" + l.concurrent.beside;
+  if (l.concurrent.background) text += " background=1";
+  if (l.concurrent.mixed) text += " mixed=1";
   for (const auto& d : l.decided) text += fmt::format(" {}:{}", d.number, d.thread);
   if (!l.crashed) return text;
   text += fmt::format(" at={}:", l.at.point);
@@ -47,22 +47,22 @@ bool parse_word(std::string_view word, schedule_line& l) {
   const auto equals = word.find('=');
   const std::string_view name = word.substr(0, equals),
                          value = equals == std::string_view::npos ? "" : word.substr(equals + 1);
-  if (name == "each") return parse_number(value, l.with.each);
-  if (name == "beside") return l.with.beside = value, true;
-  if (name == "background") return l.with.background = value == "1", true;
-  if (name == "mixed") return l.with.mixed = value == "1", true;
+  if (name == "each") return parse_number(value, l.concurrent.each);
+  if (name == "beside") return l.concurrent.beside = value, true;
+  if (name == "background") return l.concurrent.background = value == "1", true;
+  if (name == "mixed") return l.concurrent.mixed = value == "1", true;
   if (name == "at") return parse_crash(value, l);
   if (name == "points") {
-    l.with.points = value == "loads"    ? schedule::grain::loads
-                    : value == "stores" ? schedule::grain::stores
-                                        : schedule::grain::locks;
+    l.concurrent.points = value == "loads"    ? schedule::granularity::loads
+                    : value == "stores" ? schedule::granularity::stores
+                                        : schedule::granularity::locks;
     return value == "loads" || value == "stores" || value == "locks";
   }
   if (const auto colon = word.find(':'); equals == std::string_view::npos && colon != std::string_view::npos) {
     auto& d = l.decided.emplace_back();
     return parse_number(word.substr(0, colon), d.number) && parse_number(word.substr(colon + 1), d.thread);
   }
-  return parse_plan_word(word, l.what);
+  return parse_plan_word(word, l.run_plan);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ schedule_findings& schedule_findings::operator+=(const schedule_findings& f) {
   return *this;
 }
 
-std::string sentence_of(const schedule_findings& f) {
+std::string summary_of(const schedule_findings& f) {
   const double run = f.seconds - f.judging_seconds;
   return fmt::format(
       "{} schedules ({} systematic{}, {} tapes with something new), at most {} choices; {} crash points ({:.0f} % "

@@ -18,29 +18,29 @@
 namespace stele::schedule {
 
 // Which operations are points at which another thread may go on. Each has those before it.
-enum class grain : std::uint8_t { locks, stores, loads };
+enum class granularity : std::uint8_t { locks, stores, loads };
 
 class strategy {
  public:
   virtual ~strategy() = default;
-  // Choice `number` of a run: a thread of `able`, or of `resting`: those that let others go on and
-  // nothing has changed for them. `usual` is the one that goes on when nothing is to be tried: the
-  // running one, where it can. `free`: the running one cannot go on.
-  virtual unsigned choose(std::uint64_t number, unsigned usual, std::uint32_t able, std::uint32_t resting, bool free) = 0;
+  // Choice `number` of a run: a thread of `runnable`, or of `yielding`: those that let others go on and
+  // nothing has changed for them. `default_thread` is the one that goes on when nothing is to be tried: the
+  // running one, where it can. `running_blocked`: the running one cannot go on.
+  virtual unsigned choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding, bool running_blocked) = 0;
 };
 
 // The calling thread becomes thread 0; threads that it and its children create are scheduled too,
 // numbered in the order of their creation. `stuck(why)` is called, and does not return, when nobody
 // can go on or when a run has more points than `limit`.
-void begin(strategy& s, grain g, std::uint64_t limit, std::function<void(const std::string&)> stuck);
+void begin(strategy& s, granularity g, std::uint64_t limit, std::function<void(const std::string&)> stuck);
 // All other threads have ended.
 void end() noexcept;
 // Choices are asked for while it is on; otherwise a thread runs until it cannot go on.
-void ask(bool on) noexcept;
+void enable_choices(bool on) noexcept;
 // Number of choices asked for, and of points passed, since begin().
 std::uint64_t choices() noexcept;
 std::uint64_t points() noexcept;
 
-inline constexpr unsigned most_threads = 32;
+inline constexpr unsigned max_threads = 32;
 
 }  // namespace stele::schedule

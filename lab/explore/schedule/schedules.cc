@@ -1,7 +1,7 @@
 // Making schedules, walking their tapes, judging their crashes.
 #include <base/check.h>
 #include <base/rng.h>
-#include <explore/choices.h>
+#include <explore/state_sampler.h>
 #include <explore/crash_model.h>
 #include <explore/plan_line.h>
 #include <explore/planted.h>
@@ -41,7 +41,7 @@ struct black_box {
   std::uint64_t decided;  // what the line does not have yet
   schedule::decision decisions[4096];
 };
-void write_down(black_box* box, const std::string& what, const std::string& line) {
+void update_black_box(black_box* box, const std::string& what, const std::string& line) {
   if (box == nullptr) return;
   std::snprintf(box->what, sizeof box->what, "%s", what.c_str());
   std::snprintf(box->line, sizeof box->line, "%s", line.c_str());
@@ -50,109 +50,109 @@ void write_down(black_box* box, const std::string& what, const std::string& line
 
 class schedule_explorer {
  public:
-  schedule_explorer(subject& s, const plan& p, const overlap& o, const schedule_settings& set, schedule_findings& f,
+  schedule_explorer(subject& s, const plan& p, const concurrency_plan& o, const schedule_settings& set, schedule_findings& f,
                     black_box* box)
       : subject_(s),
         settings_(set),
         found_(f),
         box_(box),
         runs_(s, o),
-        orders_(s.workload(), runs_.first()),
-        settled_(s.blank()),
-        work_(s.blank()),
+        orders_(s.workload(), runs_.sequential()),
+        durable_(s.empty_image()),
+        work_(s.empty_image()),
         model_(model_of(s)),
-        judge_(s, work_, experience_) {
-    line_.what = p;
-    line_.with = o;
-    judge_.look_up([this](std::uint64_t digest) { return orders_.history(digest); });
+        judge_(s, work_, verdict_cache_) {
+    line_.run_plan = p;
+    line_.concurrent = o;
+    judge_.set_history_lookup([this](std::uint64_t digest) { return orders_.history(digest); });
   }
 
   void explore() {
     (void)run({});  // what is made once in a process is made now, outside of any schedule that counts
-    systematically();
-    randomly();
-    found_.recovered = experience_.verdicts.size();
+    run_systematic();
+    run_random();
+    found_.recovered = verdict_cache_.verdicts.size();
   }
   // The schedule, and the crash if there is one.
-  std::string replay(const schedule_line& l, std::string* story);
+  std::string replay(const schedule_line& l, std::string* explanation);
 
  private:
   static std::unique_ptr<media_model> model_of(const subject& s) {
-    const std::size_t size = s.blank().size();
+    const std::size_t size = s.empty_image().size();
     if (s.on_file()) return std::make_unique<sector_model>(size);
     return std::make_unique<crash_model>(size);
   }
   // Operations of a run, as its tape has come to.
-  struct reached {
+  struct tape_progress {
     std::uint32_t invoked = 0, acknowledged = 0;
   };
 
   bool done() const {
-    return found_.violations.size() >= settings_.most_violations ||
+    return found_.violations.size() >= settings_.max_violations ||
            (settings_.seconds != 0 && since(begun_) > settings_.seconds);
   }
-  void systematically();
-  void randomly();
-  std::vector<schedule::listed::alternative> run(const decisions& d);
-  void take(overlapped run);
-  void judge_end(const overlapped& run);
-  void judge_copies(const overlapped& run);
+  void run_systematic();
+  void run_random();
+  std::vector<schedule::scripted_strategy::alternative> run(const decisions& d);
+  void judge_run(concurrent_run run);
+  void judge_end(const concurrent_run& run);
+  void judge_backups(const concurrent_run& run);
   template <class Point>
-  void walk(const overlapped& run, Point&& point);
-  void visit(const overlapped& run, const reached& r);
-  std::string complaint(const overlapped& run, const reached& r);
+  void walk(const concurrent_run& run, Point&& point);
+  void visit(const concurrent_run& run, const tape_progress& r);
+  std::string violation_of(const concurrent_run& run, const tape_progress& r);
   std::vector<std::uint32_t> stale() const;
-  std::string complaint_at(const overlapped& run, const reached& r, const crash& c, std::string* story);
-  overlapped make(schedule::strategy& who, const decisions& made_so_far);
+  std::string violation_at(const concurrent_run& run, const tape_progress& r, const crash& c, std::string* explanation);
+  concurrent_run make(schedule::strategy& chooser, const decisions& made_so_far);
   void report(std::string what) { found_.violations.push_back({std::move(what), format_schedule(line_)}); }
 
   subject& subject_;
   const schedule_settings& settings_;
   schedule_findings& found_;
   black_box* box_;
-  overlapped_runs runs_;
+  concurrent_runner runs_;
   interleavings orders_;
-  experience experience_;
-  hashed_image settled_, work_;
+  verdict_cache verdict_cache_;
+  hashed_image durable_, work_;
   std::unique_ptr<media_model> model_;
   judge judge_;
   schedule_line line_;
   std::uint64_t point_ = 0, length_ = 0;
-  std::unordered_set<std::uint64_t> beginnings_;  // of tapes, that were looked at
+  std::unordered_set<std::uint64_t> visited_prefixes_;  // of tapes, that were looked at
   clock::time_point begun_ = clock::now();
-  bool replays_ = false;  // then who is stuck is left as it is, for a debugger
+  bool replaying_ = false;  // then who is stuck is left as it is, for a debugger
 };
 
-overlapped schedule_explorer::make(schedule::strategy& who, const decisions& made_so_far) {
+concurrent_run schedule_explorer::make(schedule::strategy& chooser, const decisions& made_so_far) {
   line_.crashed = false;
-  still_alive();
+  reset_watchdog();
   if (box_ != nullptr) ++box_->schedules;
   const auto stuck = [&](const std::string& why) {
     line_.decided = made_so_far;
-    write_down(box_, why, format_schedule(line_));
-    if (replays_) base::check_failed(why.c_str(), __FILE__, __LINE__);
+    update_black_box(box_, why, format_schedule(line_));
+    if (replaying_) base::check_failed(why.c_str(), __FILE__, __LINE__);
     ::_exit(3);
   };
-  auto made = runs_.make(who, settings_.limit, stuck);
+  auto made = runs_.make(chooser, settings_.limit, stuck);
   if (made) return std::move(*made);
-  overlapped none;
+  concurrent_run none;
   none.problem = made.error().message;
   return none;
 }
 
-std::vector<schedule::listed::alternative> schedule_explorer::run(const decisions& d) {
+std::vector<schedule::scripted_strategy::alternative> schedule_explorer::run(const decisions& d) {
   line_.decided = d;
-  write_down(box_, "", format_schedule(line_));
-  schedule::listed who(d);
-  overlapped made = make(who, d);
-  length_ = std::max<std::uint64_t>(length_, who.seen().size());
-  take(std::move(made));
-  return who.seen();
+  update_black_box(box_, "", format_schedule(line_));
+  schedule::scripted_strategy chooser(d);
+  concurrent_run made = make(chooser, d);
+  length_ = std::max<std::uint64_t>(length_, chooser.seen().size());
+  judge_run(std::move(made));
+  return chooser.seen();
 }
 
 // Level by level, one decision more in each. Where a level has more schedules than are left to make, half of those left are
 // drawn from it, and the rest go to the next.
-void schedule_explorer::systematically() {
+void schedule_explorer::run_systematic() {
   struct open {
     decisions made;
     unsigned preemptions;
@@ -160,8 +160,8 @@ void schedule_explorer::systematically() {
   base::rng random(settings_.seed);
   std::vector<open> level{{{}, 0}};
   bool all = true;
-  while (!level.empty() && found_.systematic < settings_.most && !done()) {
-    const std::uint64_t left = settings_.most - found_.systematic;
+  while (!level.empty() && found_.systematic < settings_.max_systematic && !done()) {
+    const std::uint64_t left = settings_.max_systematic - found_.systematic;
     if (level.size() > left) {
       std::shuffle(level.begin(), level.end(), random);
       level.resize((left + 1) / 2);
@@ -174,15 +174,15 @@ void schedule_explorer::systematically() {
       ++found_.systematic;
       const std::uint64_t first = level[i].made.empty() ? 0 : level[i].made.back().number + 1;
       for (std::uint64_t n = first; n < seen.size(); ++n) {
-        for (std::uint32_t others = (seen[n].able | seen[n].resting) & ~(1u << seen[n].usual); others != 0;
+        for (std::uint32_t others = (seen[n].runnable | seen[n].yielding) & ~(1u << seen[n].default_thread); others != 0;
              others &= others - 1) {
           const auto thread = static_cast<unsigned>(std::countr_zero(others));
           const unsigned preemptions = level[i].preemptions + seen[n].preempts(thread);
           if (preemptions > settings_.preemptions) continue;
           // A sample of all children, no larger than what could be made.
-          const std::uint64_t place = next_level.size() <= settings_.most ? next_level.size() : random.below(children + 1);
+          const std::uint64_t place = next_level.size() <= settings_.max_systematic ? next_level.size() : random.below(children + 1);
           ++children;
-          if (place > settings_.most) continue;
+          if (place > settings_.max_systematic) continue;
           if (place == next_level.size()) next_level.emplace_back();
           next_level[place] = {level[i].made, preemptions};
           next_level[place].made.push_back({n, thread});
@@ -196,55 +196,55 @@ void schedule_explorer::systematically() {
   found_.choices = length_;
 }
 
-void schedule_explorer::randomly() {
+void schedule_explorer::run_random() {
   for (std::uint64_t i = 0; i < settings_.random && !done(); ++i) {
     line_.decided.clear();
-    write_down(box_, "", format_schedule(line_));
-    schedule::by_priority who(base::mix(settings_.seed + i), length_, 1 + static_cast<unsigned>(i % 5),
+    update_black_box(box_, "", format_schedule(line_));
+    schedule::random_priorities chooser(base::mix(settings_.seed + i), length_, 1 + static_cast<unsigned>(i % 5),
                               [this](const schedule::decision& d) {
                                 if (box_ != nullptr && box_->decided < std::size(box_->decisions))
                                   box_->decisions[box_->decided++] = d;
                               });
-    overlapped made = make(who, who.made());
-    line_.decided = who.made();
-    write_down(box_, "", format_schedule(line_));
-    take(std::move(made));
+    concurrent_run made = make(chooser, chooser.made());
+    line_.decided = chooser.made();
+    update_black_box(box_, "", format_schedule(line_));
+    judge_run(std::move(made));
   }
 }
 
-void schedule_explorer::take(overlapped run) {
+void schedule_explorer::judge_run(concurrent_run run) {
   ++found_.schedules;
   const auto begun = clock::now();
   if (!run.problem.empty()) return report(run.problem);
   judge_end(run);
-  judge_copies(run);
+  judge_backups(run);
   const std::uint64_t before = found_.points;
-  if (!done()) walk(run, [&](const reached& r) { visit(run, r); });
+  if (!done()) walk(run, [&](const tape_progress& r) { visit(run, r); });
   found_.distinct += found_.points != before;
   found_.judging_seconds += since(begun);
 }
 
-void schedule_explorer::judge_end(const overlapped& run) {
+void schedule_explorer::judge_end(const concurrent_run& run) {
   const auto all = static_cast<std::uint32_t>((std::uint64_t{1} << run.operations.size()) - 1);
   if (!orders_.allows(run.operations, run.before, run.digest, all, all))
     report("no order of the operations explains what the run left (without a crash)");
-  for (const overlapped::observation& o : run.seen)
+  for (const concurrent_run::observation& o : run.seen)
     if (!orders_.allows(run.operations, run.before, o.digest, o.must, o.may))
       report("a reader saw what is no state that the pool had then");
 }
 
 // A backup is the pool at some moment while it was made, closed.
-void schedule_explorer::judge_copies(const overlapped& run) {
-  for (const overlapped::copy& c : run.copies) {
-    hashed_image image = subject_.blank();
+void schedule_explorer::judge_backups(const concurrent_run& run) {
+  for (const concurrent_run::backup& c : run.backups) {
+    hashed_image image = subject_.empty_image();
     if (c.bytes.size() > image.size()) return report("a backup is longer than the pool can be");
     std::memcpy(image.data(), c.bytes.data(), c.bytes.size());
     image.rehash();
-    experience learnt;
-    judge once(subject_, image, learnt);
-    once.look_up([this](std::uint64_t digest) { return orders_.history(digest); });
-    timeline none;
-    const verdict v = once.of(once.ask(none));
+    verdict_cache fresh_cache;
+    judge once(subject_, image, fresh_cache);
+    once.set_history_lookup([this](std::uint64_t digest) { return orders_.history(digest); });
+    run_history none;
+    const verdict v = once.verdict_of(once.evaluate(none));
     if (!v.problem.empty()) return report("a backup made meanwhile: " + v.problem);
     if (!orders_.allows(run.operations, run.before, v.digest, c.must, c.may))
       return report("a backup made meanwhile is no state that the pool had then");
@@ -261,21 +261,21 @@ std::uint64_t hash_of(const media::tape_event& e, std::uint64_t before) {
   return h;
 }
 
-// point(reached) at each crash point, with what is pending in the model.
+// point(tape_progress) at each crash point, with what is pending in the model.
 template <class Point>
-void schedule_explorer::walk(const overlapped& run, Point&& point) {
-  settled_.assign(subject_.start());
-  work_.assign(subject_.start());
-  model_->start(settled_);
+void schedule_explorer::walk(const concurrent_run& run, Point&& point) {
+  durable_.assign(subject_.initial_image());
+  work_.assign(subject_.initial_image());
+  model_->start(durable_);
   point_ = 0;
-  reached now;
+  tape_progress now;
   std::uint64_t hash = 1;
   bool begun = false;
   const auto visit_new = [&] {
-    if (begun && beginnings_.insert(hash).second) point(now);
+    if (begun && visited_prefixes_.insert(hash).second) point(now);
     ++point_;
   };
-  auto reader = media::tape_reader::over(run.tape);
+  auto reader = media::tape_reader::from_memory(run.tape);
   while (auto e = *reader->next()) {
     const bool crash_point = e->op == tape_op::fence || e->op == tape_op::bulk || e->op == tape_op::returned;
     if (e->op == tape_op::returned) now.acknowledged |= 1u << e->address;
@@ -314,11 +314,11 @@ void schedule_explorer::walk(const overlapped& run, Point&& point) {
   visit_new();
 }
 
-void schedule_explorer::visit(const overlapped& run, const reached& r) {
+void schedule_explorer::visit(const concurrent_run& run, const tape_progress& r) {
   const auto units = model_->pending();
   std::vector<std::uint64_t> options;
   for (const std::uint32_t unit : units) options.push_back(model_->options(unit));
-  choices all(options, settings_.bound, base::mix(line_.what.seed) + point_);
+  state_sampler all(options, settings_.bound, base::mix(line_.run_plan.seed) + point_);
   ++found_.points;
   found_.exhausted += all.exhaustive();
   line_.crashed = true;
@@ -329,23 +329,23 @@ void schedule_explorer::visit(const overlapped& run, const reached& r) {
     auto& now = line_.at.chosen;
     for (std::size_t i = 0; i < units.size(); ++i)
       if (next[i] != now[i]) model_->put(work_, units[i], now[i] = next[i]);
-    if (std::string wrong = complaint(run, r); !wrong.empty()) report(std::move(wrong));
+    if (std::string wrong = violation_of(run, r); !wrong.empty()) report(std::move(wrong));
   }
   for (const std::uint32_t unit : units) model_->put(work_, unit, 0);
   line_.crashed = false;
 }
 
-std::string schedule_explorer::complaint(const overlapped& run, const reached& r) {
+std::string schedule_explorer::violation_of(const concurrent_run& run, const tape_progress& r) {
   ++found_.states;
   if (box_ != nullptr) ++box_->states;
-  timeline none;
-  if (box_ != nullptr && !experience_.states.find(work_.sum().all)) write_down(box_, "", format_schedule(line_));
-  const judge::answer a = judge_.ask(none);
+  run_history none;
+  if (box_ != nullptr && !verdict_cache_.states.find(work_.hash().all)) update_black_box(box_, "", format_schedule(line_));
+  const judge::judgement a = judge_.evaluate(none);
   found_.distinct_states += a.new_state;
-  const verdict& v = judge_.of(a);
+  const verdict& v = judge_.verdict_of(a);
   if (v.lost) {
     ++found_.refused;
-    return judge_.complaint(v, none, 0, 0, [this] { return stale(); });
+    return judge_.violation_of(v, none, 0, 0, [this] { return stale(); });
   }
   if (!v.problem.empty()) return v.problem;
   if (orders_.allows(run.operations, run.before, v.digest, r.acknowledged, r.invoked)) return "";
@@ -353,7 +353,7 @@ std::string schedule_explorer::complaint(const overlapped& run, const reached& r
     return fmt::format(
         "an acknowledged operation is lost, or one that was not invoked is there (operations, as bits: {:#x} acknowledged, "
         "{:#x} invoked, {:#x} recovered)",
-        r.acknowledged, r.invoked, orders_.which(run.operations, run.before, v.digest));
+        r.acknowledged, r.invoked, orders_.operations_in(run.operations, run.before, v.digest));
   return "what was recovered is no state that the run may have left";
 }
 
@@ -364,43 +364,43 @@ std::vector<std::uint32_t> schedule_explorer::stale() const {
   return lines;
 }
 
-std::string schedule_explorer::complaint_at(const overlapped& run, const reached& r, const crash& c, std::string* story) {
+std::string schedule_explorer::violation_at(const concurrent_run& run, const tape_progress& r, const crash& c, std::string* explanation) {
   const auto units = model_->pending();
   if (units.size() != c.chosen.size()) return "";
   for (std::size_t i = 0; i < units.size(); ++i) {
     model_->put(work_, units[i], c.chosen[i]);
-    if (story == nullptr) continue;
-    for (const auto& f : model_->fates(units[i], c.chosen[i]))
-      *story += fmt::format("  {} {:#x}: {:#018x} {}\n", f.streamed ? "stream" : "store ", f.offset, f.bits,
+    if (explanation == nullptr) continue;
+    for (const auto& f : model_->store_outcomes(units[i], c.chosen[i]))
+      *explanation += fmt::format("  {} {:#x}: {:#018x} {}\n", f.streamed ? "stream" : "store ", f.offset, f.bits,
                             f.kept ? "kept" : "LOST");
   }
-  return complaint(run, r);
+  return violation_of(run, r);
 }
 
-std::string schedule_explorer::replay(const schedule_line& l, std::string* story) {
-  replays_ = true;
-  const decisions usual;
-  schedule::listed first(usual);
-  (void)make(first, usual);
+std::string schedule_explorer::replay(const schedule_line& l, std::string* explanation) {
+  replaying_ = true;
+  const decisions no_decisions;
+  schedule::scripted_strategy first(no_decisions);
+  (void)make(first, no_decisions);
   line_ = l;
-  schedule::listed who(l.decided);
-  const overlapped made = make(who, l.decided);
-  if (story != nullptr) {
-    *story += fmt::format("{} choices, {} of the list applied\n", who.seen().size(), who.applied() ? "all" : "not all");
+  schedule::scripted_strategy chooser(l.decided);
+  const concurrent_run made = make(chooser, l.decided);
+  if (explanation != nullptr) {
+    *explanation += fmt::format("{} choices, {} of the list applied\n", chooser.seen().size(), chooser.applied() ? "all" : "not all");
     for (std::size_t i = 0; i < made.operations.size(); ++i)
-      *story +=
+      *explanation +=
           fmt::format("operation {}: kind {} a={} b={} after operations {:#x}\n", i,
                       static_cast<int>(made.operations[i].what), made.operations[i].a, made.operations[i].b, made.before[i]);
   }
   if (!l.crashed) {
-    take(made);
+    judge_run(made);
     return found_.violations.empty() ? "" : found_.violations.front().what;
   }
   if (!made.problem.empty()) return made.problem;
   std::string wrong;
-  walk(made, [&](const reached& r) {
+  walk(made, [&](const tape_progress& r) {
     if (point_ != l.at.point) return;
-    wrong = complaint_at(made, r, l.at, story);
+    wrong = violation_at(made, r, l.at, explanation);
   });
   return wrong;
 }
@@ -409,17 +409,17 @@ std::string schedule_explorer::replay(const schedule_line& l, std::string* story
 
 namespace {
 
-result<schedule_findings> explore_here(const plan& p, const overlap& o, const schedule_settings& s, black_box* box) {
+result<schedule_findings> explore_in_this_process(const plan& p, const concurrency_plan& o, const schedule_settings& s, black_box* box) {
   auto made = subject::make(p);
   if (!made) return std::unexpected(made.error());
   schedule_findings found;
   const auto begun = clock::now();
   auto running = std::make_unique<schedule_explorer>(**made, p, o, s, found, box);
   const planted_bugs planted(p);
-  const int signal = trapped([&] { running->explore(); }, patience_for(p.pool_size));
+  const int signal = run_trapped([&] { running->explore(); }, timeout_for(p.pool_size));
   found.seconds = since(begun);
   if (signal != 0) {
-    found.violations.push_back({fmt::format("{} (signal {})", meaning_of(signal), signal), box != nullptr ? box->line : ""});
+    found.violations.push_back({fmt::format("{} (signal {})", describe_signal(signal), signal), box != nullptr ? box->line : ""});
     (*made)->abandon();
     (void)running.release();
     (void)made->release();
@@ -429,7 +429,7 @@ result<schedule_findings> explore_here(const plan& p, const overlap& o, const sc
 
 // Threads that take turns are handed on fastest on one processor: the one that the system wakes this process on, an idle one
 // if there is any.
-void stay_on_one_processor() {
+void pin_to_one_cpu() {
   cpu_set_t one;
   CPU_ZERO(&one);
   ::usleep(1000);
@@ -440,7 +440,7 @@ void stay_on_one_processor() {
 
 }  // namespace
 
-result<schedule_findings> explore_schedules(const plan& p, const overlap& o, const schedule_settings& s) {
+result<schedule_findings> explore_schedules(const plan& p, const concurrency_plan& o, const schedule_settings& s) {
   auto* const box =
       static_cast<black_box*>(::mmap(nullptr, sizeof(black_box), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   int ends[2];
@@ -450,8 +450,8 @@ result<schedule_findings> explore_schedules(const plan& p, const overlap& o, con
   if (child < 0) return base::fail_errno(errc::io, "cannot start a process");
   if (child == 0) {
     ::close(ends[0]);
-    stay_on_one_processor();
-    const auto found = explore_here(p, o, s, box);
+    pin_to_one_cpu();
+    const auto found = explore_in_this_process(p, o, s, box);
     const std::string text = found ? json_of(*found).dump() : nlohmann::json{{"error", found.error().message}}.dump();
     for (std::size_t at = 0; at < text.size();) {
       const ssize_t n = ::write(ends[1], text.data() + at, text.size() - at);
@@ -467,11 +467,11 @@ result<schedule_findings> explore_schedules(const plan& p, const overlap& o, con
   ::close(ends[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
-  const auto told = nlohmann::json::parse(text, nullptr, false);
+  const auto report = nlohmann::json::parse(text, nullptr, false);
   schedule_findings f;
-  if (told.is_object() && told.contains("error")) return fail(errc::invalid_argument, told.at("error"));
-  if (told.is_object()) {
-    f = schedule_findings_of(told);
+  if (report.is_object() && report.contains("error")) return fail(errc::invalid_argument, report.at("error"));
+  if (report.is_object()) {
+    f = schedule_findings_of(report);
   } else {
     f.schedules = box->schedules, f.states = box->states;
     std::string line = box->line;
@@ -484,14 +484,14 @@ result<schedule_findings> explore_schedules(const plan& p, const overlap& o, con
   return f;
 }
 
-result<std::string> replay_schedule(const schedule_line& l, const schedule_settings& s, std::string* story) {
-  auto made = subject::make(l.what);
+result<std::string> replay_schedule(const schedule_line& l, const schedule_settings& s, std::string* explanation) {
+  auto made = subject::make(l.run_plan);
   if (!made) return std::unexpected(made.error());
   schedule_findings found;
   black_box box{};
-  schedule_explorer running(**made, l.what, l.with, s, found, &box);
-  const planted_bugs planted(l.what);
-  return running.replay(l, story);
+  schedule_explorer running(**made, l.run_plan, l.concurrent, s, found, &box);
+  const planted_bugs planted(l.run_plan);
+  return running.replay(l, explanation);
 }
 
 }  // namespace stele::explore

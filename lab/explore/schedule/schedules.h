@@ -9,7 +9,7 @@
 #pragma once
 
 #include <explore/replay.h>
-#include <explore/schedule/overlapped_run.h>
+#include <explore/schedule/concurrent_run.h>
 #include <explore/schedule/strategies.h>
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,19 +19,19 @@ namespace stele::explore {
 
 struct schedule_settings {
   unsigned preemptions = 2;
-  std::uint64_t most = 20'000;      // schedules of the systematic kind; they are all made if they are no more
+  std::uint64_t max_systematic = 20'000;      // schedules of the systematic kind; they are all made if they are no more
   std::uint64_t random = 0;         // schedules by random priorities
   std::uint64_t seed = 1;           // of those
   std::uint64_t bound = 64;         // crash states a crash point; more are sampled
   std::uint64_t limit = 2'000'000;  // points of a run, or it does not end
-  std::size_t most_violations = 1;
+  std::size_t max_violations = 1;
   double seconds = 0;  // then it ends; 0: when it is done
 };
 
 // What a line names: plan, overlap, schedule, and a crash or none.
 struct schedule_line {
-  plan what;
-  overlap with;
+  plan run_plan;
+  concurrency_plan concurrent;
   schedule::decisions decided;
   bool crashed = false;
   crash at;
@@ -52,13 +52,13 @@ struct schedule_findings {
 
   schedule_findings& operator+=(const schedule_findings& f);
 };
-std::string sentence_of(const schedule_findings& f);
+std::string summary_of(const schedule_findings& f);
 nlohmann::json json_of(const schedule_findings& f);
 schedule_findings schedule_findings_of(const nlohmann::json& j);
 
 // In a process of its own, which may die. Errors: what the plan names wrongly; what making a pool returns.
-[[nodiscard]] result<schedule_findings> explore_schedules(const plan& p, const overlap& o, const schedule_settings& s);
+[[nodiscard]] result<schedule_findings> explore_schedules(const plan& p, const concurrency_plan& o, const schedule_settings& s);
 // Empty: nothing is wrong with it.
-[[nodiscard]] result<std::string> replay_schedule(const schedule_line& l, const schedule_settings& s, std::string* story);
+[[nodiscard]] result<std::string> replay_schedule(const schedule_line& l, const schedule_settings& s, std::string* explanation);
 
 }  // namespace stele::explore

@@ -5,36 +5,36 @@
 
 namespace stele::schedule {
 
-unsigned listed::choose(std::uint64_t number, unsigned usual, std::uint32_t able, std::uint32_t resting, bool free) {
-  seen_.push_back({able, resting, static_cast<std::uint8_t>(usual), free});
-  if (at_ == list_.size() || list_[at_].number != number) return usual;
+unsigned scripted_strategy::choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding, bool running_blocked) {
+  seen_.push_back({runnable, yielding, static_cast<std::uint8_t>(default_thread), running_blocked});
+  if (at_ == list_.size() || list_[at_].number != number) return default_thread;
   const unsigned thread = list_[at_++].thread;
-  return ((able | resting) >> thread & 1) != 0 ? thread : usual;
+  return ((runnable | yielding) >> thread & 1) != 0 ? thread : default_thread;
 }
 
-by_priority::by_priority(std::uint64_t seed, std::uint64_t length, unsigned changes,
+random_priorities::random_priorities(std::uint64_t seed, std::uint64_t length, unsigned changes,
                          std::function<void(const decision&)> made)
-    : told_(std::move(made)) {
+    : on_decision_(std::move(made)) {
   base::rng random(seed);
-  for (auto& p : priority_) p = most_threads + 1 + random.below(std::uint64_t{1} << 40);
+  for (auto& p : priority_) p = max_threads + 1 + random.below(std::uint64_t{1} << 40);
   for (unsigned i = 0; i < changes; ++i) changes_.push_back(random.below(length + 1));
   std::ranges::sort(changes_);
 }
 
-unsigned by_priority::choose(std::uint64_t number, unsigned usual, std::uint32_t able, std::uint32_t resting, bool free) {
+unsigned random_priorities::choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding, bool running_blocked) {
   const bool changes = std::ranges::binary_search(changes_, number);
-  if (changes) able |= resting;
+  if (changes) runnable |= yielding;
   const auto highest = [&] {
-    unsigned best = most_threads;
-    for (unsigned i = 0; i < most_threads; ++i)
-      if ((able >> i & 1) != 0 && (best == most_threads || priority_[i] > priority_[best])) best = i;
+    unsigned best = max_threads;
+    for (unsigned i = 0; i < max_threads; ++i)
+      if ((runnable >> i & 1) != 0 && (best == max_threads || priority_[i] > priority_[best])) best = i;
     return best;
   };
-  if (changes && !free) priority_[highest()] = lowest_ = lowest_ == 0 ? 0 : lowest_ - 1;
+  if (changes && !running_blocked) priority_[highest()] = lowest_ = lowest_ == 0 ? 0 : lowest_ - 1;
   const unsigned next = highest();
-  if (next == usual) return next;
+  if (next == default_thread) return next;
   made_.push_back({number, next});
-  if (told_) told_(made_.back());
+  if (on_decision_) on_decision_(made_.back());
   return next;
 }
 

@@ -19,17 +19,17 @@ struct decision {
 using decisions = std::vector<decision>;
 
 // Takes the decisions given, and notes what could have been decided besides.
-class listed final : public strategy {
+class scripted_strategy final : public strategy {
  public:
   struct alternative {
-    std::uint32_t able, resting;
-    std::uint8_t usual;
-    bool free;
+    std::uint32_t runnable, yielding;
+    std::uint8_t default_thread;
+    bool running_blocked;
     // Of a decision for this thread: who rests is not whose turn it is.
-    bool preempts(unsigned thread) const noexcept { return !free || (resting >> thread & 1) != 0; }
+    bool preempts(unsigned thread) const noexcept { return !running_blocked || (yielding >> thread & 1) != 0; }
   };
-  explicit listed(const decisions& list) : list_(list) {}
-  unsigned choose(std::uint64_t number, unsigned usual, std::uint32_t able, std::uint32_t resting, bool free) override;
+  explicit scripted_strategy(const decisions& list) : list_(list) {}
+  unsigned choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding, bool running_blocked) override;
   const std::vector<alternative>& seen() const noexcept { return seen_; }
   // All of the list was there to be decided.
   bool applied() const noexcept { return at_ == list_.size(); }
@@ -43,20 +43,20 @@ class listed final : public strategy {
 // The thread with the highest priority goes on; at some random choices the running one gets the lowest.
 // Source: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs"
 // (2010). Notes where it did not do as usual, so that a list repeats it.
-class by_priority final : public strategy {
+class random_priorities final : public strategy {
  public:
   // `length`: about how many choices a run has; `changes`: how many priorities change. `made` gets the
   // decisions one by one: it may be memory that outlives the process.
-  by_priority(std::uint64_t seed, std::uint64_t length, unsigned changes, std::function<void(const decision&)> made = {});
-  unsigned choose(std::uint64_t number, unsigned usual, std::uint32_t able, std::uint32_t resting, bool free) override;
+  random_priorities(std::uint64_t seed, std::uint64_t length, unsigned changes, std::function<void(const decision&)> made = {});
+  unsigned choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding, bool running_blocked) override;
   const decisions& made() const noexcept { return made_; }
 
  private:
-  std::array<std::uint64_t, most_threads> priority_;
+  std::array<std::uint64_t, max_threads> priority_;
   std::vector<std::uint64_t> changes_;  // numbers of choices
-  std::uint64_t lowest_ = most_threads;
+  std::uint64_t lowest_ = max_threads;
   decisions made_;
-  std::function<void(const decision&)> told_;
+  std::function<void(const decision&)> on_decision_;
 };
 
 }  // namespace stele::schedule

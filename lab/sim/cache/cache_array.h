@@ -1,6 +1,6 @@
 // The lines that a set-associative cache holds: tags, and what its owner keeps with each.
 //
-// Used alone it is the functional mode: who is there and who leaves, no time. A place is an index of the array, good until
+// Used alone it is the functional mode: who is there and who leaves, no time. A frame is an index of the array, good until
 // the line leaves it. Lines are numbers (address / 64). Least recently used is inline; other policies are plug-ins
 // (replacement.h). Sets are chosen by the low bits of the line number when their count is a power of two, else by remainder.
 #pragma once
@@ -18,51 +18,51 @@ namespace stele::sim {
 
 class cache_array {
  public:
-  using place = std::uint32_t;
-  static constexpr place none = ~place{0};
-  static constexpr unsigned most_ways = 32;
+  using frame = std::uint32_t;
+  static constexpr frame none = ~frame{0};
+  static constexpr unsigned max_ways = 32;
 
   // Errors: invalid_argument (sizes, policy).
   [[nodiscard]] static result<cache_array> make(std::uint64_t size_bytes, unsigned ways, std::string_view policy, std::uint64_t seed);
 
   std::size_t sets() const noexcept { return sets_; }
   unsigned ways() const noexcept { return ways_; }
-  std::size_t places() const noexcept { return tags_.size(); }
+  std::size_t frames() const noexcept { return tags_.size(); }
   std::size_t bytes() const noexcept { return tags_.size() * sizeof tags_[0] + last_used_.size() * sizeof last_used_[0]; }
 
-  [[gnu::always_inline]] place find(std::uint64_t line) const noexcept {
+  [[gnu::always_inline]] frame find(std::uint64_t line) const noexcept {
     const std::size_t first = set_of(line) * ways_;
     for (unsigned w = 0; w < ways_; ++w)
-      if (tags_[first + w] == line + 1) return static_cast<place>(first + w);
+      if (tags_[first + w] == line + 1) return static_cast<frame>(first + w);
     return none;
   }
   // The line was asked for and is there.
-  [[gnu::always_inline]] void use(place p) noexcept {
+  [[gnu::always_inline]] void touch(frame p) noexcept {
     if (policy_ == nullptr) [[likely]] {
       last_used_[p] = ++clock_;
     } else {
-      policy_->used(p / ways_, p % ways_);
+      policy_->touched(p / ways_, p % ways_);
     }
   }
 
-  bool holds(place p) const noexcept { return tags_[p] != 0; }
-  bool is(place p, std::uint64_t line) const noexcept { return tags_[p] == line + 1; }
-  std::uint64_t line_at(place p) const noexcept { return tags_[p] - 1; }
-  place first_of_set(std::uint64_t line) const noexcept { return static_cast<place>(set_of(line) * ways_); }
+  bool valid(frame p) const noexcept { return tags_[p] != 0; }
+  bool holds_line(frame p, std::uint64_t line) const noexcept { return tags_[p] == line + 1; }
+  std::uint64_t line_at(frame p) const noexcept { return tags_[p] - 1; }
+  frame first_of_set(std::uint64_t line) const noexcept { return static_cast<frame>(set_of(line) * ways_); }
 
-  // Where a line that is not there would come: an empty place, else the one that has to leave among those whose bit is set
+  // Where a line that is not there would come: an empty frame, else the one that has to leave among those whose bit is set
   // in `allowed`; none when there are none.
-  place room_for(std::uint64_t line, std::uint32_t allowed = ~0u) {
-    const place first = first_of_set(line);
+  frame find_victim(std::uint64_t line, std::uint32_t allowed = ~0u) {
+    const frame first = first_of_set(line);
     allowed &= all_;
     if (allowed == 0) return none;
-    if (policy_ == nullptr) return first + least_recent(first, allowed);
+    if (policy_ == nullptr) return first + lru_way(first, allowed);
     for (unsigned w = 0; w < ways_; ++w)
       if (tags_[first + w] == 0 && (allowed >> w & 1) != 0) return first + w;
     return first + policy_->victim(first / ways_, allowed);
   }
-  // The line comes to a place; what was there has left.
-  void fill(place p, std::uint64_t line) {
+  // The line comes to a frame; what was there has left.
+  void fill(frame p, std::uint64_t line) {
     tags_[p] = line + 1;
     if (policy_ == nullptr) {
       last_used_[p] = ++clock_;
@@ -70,7 +70,7 @@ class cache_array {
       policy_->filled(p / ways_, p % ways_);
     }
   }
-  void drop(place p) noexcept {
+  void invalidate(frame p) noexcept {
     tags_[p] = 0;
     if (policy_ == nullptr) last_used_[p] = 0;
   }
@@ -83,7 +83,7 @@ class cache_array {
   [[gnu::always_inline]] std::size_t set_of(std::uint64_t line) const noexcept {
     return mask_ != 0 ? line & mask_ : sets_ == 1 ? 0 : line % sets_;
   }
-  unsigned least_recent(place first, std::uint32_t allowed) const noexcept {
+  unsigned lru_way(frame first, std::uint32_t allowed) const noexcept {
     if (allowed == all_) [[likely]] {
       unsigned best = 0;
       std::uint64_t when = last_used_[first];
@@ -112,7 +112,7 @@ inline result<cache_array> cache_array::make(std::uint64_t size_bytes, unsigned 
   const auto named = replacement_named(policy);
   if (!named) return std::unexpected(named.error());
   const std::uint64_t lines = size_bytes / 64;
-  if (ways == 0 || ways > most_ways || size_bytes % 64 != 0 || lines == 0 || lines % ways != 0 || lines >= none)
+  if (ways == 0 || ways > max_ways || size_bytes % 64 != 0 || lines == 0 || lines % ways != 0 || lines >= none)
     return base::fail(errc::invalid_argument, "there is no cache of " + std::to_string(size_bytes) + " bytes in " + std::to_string(ways) +
                                                   " ways: give 1 to 32 ways, and a size that is a multiple of 64 bytes times the ways");
   return cache_array(lines / ways, ways, (*named)->make(lines / ways, ways, seed));

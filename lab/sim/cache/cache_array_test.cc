@@ -14,11 +14,11 @@ double misses_of_scan(std::string_view policy, std::uint64_t lines, unsigned rou
   for (unsigned round = 0; round < 2 * rounds; ++round)
     for (std::uint64_t line = 0; line < lines; ++line) {
       if (const auto p = cache->find(line); p != cache_array::none) {
-        cache->use(p);
+        cache->touch(p);
         continue;
       }
       missed += round >= rounds;
-      cache->fill(cache->room_for(line), line);
+      cache->fill(cache->find_victim(line), line);
     }
   return static_cast<double>(missed) / static_cast<double>(rounds * lines);
 }
@@ -57,9 +57,9 @@ TEST(cache_array, random_keeps_a_part_of_a_scan_one_line_too_long) {
 TEST(cache_array, chooses_only_among_allowed_ways) {
   for (const replacement_policy& p : replacement_policies()) {
     auto cache = cache_array::make(8 * 64, 8, p.name, 1);
-    for (std::uint64_t line = 0; line < 8; ++line) cache->fill(cache->room_for(line), line);
-    for (unsigned n = 0; n < 100; ++n) EXPECT_EQ(cache->room_for(100 + n, 0x20), 5u) << p.name;
-    EXPECT_EQ(cache->room_for(100, 0), cache_array::none) << p.name;
+    for (std::uint64_t line = 0; line < 8; ++line) cache->fill(cache->find_victim(line), line);
+    for (unsigned n = 0; n < 100; ++n) EXPECT_EQ(cache->find_victim(100 + n, 0x20), 5u) << p.name;
+    EXPECT_EQ(cache->find_victim(100, 0), cache_array::none) << p.name;
   }
 }
 
@@ -67,7 +67,7 @@ TEST(cache_array, counts_that_are_no_power_of_two_work) {
   auto cache = cache_array::make(3 * 11 * 64, 11, "plru", 1);
   ASSERT_TRUE(cache);
   for (std::uint64_t line = 0; line < 1000; ++line) {
-    cache->fill(cache->room_for(line), line);
+    cache->fill(cache->find_victim(line), line);
     EXPECT_NE(cache->find(line), cache_array::none);
   }
 }

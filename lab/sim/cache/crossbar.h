@@ -11,16 +11,16 @@
 namespace stele::sim {
 
 // Something that serves one after the other.
-class server {
+class serial_resource {
  public:
   // Returns when service that was asked for at `from` and lasts `time` ends.
-  picoseconds serve(picoseconds from, picoseconds time) noexcept {
-    free_ = std::max(free_, from) + time;
-    return free_;
+  picoseconds occupy(picoseconds from, picoseconds time) noexcept {
+    free_at_ = std::max(free_at_, from) + time;
+    return free_at_;
   }
 
  private:
-  picoseconds free_ = 0;
+  picoseconds free_at_ = 0;
 };
 
 class crossbar {
@@ -30,14 +30,14 @@ class crossbar {
 
   picoseconds latency() const noexcept { return latency_; }
   // A request without data.
-  picoseconds ask(picoseconds now) const noexcept { return now + latency_; }
+  picoseconds send_request(picoseconds now) const noexcept { return now + latency_; }
   // A line arrives at the core, or leaves it; the answer is when it is there.
-  picoseconds line_to_core(unsigned core, picoseconds now) noexcept { return to_cores_[core].serve(now, line_) + latency_; }
-  picoseconds line_from_core(unsigned core, picoseconds now) noexcept { return from_cores_[core].serve(now, line_) + latency_; }
+  picoseconds line_to_core(unsigned core, picoseconds now) noexcept { return to_cores_[core].occupy(now, line_) + latency_; }
+  picoseconds line_from_core(unsigned core, picoseconds now) noexcept { return from_cores_[core].occupy(now, line_) + latency_; }
 
  private:
   picoseconds latency_, line_;
-  std::vector<server> to_cores_, from_cores_;
+  std::vector<serial_resource> to_cores_, from_cores_;
 };
 
 }  // namespace stele::sim

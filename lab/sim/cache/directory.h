@@ -12,28 +12,28 @@ namespace stele::sim {
 // Marks the line number of a version that a newer one of the same set replaces (design/kiln.h).
 inline constexpr std::uint64_t superseded_line = std::uint64_t{1} << 58;
 
-struct shared_line {
-  static constexpr std::uint8_t nobody = 0xff;
-  static constexpr std::uint8_t dirty = 1, filling = 2;  // newer than memory; its content is not here yet
+struct directory_entry {
+  static constexpr std::uint8_t no_owner = 0xff;
+  static constexpr std::uint8_t dirty = 1, fill_pending = 2;  // newer than memory; its content is not here yet
   std::uint32_t sharers = 0;  // bit c: core c
-  std::uint8_t owner = nobody;
+  std::uint8_t owner = no_owner;
   std::uint8_t flags = 0;
 
   bool has(std::uint8_t flag) const noexcept { return (flags & flag) != 0; }
   bool shared_by_others(unsigned core) const noexcept { return (sharers & ~(1u << core)) != 0; }
-  void add_reader(unsigned core) noexcept {
+  void add_sharer(unsigned core) noexcept {
     sharers |= 1u << core;
-    owner = std::has_single_bit(sharers) ? static_cast<std::uint8_t>(core) : nobody;
+    owner = std::has_single_bit(sharers) ? static_cast<std::uint8_t>(core) : no_owner;
   }
-  void set_writer(unsigned core) noexcept {
+  void set_owner(unsigned core) noexcept {
     sharers = 1u << core;
     owner = static_cast<std::uint8_t>(core);
   }
   void remove(unsigned core) noexcept {
     sharers &= ~(1u << core);
-    if (owner == core) owner = nobody;
+    if (owner == core) owner = no_owner;
   }
 };
-static_assert(sizeof(shared_line) == 8);
+static_assert(sizeof(directory_entry) == 8);
 
 }  // namespace stele::sim

@@ -19,88 +19,88 @@
 namespace stele::sim {
 
 // What a request leads to.
-struct answer {
-  enum class kind : std::uint8_t { at, later, refused };
-  kind what = kind::at;
+struct access_result {
+  enum class kind : std::uint8_t { completed, pending, nacked };
+  kind what = kind::completed;
   picoseconds when = 0;  // at: when it is done
 };
 
 // Who asked: told of what comes later.
-class asker {
+class requester {
  public:
   // The request with this token is done.
   virtual void done(picoseconds now, std::uint64_t token) = 0;
   // What was refused may be tried again.
-  virtual void try_again(picoseconds now) = 0;
+  virtual void retry(picoseconds now) = 0;
 
  protected:
-  ~asker() = default;
+  ~requester() = default;
 };
 
 // Who wants to know what happens to lines of private caches: isolation.
-class private_watch {
+class private_cache_observer {
  public:
-  virtual void taken(unsigned core, std::uint64_t line, bool by_store, picoseconds now) = 0;  // by another core
-  virtual void displaced(unsigned core, std::uint64_t line, picoseconds now) = 0;             // for want of room
+  virtual void remote_access(unsigned core, std::uint64_t line, bool by_store, picoseconds now) = 0;  // by another core
+  virtual void evicted(unsigned core, std::uint64_t line, picoseconds now) = 0;             // for want of room
 
  protected:
-  ~private_watch() = default;
+  ~private_cache_observer() = default;
 };
 
 class hierarchy;
 
 // What a nonvolatile shared cache adds; the base class is a cache that knows no transactions.
-class shared_cache_design {
+class shared_cache_policy {
  public:
-  virtual ~shared_cache_design() = default;
+  virtual ~shared_cache_policy() = default;
   // May the line at `p` leave for another?
-  virtual bool may_leave(cache_array::place, std::uint64_t /*line*/) { return true; }
-  // A request was refused, for no line of its set may leave. Who makes room later says so (room_again).
-  virtual void no_room(std::uint64_t /*line*/, unsigned /*thread*/, picoseconds /*now*/) {}
+  virtual bool may_evict(cache_array::frame, std::uint64_t /*line*/) { return true; }
+  // A request was refused, for no line of its set may leave. Who makes room later says so (retry_nacked).
+  virtual void no_victim(std::uint64_t /*line*/, unsigned /*thread*/, picoseconds /*now*/) {}
   // A dirty copy of a private cache is on its way; it arrives at `when`. The base writes it at once.
-  virtual void arriving(hierarchy& h, cache_array::place p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when);
+  virtual void writeback_arriving(hierarchy& h, cache_array::frame p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when);
   // A line has left the shared cache; written_back: its content is on its way to memory.
-  virtual void left(cache_array::place, std::uint64_t /*line*/, bool /*written_back*/) {}
+  virtual void line_evicted(cache_array::frame, std::uint64_t /*line*/, bool /*written_back*/) {}
   // Content of a line that is not in the shared cache; memory's unless the design keeps it elsewhere.
-  virtual std::uint64_t value_of_memory(hierarchy& h, std::uint64_t line);
+  virtual std::uint64_t backing_value(hierarchy& h, std::uint64_t line);
 };
 
 struct hierarchy_counts {
   std::uint64_t l1_hits = 0, l1_misses = 0, l2_hits = 0, l2_misses = 0, l3_hits = 0, l3_misses = 0;
   std::uint64_t l3_reads = 0, l3_writes = 0, l3_fills = 0;  // accesses of its data
   std::uint64_t invalidations = 0, transfers = 0;           // copies taken; lines that came from another core's caches
-  std::uint64_t memory_reads = 0, memory_writes = 0, flushed_lines = 0, refusals = 0;
+  std::uint64_t memory_reads = 0, memory_writes = 0, flushed_lines = 0, nacks = 0;
   std::uint64_t l1_accesses() const noexcept { return l1_hits + l1_misses; }
 };
 
-class hierarchy final : actor {
+class hierarchy final : event_handler {
  public:
-  using place = cache_array::place;
+  using frame = cache_array::frame;
   enum class level : std::uint8_t { shared_cache, memory };
 
   // Errors: invalid_argument.
   [[nodiscard]] static result<std::unique_ptr<hierarchy>> make(event_queue& events, memory& below, const machine_config& c, std::uint64_t seed);
 
-  void watched_by(private_watch* w) noexcept { watch_ = w; }
-  void designed_by(shared_cache_design* d) noexcept { design_ = d; }
-  void keep_values();
+  void set_observer(private_cache_observer* w) noexcept { observer_ = w; }
+  void set_policy(shared_cache_policy* d) noexcept { policy_ = d; }
+  void track_values();
 
-  struct from {
+  struct request_origin {
     unsigned core, thread;
-    asker* told;
+    requester* reply_to;
     std::uint64_t token;
   };
   // A load, or a store that makes the line the core's own and dirty.
-  answer get(const from& who, std::uint64_t line, bool store, picoseconds now);
+  access_result access_line(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
   // A store of all of the line: as get(), but a line that no cache has is not read from memory.
-  answer store_whole(const from& who, std::uint64_t line, picoseconds now);
+  access_result store_full_line(const request_origin& origin, std::uint64_t line, picoseconds now);
 
   // The quick way of get(): the line is in the first level, in a state that allows it. False: nothing happened.
   [[gnu::always_inline]] bool hit(unsigned core, std::uint64_t line, bool store) noexcept {
     caches& c = private_[core];
-    const place p = found_in_l1(c, line, store);
+    const frame p = found_in_l1(c, line, store);
     if (p == cache_array::none) return false;
-    c.l1.use(p);
+    c.l1.touch(p);
     if (store) c.l1_state[p] |= dirty;
     ++counts.l1_hits;
     return true;
@@ -110,32 +110,32 @@ class hierarchy final : actor {
   picoseconds hit_latency() const noexcept { return l1_latency_; }
 
   // Writes what is newer than `to` down to it; the copies above stay, clean, unless they are to be dropped.
-  answer clean(const from& who, std::uint64_t line, level to, bool drop, picoseconds now);
+  access_result clean(const request_origin& origin, std::uint64_t line, level to, bool drop, picoseconds now);
   // A line written past the caches; done when memory has it.
-  answer stream(const from& who, std::uint64_t line, std::uint64_t value, picoseconds now);
+  access_result stream(const request_origin& origin, std::uint64_t line, std::uint64_t value, picoseconds now);
 
   // For designs.
-  shared_line& at(place p) noexcept { return lines_[p]; }
+  directory_entry& at(frame p) noexcept { return lines_[p]; }
   cache_array& shared() noexcept { return l3_; }
-  std::uint64_t value_at(place p) const noexcept { return values_ ? l3_values_[p] : 0; }
-  void set_value(place p, std::uint64_t v) noexcept {
+  std::uint64_t value_at(frame p) const noexcept { return values_ ? l3_values_[p] : 0; }
+  void set_value(frame p, std::uint64_t v) noexcept {
     if (values_) l3_values_[p] = v;
   }
-  bool dirty_above(place p, std::uint64_t line) const noexcept;
+  bool dirty_in_private(frame p, std::uint64_t line) const noexcept;
   picoseconds bank_access(std::uint64_t line, bool write, picoseconds since) noexcept;
   // A write that memory gets at `when`; told by done(token), or nobody. In place: until then what is written is nowhere else
   // than where it was; otherwise it is in a buffer of the shared cache, as lasting as that.
-  void write_memory(std::uint64_t line, std::uint64_t value, picoseconds when, asker* told, std::uint64_t token, bool in_place = false);
-  void read_memory(std::uint64_t line, picoseconds when, asker* told, std::uint64_t token);
+  void write_memory(std::uint64_t line, std::uint64_t value, picoseconds when, requester* reply_to, std::uint64_t token, bool unbuffered = false);
+  void read_memory(std::uint64_t line, picoseconds when, requester* reply_to, std::uint64_t token);
   // Whoever was refused may try again.
-  void room_again(picoseconds now);
-  std::size_t refused() const noexcept { return refused_.size(); }
+  void retry_nacked(picoseconds now);
+  std::size_t nacked() const noexcept { return nacked_requesters_.size(); }
   // Room for a line, made by letting another go; none when no line may.
-  place make_room(std::uint64_t line, picoseconds now);
+  frame evict_for(std::uint64_t line, picoseconds now);
   // The line leaves all caches.
-  void evict_shared(place p, picoseconds now);
-  void drop_shared(place p, picoseconds now);
-  const crossbar& wires() const noexcept { return wires_; }
+  void evict_with_back_invalidation(frame p, picoseconds now);
+  void evict_from_l3(frame p, picoseconds now);
+  const crossbar& interconnect() const noexcept { return interconnect_; }
   // Memory of the host that tags, their ages and states take.
   std::size_t tag_bytes() const noexcept;
 
@@ -144,20 +144,20 @@ class hierarchy final : actor {
   void value_stored(unsigned core, std::uint64_t line, std::uint64_t value) noexcept;
   bool dirty_in_core(unsigned core, std::uint64_t line) const noexcept;
   // A store that missed does not happen after all: the core's copy is what it got.
-  void take_back_store(unsigned core, std::uint64_t line) noexcept { clear_dirty(core, line); }
+  void cancel_store(unsigned core, std::uint64_t line) noexcept { clear_dirty(core, line); }
   // Takes a store back: the core's copy is as it was.
-  void undo_store(unsigned core, std::uint64_t line, std::uint64_t value, bool was_dirty) noexcept;
+  void roll_back_store(unsigned core, std::uint64_t line, std::uint64_t value, bool was_dirty) noexcept;
   std::uint64_t memory_value(std::uint64_t line) const noexcept;  // with the writes on their way
   const std::unordered_map<std::uint64_t, std::uint64_t>& memory_values() const noexcept { return memory_values_; }
   void set_memory_value(std::uint64_t line, std::uint64_t value) { memory_values_[line] = value; }
-  struct write_in_flight {
+  struct memory_transfer {
     std::uint64_t line = 0, value = 0, token = 0;
-    asker* told = nullptr;
+    requester* reply_to = nullptr;
     std::uint64_t number = 0;  // later ones have larger ones
-    bool used = false, read = false, in_place = false;
-    std::vector<std::pair<asker*, std::uint64_t>> others;
+    bool used = false, read = false, unbuffered = false;
+    std::vector<std::pair<requester*, std::uint64_t>> merged;
   };
-  const std::vector<write_in_flight>& in_flight() const noexcept { return in_flight_; }
+  const std::vector<memory_transfer>& in_flight() const noexcept { return in_flight_; }
 
   // Empty when directory and caches agree: at most one owner, copies below, no other dirty copy. For tests.
   std::string inconsistency() const;
@@ -169,60 +169,60 @@ class hierarchy final : actor {
   struct caches {
     cache_array l1, l2;
     std::vector<std::uint8_t> l1_state, l2_state;
-    std::vector<place> below;  // of a line of the second level: its place in the shared cache
+    std::vector<frame> l3_frames;  // of a line of the second level: its frame in the shared cache
     std::vector<std::uint64_t> l1_values, l2_values;
   };
-  struct fill {
+  struct mshr {
     std::uint64_t line = 0;
-    picoseconds asked = 0;
-    struct waiter {
-      from who;
+    picoseconds issued = 0;
+    struct target {
+      request_origin origin;
       picoseconds extra;
     };
-    std::vector<waiter> waiting;
+    std::vector<target> targets;
     bool used = false;
   };
 
   hierarchy(event_queue& events, memory& below, const machine_config& c, std::vector<caches> p, cache_array l3);
-  void act(picoseconds now, std::uint64_t what) override;
+  void handle(picoseconds now, std::uint64_t what) override;
 
-  [[gnu::always_inline]] static place found_in_l1(const caches& c, std::uint64_t line, bool store) noexcept {
-    const place p = c.l1.find(line);
+  [[gnu::always_inline]] static frame found_in_l1(const caches& c, std::uint64_t line, bool store) noexcept {
+    const frame p = c.l1.find(line);
     return p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0) ? cache_array::none : p;
   }
-  answer from_shared(const from& who, std::uint64_t line, bool store, place in_l2, picoseconds now);
-  answer miss(const from& who, std::uint64_t line, bool store, picoseconds now);
+  access_result access_shared(const request_origin& origin, std::uint64_t line, bool store, frame in_l2, picoseconds now);
+  access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
   // A place for a line that no cache has; none: refused, who is told when to try again.
-  place place_for(const from& who, std::uint64_t line, picoseconds now);
-  picoseconds settle(const from& who, place p, std::uint64_t line, bool store, place in_l2, picoseconds now);
-  void bring_up(unsigned core, place p, std::uint64_t line, bool store, place in_l2, picoseconds now);
-  void into_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value);
-  void out_of_private(unsigned core, place in_l2, picoseconds now);
+  frame allocate_or_nack(const request_origin& origin, std::uint64_t line, picoseconds now);
+  picoseconds resolve_coherence(const request_origin& origin, frame p, std::uint64_t line, bool store, frame in_l2, picoseconds now);
+  void fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2, picoseconds now);
+  void fill_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value);
+  void evict_private(unsigned core, frame in_l2, picoseconds now);
   // Takes the newest content of a core's copy into the shared cache; returns when it is there, or now.
-  picoseconds down(unsigned core, place p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now);
+  picoseconds write_back_private(unsigned core, frame p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now);
   void clear_dirty(unsigned core, std::uint64_t line) noexcept;
-  fill* filling(std::uint64_t line) noexcept;
-  bool may_leave(place p);
-  std::size_t new_flight();
+  mshr* find_mshr(std::uint64_t line) noexcept;
+  bool may_evict(frame p);
+  std::size_t allocate_transfer();
 
   event_queue& events_;
-  memory& below_;
-  private_watch* watch_ = nullptr;
-  shared_cache_design plain_;
-  shared_cache_design* design_ = &plain_;
+  memory& memory_;
+  private_cache_observer* observer_ = nullptr;
+  shared_cache_policy default_policy_;
+  shared_cache_policy* policy_ = &default_policy_;
   std::vector<caches> private_;
   cache_array l3_;
-  std::vector<shared_line> lines_;
+  std::vector<directory_entry> lines_;
   std::vector<std::uint64_t> l3_values_;
-  crossbar wires_;
-  std::vector<server> banks_;
+  crossbar interconnect_;
+  std::vector<serial_resource> banks_;
   picoseconds l1_latency_, l2_latency_, l3_read_, l3_write_;
-  std::vector<fill> fills_;
-  std::vector<std::uint32_t> free_fills_;
-  std::vector<write_in_flight> in_flight_;
-  std::vector<std::uint32_t> free_flights_;
-  std::uint64_t flights_ = 0;
-  std::vector<asker*> refused_;
+  std::vector<mshr> mshrs_;
+  std::vector<std::uint32_t> free_mshrs_;
+  std::vector<memory_transfer> in_flight_;
+  std::vector<std::uint32_t> free_transfers_;
+  std::uint64_t transfer_sequence_ = 0;
+  std::vector<requester*> nacked_requesters_;
   bool values_ = false;
   std::unordered_map<std::uint64_t, std::uint64_t> memory_values_;
 };

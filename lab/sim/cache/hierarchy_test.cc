@@ -9,21 +9,21 @@
 namespace stele::sim {
 namespace {
 
-struct listener final : asker {
-  std::map<std::uint64_t, picoseconds> told;
+struct listener final : requester {
+  std::map<std::uint64_t, picoseconds> completed;
   unsigned may_try = 0;
-  void done(picoseconds now, std::uint64_t token) override { told[token] = now; }
-  void try_again(picoseconds) override { ++may_try; }
+  void done(picoseconds now, std::uint64_t token) override { completed[token] = now; }
+  void retry(picoseconds) override { ++may_try; }
 };
 
 struct bench {
   explicit bench(machine_config m = small_machine()) : below(events, 100'000), caches(std::move(*hierarchy::make(events, below, m, 1))) {}
   // When the access is done, all else left to happen.
   picoseconds get(unsigned core, std::uint64_t line, bool store, picoseconds now) {
-    const auto a = caches->get({core, core, &who, ++token}, line, store, now);
+    const auto a = caches->access_line({core, core, &who, ++token}, line, store, now);
     while (!events.empty()) events.step();
-    EXPECT_NE(a.what, answer::kind::refused);
-    return a.what == answer::kind::at ? a.when : who.told.at(token);
+    EXPECT_NE(a.what, access_result::kind::nacked);
+    return a.what == access_result::kind::completed ? a.when : who.completed.at(token);
   }
   event_queue events;
   fixed_memory below;
@@ -45,12 +45,12 @@ TEST(hierarchy, adds_up_the_levels) {
 
 TEST(hierarchy, a_second_request_for_a_line_on_its_way_waits_for_the_first) {
   bench b;
-  const auto first = b.caches->get({0, 0, &b.who, 1}, 1, false, 0), second = b.caches->get({1, 1, &b.who, 2}, 1, false, 10);
-  EXPECT_EQ(first.what, answer::kind::later);
-  EXPECT_EQ(second.what, answer::kind::later);
+  const auto first = b.caches->access_line({0, 0, &b.who, 1}, 1, false, 0), second = b.caches->access_line({1, 1, &b.who, 2}, 1, false, 10);
+  EXPECT_EQ(first.what, access_result::kind::pending);
+  EXPECT_EQ(second.what, access_result::kind::pending);
   while (!b.events.empty()) b.events.step();
   EXPECT_EQ(b.below.requests.size(), 1u);
-  EXPECT_GE(b.who.told.at(2), b.who.told.at(1));
+  EXPECT_GE(b.who.completed.at(2), b.who.completed.at(1));
 }
 
 TEST(hierarchy, a_store_takes_the_line_from_all_others) {
@@ -72,20 +72,20 @@ TEST(hierarchy, what_is_alone_may_be_stored_to_without_asking) {
 
 TEST(hierarchy, clean_to_memory_writes_the_newest_content_once) {
   bench b;
-  b.caches->keep_values();
+  b.caches->track_values();
   b.get(0, 1, true, 0);
   b.caches->value_stored(0, 1, 77);
   auto a = b.caches->clean({1, 1, &b.who, 99}, 1, hierarchy::level::memory, false, 1'000'000);
-  EXPECT_EQ(a.what, answer::kind::later);
+  EXPECT_EQ(a.what, access_result::kind::pending);
   a = b.caches->clean({1, 1, &b.who, 100}, 1, hierarchy::level::memory, false, 1'000'001);
-  EXPECT_EQ(a.what, answer::kind::later) << "clean above, and still on its way";
+  EXPECT_EQ(a.what, access_result::kind::pending) << "clean above, and still on its way";
   while (!b.events.empty()) b.events.step();
   EXPECT_EQ(b.caches->memory_value(1), 77u);
   EXPECT_EQ(b.below.requests.size(), 2u);
-  EXPECT_EQ(b.who.told.at(99), b.who.told.at(100));
+  EXPECT_EQ(b.who.completed.at(99), b.who.completed.at(100));
   EXPECT_TRUE(b.caches->hit(0, 1, false));
   a = b.caches->clean({1, 1, &b.who, 101}, 1, hierarchy::level::memory, false, 9'000'000);
-  EXPECT_EQ(a.what, answer::kind::at);
+  EXPECT_EQ(a.what, access_result::kind::completed);
 }
 
 // One writer at a time, readers see the last write: four cores on few lines, so that everything is displaced all the time.
@@ -94,7 +94,7 @@ TEST(hierarchy, readers_see_the_last_write) {
     machine_config m = small_machine(4);
     m.l1.replacement = m.l2.replacement = m.l3.replacement = policy;
     bench b(m);
-    b.caches->keep_values();
+    b.caches->track_values();
     std::map<std::uint64_t, std::uint64_t> flat;
     base::rng random(3);
     picoseconds now = 0;
@@ -104,9 +104,9 @@ TEST(hierarchy, readers_see_the_last_write) {
       const bool store = random() % 3 == 0;
       if (random() % 50 == 0) (void)b.caches->clean({core, core, &b.who, 1}, line, hierarchy::level::memory, random() % 2 == 0, now);
       while (!b.events.empty() && b.events.next() <= now) b.events.step();
-      const auto a = b.caches->get({core, core, &b.who, 0}, line, store, now);
+      const auto a = b.caches->access_line({core, core, &b.who, 0}, line, store, now);
       now += 40'000;  // more often than the banks serve, and all would wait for them
-      if (a.what == answer::kind::refused) continue;
+      if (a.what == access_result::kind::nacked) continue;
       ASSERT_EQ(b.caches->value_seen(core, line), flat[line]) << policy << ", access " << n;
       if (store) b.caches->value_stored(core, line, flat[line] = n);
       if (n % 1000 == 0) {

@@ -14,8 +14,8 @@ class tree_plru final : public replacement {
  public:
   tree_plru(std::size_t sets, unsigned ways) : ways_(std::bit_ceil(ways)), trees_(sets) {}
 
-  void used(std::size_t set, unsigned way) override { point_away_from(trees_[set], way); }
-  void filled(std::size_t set, unsigned way) override { used(set, way); }
+  void touched(std::size_t set, unsigned way) override { point_away_from(trees_[set], way); }
+  void filled(std::size_t set, unsigned way) override { touched(set, way); }
   unsigned victim(std::size_t set, std::uint32_t allowed) override {
     unsigned low = 0, node = 1;
     for (unsigned half = ways_ / 2; half != 0; half /= 2) {
@@ -47,7 +47,7 @@ class bimodal final : public replacement {
  public:
   bimodal(std::size_t sets, unsigned ways, std::uint64_t seed) : ways_(ways), last_used_(sets * ways), random_(seed) {}
 
-  void used(std::size_t set, unsigned way) override { last_used_[set * ways_ + way] = ++clock_; }
+  void touched(std::size_t set, unsigned way) override { last_used_[set * ways_ + way] = ++clock_; }
   void filled(std::size_t set, unsigned way) override {
     last_used_[set * ways_ + way] = random_() % 32 == 0 ? ++clock_ : -++clock_;
   }
@@ -68,7 +68,7 @@ class bimodal final : public replacement {
 class any_way final : public replacement {
  public:
   explicit any_way(std::uint64_t seed) : random_(seed) {}
-  void used(std::size_t, unsigned) override {}
+  void touched(std::size_t, unsigned) override {}
   void filled(std::size_t, unsigned) override {}
   unsigned victim(std::size_t, std::uint32_t allowed) override {
     for (auto skip = random_() % static_cast<unsigned>(std::popcount(allowed)); skip != 0; --skip) allowed &= allowed - 1;

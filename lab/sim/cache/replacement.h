@@ -19,7 +19,7 @@ namespace stele::sim {
 class replacement {
  public:
   virtual ~replacement() = default;
-  virtual void used(std::size_t set, unsigned way) = 0;
+  virtual void touched(std::size_t set, unsigned way) = 0;
   virtual void filled(std::size_t set, unsigned way) = 0;
   virtual unsigned victim(std::size_t set, std::uint32_t allowed) = 0;
 };

@@ -8,30 +8,30 @@
 
 namespace stele::sim {
 
-class fixed_memory final : public memory, actor {
+class fixed_memory final : public memory, event_handler {
  public:
   fixed_memory(event_queue& events, picoseconds latency) : events_(events), latency_(latency) {}
 
   void submit(picoseconds now, const request& r) override {
     requests.push_back(r);
-    events_.at(now + latency_, *this, requests.size() - 1);
-    ++unfinished_;
+    events_.schedule(now + latency_, *this, requests.size() - 1);
+    ++outstanding_;
   }
   void barrier(picoseconds, std::uint16_t) override {}
-  std::size_t unfinished() const noexcept override { return unfinished_; }
+  std::size_t outstanding() const noexcept override { return outstanding_; }
 
   std::vector<request> requests;
 
  private:
-  void act(picoseconds now, std::uint64_t what) override {
-    --unfinished_;
+  void handle(picoseconds now, std::uint64_t what) override {
+    --outstanding_;
     const request r = requests[what];
-    if (r.told != nullptr) r.told->act(now, r.token);
+    if (r.reply_to != nullptr) r.reply_to->handle(now, r.token);
   }
 
   event_queue& events_;
   picoseconds latency_;
-  std::size_t unfinished_ = 0;
+  std::size_t outstanding_ = 0;
 };
 
 // Two cores' worth of small caches: 4 lines, 8 lines, 16 lines.

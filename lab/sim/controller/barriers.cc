@@ -20,62 +20,62 @@
 namespace stele::sim {
 namespace {
 
-struct barrier_law {
+struct barrier_rules {
   bool rule1 = false, rule2 = false;
   bool guarded = true;
   bool records_first = true;  // of rule 2
 };
 
-class barrier_scheduler final : public first_ready {
+class barrier_scheduler final : public fr_fcfs_scheduler {
  public:
-  barrier_scheduler(const channel_state& channel, const memory_config& c, const write_stream& stream, barrier_law law)
-      : first_ready(channel, c), stream_(stream), law_(law) {}
+  barrier_scheduler(const channel_state& channel, const memory_config& c, const epoch_tracker& stream, barrier_rules rules)
+      : fr_fcfs_scheduler(channel, c), stream_(stream), rules_(rules) {}
 
  protected:
   bool may_start(const entry& e) const override {
-    const stream_place& p = e.stream;
+    const epoch_position& p = e.stream;
     if (stream_.persistent_before(p.epoch)) return true;
-    if (p.who.what == write_class::log_record) return law_.rule1 && may_pass(p);
-    return p.who.what == write_class::commit_record && law_.rule2 && may_step(p);
+    if (p.origin.what == write_class::log_record) return rules_.rule1 && may_pass_barrier(p);
+    return p.origin.what == write_class::commit_record && rules_.rule2 && may_commit_early(p);
   }
 
  private:
-  bool may_pass(const stream_place& record) const { return !law_.guarded || stream_.commits_persistent_before(record); }
-  bool may_step(const stream_place& commit) const {  // its epoch is not the first: it has not been allowed above
-    return (!law_.guarded || commit.after_records) && stream_.persistent_before(commit.epoch - 1) &&
-           (!law_.records_first || stream_.records_persistent(commit.epoch - 1));
+  bool may_pass_barrier(const epoch_position& record) const { return !rules_.guarded || stream_.commits_persistent_before(record); }
+  bool may_commit_early(const epoch_position& commit) const {  // its epoch is not the first: it has not been allowed above
+    return (!rules_.guarded || commit.after_records) && stream_.persistent_before(commit.epoch - 1) &&
+           (!rules_.records_first || stream_.records_persistent(commit.epoch - 1));
   }
 
-  const write_stream& stream_;
-  barrier_law law_;
+  const epoch_tracker& stream_;
+  barrier_rules rules_;
 };
 
-template <barrier_law Law>
-std::unique_ptr<scheduler> make(const channel_state& channel, const memory_config& c, const write_stream& stream) {
-  barrier_law law = Law;
-  law.guarded = law.guarded && c.guarded_rules;
-  return std::make_unique<barrier_scheduler>(channel, c, stream, law);
+template <barrier_rules Rules>
+std::unique_ptr<scheduler> make(const channel_state& channel, const memory_config& c, const epoch_tracker& stream) {
+  barrier_rules rules = Rules;
+  rules.guarded = rules.guarded && c.guarded_rules;
+  return std::make_unique<barrier_scheduler>(channel, c, stream, rules);
 }
 
 }  // namespace
 
-std::unique_ptr<scheduler> make_strict(const channel_state& channel, const memory_config& c, const write_stream& s) {
-  return make<barrier_law{}>(channel, c, s);
+std::unique_ptr<scheduler> make_strict(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+  return make<barrier_rules{}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_rule1(const channel_state& channel, const memory_config& c, const write_stream& s) {
-  return make<barrier_law{.rule1 = true}>(channel, c, s);
+std::unique_ptr<scheduler> make_rule1(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+  return make<barrier_rules{.rule1 = true}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_rule2(const channel_state& channel, const memory_config& c, const write_stream& s) {
-  return make<barrier_law{.rule2 = true}>(channel, c, s);
+std::unique_ptr<scheduler> make_rule2(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+  return make<barrier_rules{.rule2 = true}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_rules(const channel_state& channel, const memory_config& c, const write_stream& s) {
-  return make<barrier_law{.rule1 = true, .rule2 = true}>(channel, c, s);
+std::unique_ptr<scheduler> make_rules(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+  return make<barrier_rules{.rule1 = true, .rule2 = true}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_bare(const channel_state& channel, const memory_config& c, const write_stream& s) {
-  return make<barrier_law{.rule1 = true, .rule2 = true, .guarded = false}>(channel, c, s);
+std::unique_ptr<scheduler> make_bare(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+  return make<barrier_rules{.rule1 = true, .rule2 = true, .guarded = false}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_commit_first(const channel_state& channel, const memory_config& c, const write_stream& s) {
-  return make<barrier_law{.rule2 = true, .records_first = false}>(channel, c, s);
+std::unique_ptr<scheduler> make_commit_first(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+  return make<barrier_rules{.rule2 = true, .records_first = false}>(channel, c, s);
 }
 
 }  // namespace stele::sim

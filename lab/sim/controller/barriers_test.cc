@@ -1,5 +1,5 @@
 // Persist barriers: who may pass what, step by step, and that the wrong schedulers do wrong.
-#include <sim/controller/test_bed.h>
+#include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
 
 #include <initializer_list>
@@ -18,7 +18,7 @@ memory_config two_banks(const std::string& scheduler) {
 }
 
 // Two logs in rows 0 and 1 (records) and 2 and 3 (commit records), over both banks.
-void set_logs(memory_bed& bed) {
+void set_logs(memory_fixture& bed) {
   const auto row = [&](std::uint32_t r) { return bed.address(0, r); };
   ASSERT_TRUE(bed.memory->set_ranges({{row(0), row(1), row(2), row(3)}, {row(1), row(2), row(3), row(4)}}));
 }
@@ -30,7 +30,7 @@ struct stream_write {
 
 // Submits all at time 0 and runs; returns each write's start in steps, checking that it ends a step later.
 std::vector<double> starts(const memory_config& c, std::initializer_list<stream_write> stream) {
-  memory_bed bed(c);
+  memory_fixture bed(c);
   set_logs(bed);
   for (const stream_write& w : stream) {
     if (w.what == '|')
@@ -39,10 +39,10 @@ std::vector<double> starts(const memory_config& c, std::initializer_list<stream_
       bed.write(w.bank, w.what == 'L' ? w.log : w.what == 'C' ? 2 + w.log : 10 + w.log, w.column);
   }
   bed.run();
-  EXPECT_EQ(bed.memory->unfinished(), 0u);
+  EXPECT_EQ(bed.memory->outstanding(), 0u);
   std::vector<double> at;
   for (const auto& [token, report] : bed.written) {
-    EXPECT_EQ(report.persisted, bed.told[token]);
+    EXPECT_EQ(report.persisted, bed.completed[token]);
     at.push_back(static_cast<double>(report.started) / step);
     EXPECT_EQ(report.persisted, report.started + step);
   }
@@ -132,7 +132,7 @@ TEST(barriers, order_holds_across_channels) {
   memory_config c = two_banks("strict");
   c.channels = 2;
   c.mapping = "row-rank-bank-column-channel";
-  memory_bed bed(c);
+  memory_fixture bed(c);
   bed.submit(access::write, 0);
   bed.barrier();
   bed.submit(access::write, 64);
@@ -150,7 +150,7 @@ TEST(barriers, log_writes_take_the_shorter_time_of_their_retention) {
   memory_config c = dp2_memory("strict");
   c.scheduler = "strict";
   c.log_retention_s = 1e4;
-  memory_bed bed(c);
+  memory_fixture bed(c);
   ASSERT_TRUE(bed.memory->set_ranges({{4096, 8192, 8192, 8256}}));
   bed.submit(access::write, 0);
   bed.submit(access::write, 4096 + 64);
@@ -162,7 +162,7 @@ TEST(barriers, log_writes_take_the_shorter_time_of_their_retention) {
 }
 
 TEST(ranges, wrong_ranges_are_refused) {
-  memory_bed bed(two_banks("rules"));
+  memory_fixture bed(two_banks("rules"));
   EXPECT_FALSE(bed.memory->set_ranges({{0, 128, 64, 192}}));
   EXPECT_FALSE(bed.memory->set_ranges({{128, 64, 256, 320}}));
   EXPECT_FALSE(bed.memory->set_ranges({{0, 100, 256, 320}}));

@@ -15,8 +15,8 @@ namespace stele::sim {
 
 // A write that has just become persistent.
 struct write_report {
-  request asked;
-  classified who;
+  request req;
+  write_origin origin;
   unsigned channel = 0, bank = 0;
   picoseconds started = 0, persisted = 0;
 };
@@ -33,47 +33,47 @@ struct command_report {
 // first and the last.
 class command_observer {
  public:
-  virtual void given(const command_report& report) = 0;
+  virtual void issued(const command_report& report) = 0;
 
  protected:
   ~command_observer() = default;
 };
 
 // What channels have in common, and whom they tell.
-class channel_owner {
+class channel_observer {
  public:
   virtual void persisted(const write_report& report) = 0;
   virtual void order_changed(picoseconds now) = 0;  // the stream lets other writes start
 
  protected:
-  ~channel_owner() = default;
+  ~channel_observer() = default;
 };
 
-struct channel_parts {
+struct channel_context {
   event_queue& events;
   const memory_config& config;
   const timing_table& timing;
   const scheduler_kind& kind;
   const write_pulses& pulses;
-  write_stream& stream;
-  channel_owner& owner;
+  epoch_tracker& stream;
+  channel_observer& observer;
   unsigned number;
 };
 
-class channel final : public actor {
+class channel final : public event_handler {
  public:
-  explicit channel(const channel_parts& parts);
+  explicit channel(const channel_context& parts);
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
 
-  void submit(picoseconds now, const request& r, const place& where);
+  void submit(picoseconds now, const request& r, const device_address& where);
   void order_changed(picoseconds now);
   void observe(command_observer* observer) noexcept { observer_ = observer; }
-  std::size_t unfinished() const noexcept { return unfinished_; }
+  std::size_t outstanding() const noexcept { return outstanding_; }
   // Including the refreshes of idle time until now.
   const memory_statistics& statistics(picoseconds now);
 
-  void act(picoseconds now, std::uint64_t what) override;
+  void handle(picoseconds now, std::uint64_t what) override;
 
  private:
   static constexpr std::uint64_t wake_up = ~std::uint64_t{0};  // what else an event carries is an entry
@@ -83,41 +83,41 @@ class channel final : public actor {
   void admit();
   void enqueue(entry_index i);
   void wake_at(picoseconds when);
-  void serve(picoseconds now);
-  void give(const decision& d, picoseconds now);
-  void give_activate(entry& e, picoseconds now);
-  void give_precharge(unsigned bank, picoseconds at);
-  void give_column(entry_index i, picoseconds now);
+  void issue_ready_commands(picoseconds now);
+  void issue(const decision& d, picoseconds now);
+  void issue_activate(entry& e, picoseconds now);
+  void issue_precharge(unsigned bank, picoseconds at);
+  void issue_column(entry_index i, picoseconds now);
   void close_unless_hit(unsigned bank);
-  void tell(command what, unsigned bank, picoseconds at) const;
+  void report_command(command what, unsigned bank, picoseconds at) const;
   picoseconds pulse_of(const entry& e) const noexcept;
-  void account_start(const entry& e);
+  void count_issue(const entry& e);
   void finish(entry_index i, picoseconds now);
   void finish_write(entry_index i, picoseconds now);
 
   // refresh.cc
   std::uint64_t banks_of(unsigned rank) const noexcept;
-  void give_refresh(unsigned rank, picoseconds at);
+  void issue_refresh(unsigned rank, picoseconds at);
   picoseconds close_rank(unsigned rank, picoseconds due, picoseconds now);
   picoseconds refresh_rank(unsigned rank, picoseconds now);
   picoseconds refresh(picoseconds now);
   bool refresh_idle(unsigned rank, picoseconds now);
   void skip_idle(picoseconds now);
-  void catch_up(picoseconds now);
+  void catch_up_refreshes(picoseconds now);
 
   event_queue& events_;
-  channel_owner& owner_;
-  write_stream& stream_;
+  channel_observer& channel_observer_;
+  epoch_tracker& stream_;
   channel_state state_;
   std::unique_ptr<scheduler> scheduler_;
   decision decision_;
-  bool undecided_ = true;
-  entry_list front_;  // not admitted yet
-  picoseconds woken_at_ = never;
-  std::size_t unfinished_ = 0;
-  std::uint64_t numbers_ = 0;
+  bool decision_stale_ = true;
+  entry_list backlog_;  // not admitted yet
+  picoseconds wake_up_at_ = never;
+  std::size_t outstanding_ = 0;
+  std::uint64_t arrivals_ = 0;
   picoseconds busy_since_ = 0;
-  memory_statistics done_;
+  memory_statistics statistics_;
 
   picoseconds read_latency_, write_latency_;
   write_pulses pulses_;

@@ -1,5 +1,5 @@
 // What a channel takes for known requests: latencies, forwarding, room in queues, refresh, idle time, wear.
-#include <sim/controller/test_bed.h>
+#include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
 
 namespace stele::sim {
@@ -17,17 +17,17 @@ memory_config timed() {
 }
 
 TEST(channel, reads_miss_hit_and_conflict) {
-  memory_bed bed(timed());
+  memory_fixture bed(timed());
   const unsigned miss = bed.read(0, 1);
   bed.run();
-  EXPECT_EQ(bed.told[miss], 34'000u);
+  EXPECT_EQ(bed.completed[miss], 34'000u);
   bed.run_until(100'000);
   const unsigned hit = bed.read(0, 1, 3);
   bed.run_until(200'000);
-  EXPECT_EQ(bed.told[hit], 120'000u);
+  EXPECT_EQ(bed.completed[hit], 120'000u);
   const unsigned conflict = bed.read(0, 2);
   bed.run();
-  EXPECT_EQ(bed.told[conflict], 200'000u + 47'000u);
+  EXPECT_EQ(bed.completed[conflict], 200'000u + 47'000u);
   const memory_statistics s = bed.statistics();
   EXPECT_EQ(s.row_misses, 1u);
   EXPECT_EQ(s.row_hits, 1u);
@@ -41,48 +41,48 @@ TEST(channel, reads_miss_hit_and_conflict) {
 }
 
 TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_until_then) {
-  memory_bed bed(timed());
+  memory_fixture bed(timed());
   const unsigned first = bed.write(0, 1), same_row = bed.write(0, 1, 1), elsewhere = bed.write(1, 1);
   bed.run();
-  EXPECT_EQ(bed.told[first], 14'000u + 25'000u);
+  EXPECT_EQ(bed.completed[first], 14'000u + 25'000u);
   EXPECT_EQ(bed.written[same_row].started, 39'000u);
-  EXPECT_EQ(bed.told[same_row], 39'000u + 25'000u);
-  EXPECT_EQ(bed.told[elsewhere], 39'000u);
-  EXPECT_EQ(bed.written[first].persisted, bed.told[first]);
+  EXPECT_EQ(bed.completed[same_row], 39'000u + 25'000u);
+  EXPECT_EQ(bed.completed[elsewhere], 39'000u);
+  EXPECT_EQ(bed.written[first].persisted, bed.completed[first]);
 }
 
 TEST(channel, a_volatile_write_is_told_when_it_is_in_the_device) {
   memory_config c = timed();
   c.write_pulse_ns = 0;
-  memory_bed bed(c);
+  memory_fixture bed(c);
   const unsigned w = bed.write(0, 1);
   bed.run();
-  EXPECT_EQ(bed.told[w], 32'000u);
+  EXPECT_EQ(bed.completed[w], 32'000u);
 }
 
 TEST(channel, a_closed_page_makes_every_access_a_miss) {
   memory_config c = timed();
   c.open_page = false;
-  memory_bed bed(c);
+  memory_fixture bed(c);
   bed.read(0, 1);
   bed.run_until(100'000);
   const unsigned other = bed.read(0, 2);
   bed.run();
-  EXPECT_EQ(bed.told[other], 134'000u);
+  EXPECT_EQ(bed.completed[other], 134'000u);
   bed.run_until(200'000);
   const unsigned both[] = {bed.read(0, 3), bed.read(0, 3, 1)};  // queued together: one opening serves both
   bed.run();
-  EXPECT_EQ(bed.told[both[1]], 234'000u);
+  EXPECT_EQ(bed.completed[both[1]], 234'000u);
   EXPECT_EQ(bed.statistics().precharges, 3u);
 }
 
 TEST(channel, a_read_is_served_from_a_queued_write_to_its_line) {
-  memory_bed bed(timed());
+  memory_fixture bed(timed());
   const unsigned w = bed.write(0, 1), r = bed.read(0, 1), other = bed.read(0, 1, 1);
   bed.run();
-  EXPECT_EQ(bed.told[r], 0u);
-  EXPECT_GT(bed.told[other], 0u);
-  EXPECT_GT(bed.told[w], 0u);
+  EXPECT_EQ(bed.completed[r], 0u);
+  EXPECT_GT(bed.completed[other], 0u);
+  EXPECT_GT(bed.completed[w], 0u);
   const memory_statistics s = bed.statistics();
   EXPECT_EQ(s.forwarded_reads, 1u);
   EXPECT_EQ(s.reads, 1u);
@@ -93,13 +93,13 @@ TEST(channel, what_does_not_fit_waits_in_front_in_order) {
   c.write_queue_entries = 2;
   c.write_drain_from = 1;
   c.write_drain_to = 0.5;
-  memory_bed bed(c);
+  memory_fixture bed(c);
   bed.write(0, 1), bed.write(0, 2), bed.write(0, 3);
   const unsigned read = bed.read(1, 1);  // behind the third write, which has no room until the first has started
   bed.run();
   EXPECT_EQ(bed.written[0].started, 14'000u);
-  EXPECT_EQ(bed.told[read], 14'000u + 34'000u);
-  EXPECT_EQ(bed.memory->unfinished(), 0u);
+  EXPECT_EQ(bed.completed[read], 14'000u + 34'000u);
+  EXPECT_EQ(bed.memory->outstanding(), 0u);
 }
 
 TEST(channel, k_banks_write_k_times_as_fast_until_the_bus_binds) {
@@ -109,7 +109,7 @@ TEST(channel, k_banks_write_k_times_as_fast_until_the_bus_binds) {
     c.banks = 16;
     c.write_pulse_ns = 100;
     c.timing = {{"channel", "write", "write", 20}};
-    memory_bed bed(c);
+    memory_fixture bed(c);
     for (unsigned i = 0; i < 40 * banks; ++i) bed.write(i % banks, i / banks + 1);
     bed.run();
     return static_cast<double>(bed.events.now()) / banks;
@@ -135,31 +135,31 @@ memory_config refreshed() {
 }
 
 TEST(refresh, a_due_refresh_closes_the_rows_and_holds_its_rank) {
-  memory_bed bed(refreshed());
+  memory_fixture bed(refreshed());
   bed.read(0, 1);
   bed.run_until(999'999);
   const unsigned before = bed.read(0, 1);
   bed.run_until(1'000'000);
   const unsigned behind = bed.read(0, 1, 1), other_rank = bed.read(4, 1);
   bed.run();
-  EXPECT_EQ(bed.told[before], 1'019'999u);
-  EXPECT_EQ(bed.told[behind], 1'000'000u + 13'000u + 100'000u + 34'000u);  // close, refresh, open, read
-  EXPECT_EQ(bed.told[other_rank], 1'000'000u + 100'000u + 34'000u);       // had no row to close
+  EXPECT_EQ(bed.completed[before], 1'019'999u);
+  EXPECT_EQ(bed.completed[behind], 1'000'000u + 13'000u + 100'000u + 34'000u);  // close, refresh, open, read
+  EXPECT_EQ(bed.completed[other_rank], 1'000'000u + 100'000u + 34'000u);       // had no row to close
   EXPECT_EQ(bed.statistics().refreshes, 2u);
 }
 
 TEST(refresh, blocks_until_its_time_and_not_longer) {
   for (const picoseconds early : {1, 0}) {
-    memory_bed bed(refreshed());
+    memory_fixture bed(refreshed());
     bed.run_until(1'100'000 - early);
     const unsigned r = bed.read(0, 1);
     bed.run();
-    EXPECT_EQ(bed.told[r], 1'100'000u + 34'000u) << early;
+    EXPECT_EQ(bed.completed[r], 1'100'000u + 34'000u) << early;
   }
 }
 
 TEST(refresh, idle_time_costs_nothing_and_is_made_up_for) {
-  memory_bed bed(refreshed());
+  memory_fixture bed(refreshed());
   bed.read(0, 1);
   bed.run();
   EXPECT_TRUE(bed.events.empty());
@@ -167,7 +167,7 @@ TEST(refresh, idle_time_costs_nothing_and_is_made_up_for) {
   EXPECT_TRUE(bed.events.empty());
   const unsigned r = bed.read(0, 1);
   bed.run();
-  EXPECT_EQ(bed.told[r], 1'000'000'500'000u + 34'000u);  // the refreshes have closed its row
+  EXPECT_EQ(bed.completed[r], 1'000'000'500'000u + 34'000u);  // the refreshes have closed its row
   const memory_statistics s = bed.statistics();
   EXPECT_EQ(s.refreshes, 2 * 1'000'000u);
   EXPECT_EQ(s.precharges, 1u);
@@ -176,17 +176,17 @@ TEST(refresh, idle_time_costs_nothing_and_is_made_up_for) {
 TEST(refresh, a_saturated_rank_is_refreshed_on_time) {
   memory_config c = refreshed();
   c.ranks = 1;
-  memory_bed bed(c);
+  memory_fixture bed(c);
   for (unsigned i = 0; i < 2000; ++i) bed.read(i % 4, i / 64 + 1, i % 16);
   bed.run();
-  EXPECT_EQ(bed.told.size(), 2000u);
+  EXPECT_EQ(bed.completed.size(), 2000u);
   EXPECT_EQ(bed.statistics().refreshes, bed.events.now() / 1'000'000);
 }
 
 // --- wear and retention ---
 
 TEST(wear, writes_are_counted_by_bank_and_line) {
-  memory_bed bed(timed());
+  memory_fixture bed(timed());
   bed.memory->count_line_writes();
   for (int i = 0; i < 3; ++i) bed.write(2, 5);
   bed.write(2, 6);
@@ -194,19 +194,19 @@ TEST(wear, writes_are_counted_by_bank_and_line) {
   bed.run();
   const memory_statistics s = bed.statistics();
   EXPECT_EQ(s.bank_writes, (std::vector<std::uint64_t>{0, 1, 4, 0}));
-  EXPECT_EQ(s.most_writes_to_a_line, 3u);
+  EXPECT_EQ(s.max_writes_per_line, 3u);
 }
 
 TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
   memory_config c = dp2_memory("strict");
   c.log_retention_s = 1e2;
-  memory_bed bed(c);
+  memory_fixture bed(c);
   ASSERT_TRUE(bed.memory->set_ranges({{0, 4096, 4096, 4160}}));
   EXPECT_EQ(bed.memory->trusted_log_line(64, 0).error().code, errc::not_found);
   EXPECT_EQ(bed.memory->trusted_log_line(8192, 0).error().code, errc::invalid_argument);
   bed.submit(access::write, 64);
   bed.run();
-  const picoseconds written = bed.told[0], lasts = 100'000'000'000'000;
+  const picoseconds written = bed.completed[0], lasts = 100'000'000'000'000;
   EXPECT_EQ(*bed.memory->trusted_log_line(64, written + lasts), written);
   EXPECT_FALSE(bed.memory->expired(64, written + lasts));
   EXPECT_TRUE(bed.memory->expired(64, written + lasts + 1));
@@ -220,7 +220,7 @@ TEST(retention, a_log_line_that_outlives_its_retention_is_refused) {
 
 TEST(energy, is_bits_times_picojoules_of_each_part) {
   memory_config c = machine_of("kiln").nonvolatile_memory;
-  memory_bed bed(c);
+  memory_fixture bed(c);
   bed.read(0, 1);
   bed.run();
   bed.read(0, 1, 1);

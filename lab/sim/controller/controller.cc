@@ -7,7 +7,7 @@
 namespace stele::sim {
 namespace {
 
-constexpr unsigned most_banks = 64;  // of a channel: sets of banks are the bits of a word
+constexpr unsigned max_banks = 64;  // of a channel: sets of banks are the bits of a word
 
 result<void> check_queues(const memory_config& c) {
   if (c.read_queue_entries == 0 || c.write_queue_entries == 0)
@@ -15,7 +15,7 @@ result<void> check_queues(const memory_config& c) {
                                               "write_queue_entries of at least 1");
   if (!(c.write_drain_to >= 0 && c.write_drain_to < c.write_drain_from && c.write_drain_from <= 1))
     return base::fail(errc::invalid_argument, "memory: write_drain_to must be below write_drain_from, both from 0 to 1");
-  if (c.ranks * c.bank_groups * c.banks > most_banks)
+  if (c.ranks * c.bank_groups * c.banks > max_banks)
     return base::fail(errc::invalid_argument, "memory: " + std::to_string(c.ranks * c.bank_groups * c.banks) +
                                                   " banks in a channel; at most 64, use more channels");
   return {};
@@ -46,18 +46,18 @@ result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const me
   std::unique_ptr<memory_system> m(new memory_system(c, *places));
   for (unsigned i = 0; i < c.controllers * c.channels; ++i)
     m->channels_.push_back(std::make_unique<channel>(
-        channel_parts{events, m->config_, *timing, **kind, *pulses, m->stream_, *m, i}));
+        channel_context{events, m->config_, *timing, **kind, *pulses, m->stream_, *m, i}));
   return m;
 }
 
 void memory_system::submit(picoseconds now, const request& r) {
-  const place p = mapping_.locate(r.address);
+  const device_address p = mapping_.locate(r.address);
   channels_[p.channel]->submit(now, r, p);
 }
 
-std::size_t memory_system::unfinished() const noexcept {
+std::size_t memory_system::outstanding() const noexcept {
   std::size_t all = 0;
-  for (const auto& c : channels_) all += c->unfinished();
+  for (const auto& c : channels_) all += c->outstanding();
   return all;
 }
 
@@ -72,10 +72,10 @@ void memory_system::observe_commands(command_observer* observer) noexcept {
 // --- logs ---
 
 result<void> memory_system::set_ranges(const std::vector<log_range>& logs) {
-  if (unfinished()) return base::fail(errc::in_use, "memory: log ranges change while requests are unfinished; let them end first");
+  if (outstanding()) return base::fail(errc::in_use, "memory: log ranges change while requests are unfinished; let them end first");
   auto ranges = log_ranges::of(logs);
   if (!ranges) return std::unexpected(ranges.error());
-  stream_ = write_stream(std::move(*ranges));
+  stream_ = epoch_tracker(std::move(*ranges));
   log_lines_.clear();
   for (const log_range& l : logs)
     for (const auto& [begin, end] : {std::pair{l.records_begin, l.records_end}, std::pair{l.commit_begin, l.commit_end}})
@@ -84,9 +84,9 @@ result<void> memory_system::set_ranges(const std::vector<log_range>& logs) {
 }
 
 const picoseconds* memory_system::written_at(std::uint64_t address) const noexcept {
-  const classified who = stream_.ranges().classify(address);
-  if (who.what == write_class::data) return nullptr;
-  const log_lines& lines = log_lines_[2 * who.log + (who.what == write_class::commit_record)];
+  const write_origin origin = stream_.ranges().classify(address);
+  if (origin.what == write_class::data) return nullptr;
+  const log_lines& lines = log_lines_[2 * origin.log + (origin.what == write_class::commit_record)];
   return &lines.written[(address - lines.begin) / line_bytes];
 }
 
@@ -109,15 +109,15 @@ result<picoseconds> memory_system::trusted_log_line(std::uint64_t address, picos
 }
 
 void memory_system::persisted(const write_report& report) {
-  if (report.who.what != write_class::data) *const_cast<picoseconds*>(written_at(report.asked.address)) = report.persisted;
-  if (counts_lines_) most_line_writes_ = std::max(most_line_writes_, ++line_writes_[report.asked.address]);
+  if (report.origin.what != write_class::data) *const_cast<picoseconds*>(written_at(report.req.address)) = report.persisted;
+  if (counts_lines_) max_line_writes_ = std::max(max_line_writes_, ++line_writes_[report.req.address]);
   if (observer_) observer_->persisted(report);
 }
 
 memory_statistics memory_system::statistics(picoseconds now) {
   memory_statistics all;
   for (const auto& c : channels_) all.add(c->statistics(now));
-  all.most_writes_to_a_line = most_line_writes_;
+  all.max_writes_per_line = max_line_writes_;
   return all;
 }
 

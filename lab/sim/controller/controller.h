@@ -20,12 +20,12 @@ class write_observer {
   ~write_observer() = default;
 };
 
-class memory_system final : public memory, private channel_owner {
+class memory_system final : public memory, private channel_observer {
  public:
   void submit(picoseconds now, const request& r) override;
   // One stream for all sources: `source` is not looked at.
   void barrier(picoseconds, std::uint16_t) override { stream_.barrier(); }
-  std::size_t unfinished() const noexcept override;
+  std::size_t outstanding() const noexcept override;
 
   // Which addresses are logs'. An error for ranges that overlap or are not of whole lines, and while requests are
   // unfinished. Forgets when lines were written.
@@ -33,7 +33,7 @@ class memory_system final : public memory, private channel_owner {
   // Null: nobody. It outlives the memory or is unset.
   void observe(write_observer* observer) noexcept { observer_ = observer; }
   void observe_commands(command_observer* observer) noexcept;
-  // From now on, writes to each line are counted (most_writes_to_a_line).
+  // From now on, writes to each line are counted (max_writes_per_line).
   void count_line_writes() { counts_lines_ = true; }
 
   // A log's line has outlived the retention that it was last written with. False for data and lines never written.
@@ -44,7 +44,7 @@ class memory_system final : public memory, private channel_owner {
   memory_statistics statistics(picoseconds now);
   memory_energy energy(picoseconds now) { return energy_of(statistics(now), config_); }
   const memory_config& config() const noexcept { return config_; }
-  const mapping& places() const noexcept { return mapping_; }
+  const mapping& address_map() const noexcept { return mapping_; }
 
  private:
   friend result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& c);
@@ -61,13 +61,13 @@ class memory_system final : public memory, private channel_owner {
 
   memory_config config_;
   mapping mapping_;
-  write_stream stream_;
+  epoch_tracker stream_;
   std::vector<std::unique_ptr<channel>> channels_;
   write_observer* observer_ = nullptr;
   std::vector<log_lines> log_lines_;  // records and commit record of each log
   bool counts_lines_ = false;
   std::unordered_map<std::uint64_t, std::uint64_t> line_writes_;
-  std::uint64_t most_line_writes_ = 0;
+  std::uint64_t max_line_writes_ = 0;
 };
 
 // An error for a configuration that contradicts itself or names what there is not. `events` outlives the memory.

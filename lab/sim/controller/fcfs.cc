@@ -15,7 +15,7 @@ class first_come final : public scheduler {
     const bool read_first = write == no_entry || (read != no_entry && channel_.queue[read].number < channel_.queue[write].number);
     const entry_index oldest = read_first ? read : write;
     const entry& e = channel_.queue[oldest];
-    if (channel_.is_held(e.bank)) return {};
+    if (channel_.is_blocked_by_refresh(e.bank)) return {};
     const command what = channel_.next_command(e);
     return {std::max(now, channel_.timing.earliest(what, e.bank)), oldest, what};
   }
@@ -24,7 +24,7 @@ class first_come final : public scheduler {
   }
   void bank_changed(unsigned) override {}
   void order_changed() override {}
-  void starting(const entry&) override {}
+  void about_to_issue(const entry&) override {}
 
  private:
   const channel_state& channel_;
@@ -32,7 +32,7 @@ class first_come final : public scheduler {
 
 }  // namespace
 
-std::unique_ptr<scheduler> make_fcfs(const channel_state& channel, const memory_config&, const write_stream&) {
+std::unique_ptr<scheduler> make_fcfs(const channel_state& channel, const memory_config&, const epoch_tracker&) {
   return std::make_unique<first_come>(channel);
 }
 

@@ -12,15 +12,15 @@
 
 namespace stele::sim {
 
-class first_ready : public scheduler {
+class fr_fcfs_scheduler : public scheduler {
  public:
-  first_ready(const channel_state& channel, const memory_config& c);
+  fr_fcfs_scheduler(const channel_state& channel, const memory_config& c);
 
   decision next(picoseconds now) final;
   bool enqueued(const entry& e) final;
   void bank_changed(unsigned bank) final { stale_[0] |= bit(bank), stale_[1] |= bit(bank); }
   void order_changed() final { stale_[1] = ~std::uint64_t{0}; }
-  void starting(const entry& e) final;
+  void about_to_issue(const entry& e) final;
 
  protected:
   virtual bool may_start(const entry&) const { return true; }
@@ -28,21 +28,21 @@ class first_ready : public scheduler {
  private:
   static std::uint64_t bit(unsigned bank) noexcept { return std::uint64_t{1} << bank; }
 
-  void choose_mode();
-  bool startable(const entry& e) const { return e.asked.kind == access::read || (e.older == no_entry && may_start(e)); }
+  void update_drain_mode();
+  bool can_start(const entry& e) const { return e.req.kind == access::read || (e.older == no_entry && may_start(e)); }
   // What a bank does next. Kept while the bank does not change: most banks have not when the next command is chosen.
-  struct choice {
+  struct candidate {
     std::uint64_t rank = 0;  // the lower comes first: moving data before rows, then the order of arrival
     entry_index entry = no_entry;
     command what = command::activate;
   };
   entry_index pick(access kind, unsigned bank) const;
-  choice choice_of(entry_index i) const;
-  void refresh_choices(access kind);
-  decision alone(access kind, picoseconds now) const;
+  candidate candidate_of(entry_index i) const;
+  void update_candidates(access kind);
+  decision single_decision(access kind, picoseconds now) const;
   decision starved_decision(access kind, std::uint64_t banks, picoseconds now) const;
   decision best_of(access kind, std::uint64_t banks, picoseconds now);
-  void ripen(unsigned k, picoseconds now);
+  void update_ready(unsigned k, picoseconds now);
   std::uint64_t consider(access kind, std::uint64_t banks, picoseconds now, decision& best);
   bool starving(access kind) const;  // once enough have passed: the oldest could start
 
@@ -50,13 +50,13 @@ class first_ready : public scheduler {
   unsigned drain_from_, drain_to_, starvation_limit_;
   bool pulsed_;
   bool draining_ = false;
-  std::array<std::vector<choice>, 2> choices_;       // by kind, of each bank
-  std::array<std::vector<picoseconds>, 2> soonest_;  // when the choice may be done, by the rules of the bank's own node
-  std::array<std::uint64_t, 2> chosen_{}, stale_{};  // banks that have a choice; whose choice is to be made anew
-  std::array<std::uint64_t, 2> ripe_{};              // of the chosen: whose soonest_ is known to have passed
-  std::array<picoseconds, 2> next_ripe_{never, never};  // no later than the soonest_ of any that is not ripe
-  std::array<unsigned, 2> likely_{};                    // the bank that may be the next to ripen
-  std::array<unsigned, 2> passed_{};  // how many were served before the oldest
+  std::array<std::vector<candidate>, 2> candidates_;       // by kind, of each bank
+  std::array<std::vector<picoseconds>, 2> ready_at_;  // when the candidate may be done, by the rules of the bank's own node
+  std::array<std::uint64_t, 2> has_candidate_{}, stale_{};  // banks that have a candidate; whose candidate is to be made anew
+  std::array<std::uint64_t, 2> ready_{};              // of the chosen: whose ready_at_ is known to have passed
+  std::array<picoseconds, 2> next_ready_{never, never};  // no later than the ready_at_ of any that is not ripe
+  std::array<unsigned, 2> next_ready_bank_{};                    // the bank that may be the next to update_ready
+  std::array<unsigned, 2> bypassed_{};  // how many were served before the oldest
 };
 
 }  // namespace stele::sim

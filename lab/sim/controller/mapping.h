@@ -14,7 +14,7 @@
 
 namespace stele::sim {
 
-struct place {
+struct device_address {
   unsigned channel = 0;
   unsigned bank = 0;  // of the channel, over its ranks and groups: (rank * groups + group) * banks + bank
   std::uint32_t row = 0;
@@ -24,13 +24,13 @@ class mapping {
  public:
   [[nodiscard]] static result<mapping> parse(const memory_config& c);
 
-  place locate(std::uint64_t address) const noexcept {
+  device_address locate(std::uint64_t address) const noexcept {
     const auto bank = (rank_.of(address) << group_and_bank_bits_) | (group_.of(address) << bank_.bits) | bank_.of(address);
     return {static_cast<unsigned>(channel_.of(address)), static_cast<unsigned>(bank), static_cast<std::uint32_t>(row_.of(address))};
   }
 
   // The first byte of the column-th line of a place: the inverse of locate().
-  std::uint64_t address_of(const place& p, unsigned column) const noexcept {
+  std::uint64_t address_of(const device_address& p, unsigned column) const noexcept {
     const std::uint64_t bank = p.bank;
     return row_.put(p.row) | column_.put(column) | channel_.put(p.channel) | bank_.put(bank) | group_.put(bank >> bank_.bits) |
            rank_.put(bank >> group_and_bank_bits_);

@@ -1,5 +1,5 @@
 // Addresses to places and back, and configurations that make no sense.
-#include <sim/controller/test_bed.h>
+#include <sim/controller/memory_fixture.h>
 
 #include <set>
 
@@ -20,7 +20,7 @@ TEST(mapping, every_line_has_its_own_place_and_finds_back) {
     const mapping m = *mapping::parse(small(fields));
     std::set<std::tuple<unsigned, unsigned, std::uint32_t, unsigned>> seen;
     for (std::uint64_t a = 0; a < 1 << 16; a += 64) {
-      const place p = m.locate(a);
+      const device_address p = m.locate(a);
       EXPECT_LT(p.channel, 4u);
       EXPECT_LT(p.bank, 8u);
       for (unsigned column = 0; column < 4; ++column)

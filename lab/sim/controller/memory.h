@@ -23,7 +23,7 @@ struct request {
   access kind = access::read;
   media::tape_tag tag = media::tape_tag::data;
   std::uint16_t source = 0;  // the hardware thread
-  actor* told = nullptr;     // act(time, token); null: nobody
+  event_handler* reply_to = nullptr;     // handle(time, token); null: nobody
   std::uint64_t token = 0;
 };
 
@@ -36,7 +36,7 @@ class memory {
   // A persist barrier: writes submitted before it and after it are ordered by what the scheduler makes of barriers.
   virtual void barrier(picoseconds now, std::uint16_t source) = 0;
   // Submitted and not yet told.
-  virtual std::size_t unfinished() const noexcept = 0;
+  virtual std::size_t outstanding() const noexcept = 0;
 };
 
 }  // namespace stele::sim

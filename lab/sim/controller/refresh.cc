@@ -13,14 +13,14 @@ std::uint64_t channel::banks_of(unsigned rank) const noexcept {
   return (banks == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << banks) - 1) << rank * banks;
 }
 
-void channel::give_refresh(unsigned rank, picoseconds at) {
-  state_.timing.give_refresh(rank, at);
-  tell(command::refresh, rank * (state_.timing.banks() / state_.timing.ranks()), at);
-  state_.held &= ~banks_of(rank);
+void channel::issue_refresh(unsigned rank, picoseconds at) {
+  state_.timing.issue_refresh(rank, at);
+  report_command(command::refresh, rank * (state_.timing.banks() / state_.timing.ranks()), at);
+  state_.blocked_by_refresh &= ~banks_of(rank);
   refresh_due_[rank] += refresh_interval_;
   earliest_due_ = *std::ranges::min_element(refresh_due_);
-  ++done_.refreshes;
-  undecided_ = true;
+  ++statistics_.refreshes;
+  decision_stale_ = true;
 }
 
 // Closes the rank's rows at the first allowed times that are not before `due`, as far as these are not after `now`.
@@ -32,7 +32,7 @@ picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now)
     if (state_.open_row[bank] == no_row) continue;
     const picoseconds at = std::max(due, state_.timing.earliest(command::precharge, bank));
     if (at <= now)
-      give_precharge(bank, at);
+      issue_precharge(bank, at);
     else
       next = std::min(next, at);
   }
@@ -41,13 +41,13 @@ picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now)
 
 // Brings a refresh that is due on as far as it can be now. Returns when it can go on, or the next is due.
 picoseconds channel::refresh_rank(unsigned rank, picoseconds now) {
-  state_.held |= banks_of(rank);
-  undecided_ = true;
+  state_.blocked_by_refresh |= banks_of(rank);
+  decision_stale_ = true;
   const picoseconds closing = close_rank(rank, now, now);
   if (closing != never) return closing;
   const picoseconds at = state_.timing.earliest_refresh(rank);
   if (at > now) return at;
-  give_refresh(rank, now);
+  issue_refresh(rank, now);
   return std::max(now, refresh_due_[rank]);
 }
 
@@ -62,7 +62,7 @@ picoseconds channel::refresh(picoseconds now) {
 bool channel::refresh_idle(unsigned rank, picoseconds now) {
   if (close_rank(rank, refresh_due_[rank], now) != never) return false;
   const picoseconds at = std::max(refresh_due_[rank], state_.timing.earliest_refresh(rank));
-  if (at <= now) give_refresh(rank, at);
+  if (at <= now) issue_refresh(rank, at);
   return at <= now;
 }
 
@@ -72,11 +72,11 @@ void channel::skip_idle(picoseconds now) {
   const std::uint64_t skipped = last_due <= now ? (now - last_due) / refresh_interval_ : 0;
   for (picoseconds& due : refresh_due_) due += skipped * refresh_interval_;
   earliest_due_ += skipped * refresh_interval_;
-  done_.refreshes += skipped * refresh_due_.size();
+  statistics_.refreshes += skipped * refresh_due_.size();
 }
 
 // The refreshes that would have been given by now, in order of time, had the channel been awake. Nothing is queued.
-void channel::catch_up(picoseconds now) {
+void channel::catch_up_refreshes(picoseconds now) {
   for (std::size_t given = 0; earliest_due_ <= now; ++given) {
     if (given == refresh_due_.size()) skip_idle(now);
     const auto first = std::ranges::min_element(refresh_due_) - refresh_due_.begin();
@@ -85,9 +85,9 @@ void channel::catch_up(picoseconds now) {
 }
 
 const memory_statistics& channel::statistics(picoseconds now) {
-  if (state_.queue.empty() && now >= earliest_due_) catch_up(now);
-  if (unfinished_ != 0) done_.busy_ps += now - busy_since_, busy_since_ = now;
-  return done_;
+  if (state_.queue.empty() && now >= earliest_due_) catch_up_refreshes(now);
+  if (outstanding_ != 0) statistics_.busy_ps += now - busy_since_, busy_since_ = now;
+  return statistics_;
 }
 
 }  // namespace stele::sim

@@ -7,7 +7,7 @@
 
 #include <sim/controller/line_index.h>
 #include <sim/controller/mapping.h>
-#include <sim/controller/write_stream.h>
+#include <sim/controller/epoch_tracker.h>
 #include <sim/time.h>
 
 #include <array>
@@ -15,7 +15,7 @@
 namespace stele::sim {
 
 struct entry {
-  request asked;
+  request req;
   std::uint64_t number = 0;  // order of arrival in the channel
   picoseconds arrived = 0, started = 0;
   std::uint32_t row = 0;
@@ -24,7 +24,7 @@ struct entry {
   entry_index next = no_entry, previous = no_entry;                  // in the channel
   entry_index next_in_bank = no_entry, previous_in_bank = no_entry;  // in the bank
   entry_index older = no_entry, younger = no_entry;                  // queued writes to the line
-  stream_place stream;
+  epoch_position stream;
 };
 
 struct entry_list {
@@ -63,27 +63,27 @@ class request_queue {
 
   void enqueue(entry_index i) {
     entry& e = entries_[i];
-    const unsigned k = index(e.asked.kind);
+    const unsigned k = index(e.req.kind);
     append<&entry::next, &entry::previous>(all_[k], i);
     append<&entry::next_in_bank, &entry::previous_in_bank>(banks_[k][e.bank], i);
     occupied_[k] |= std::uint64_t{1} << e.bank;
-    if (e.asked.kind == access::write) join_line(i);
+    if (e.req.kind == access::write) join_line(i);
   }
 
   void dequeue(entry_index i) {
     const entry& e = entries_[i];
-    const unsigned k = index(e.asked.kind);
+    const unsigned k = index(e.req.kind);
     take<&entry::next, &entry::previous>(all_[k], i);
     take<&entry::next_in_bank, &entry::previous_in_bank>(banks_[k][e.bank], i);
     if (banks_[k][e.bank].size == 0) occupied_[k] &= ~(std::uint64_t{1} << e.bank);
-    if (e.asked.kind == access::write) leave_line(i);
+    if (e.req.kind == access::write) leave_line(i);
   }
 
  private:
   static unsigned index(access kind) noexcept { return static_cast<unsigned>(kind); }
 
   void join_line(entry_index i) {
-    const std::uint64_t line = entries_[i].asked.address;
+    const std::uint64_t line = entries_[i].req.address;
     const entry_index before = lines_.find(line);
     entries_[i].older = before;
     if (before != no_entry) entries_[before].younger = i;
@@ -94,7 +94,7 @@ class request_queue {
     if (e.younger != no_entry)
       entries_[e.younger].older = no_entry;
     else
-      lines_.erase(e.asked.address);
+      lines_.erase(e.req.address);
   }
 
   template <auto Next, auto Previous>

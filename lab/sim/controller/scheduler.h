@@ -21,13 +21,13 @@ struct channel_state {
   request_queue queue;
   timing_table timing;
   std::vector<std::uint32_t> open_row;  // of each bank
-  std::uint64_t held = 0;               // banks that wait for a refresh, as bits
+  std::uint64_t blocked_by_refresh = 0;               // banks that wait for a refresh, as bits
 
-  bool is_held(unsigned bank) const noexcept { return held >> bank & 1; }
+  bool is_blocked_by_refresh(unsigned bank) const noexcept { return blocked_by_refresh >> bank & 1; }
   // The command that brings the request on.
   command next_command(const entry& e) const noexcept {
     const std::uint32_t row = open_row[e.bank];
-    if (row == e.row) return e.asked.kind == access::read ? command::read : command::write;
+    if (row == e.row) return e.req.kind == access::read ? command::read : command::write;
     return row == no_row ? command::activate : command::precharge;
   }
 };
@@ -49,13 +49,13 @@ class scheduler {
   // The stream's order allows other writes than before.
   virtual void order_changed() = 0;
   // The request is about to be dequeued: its column command is given.
-  virtual void starting(const entry& e) = 0;
+  virtual void about_to_issue(const entry& e) = 0;
 };
 
 struct scheduler_kind {
   const char* name;
   bool follows_barriers;  // needs the write stream's epochs
-  std::unique_ptr<scheduler> (*make)(const channel_state&, const memory_config&, const write_stream&);
+  std::unique_ptr<scheduler> (*make)(const channel_state&, const memory_config&, const epoch_tracker&);
 };
 
 std::span<const scheduler_kind> scheduler_kinds() noexcept;

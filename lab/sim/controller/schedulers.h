@@ -5,7 +5,7 @@
 
 namespace stele::sim {
 
-using scheduler_maker = std::unique_ptr<scheduler>(const channel_state&, const memory_config&, const write_stream&);
+using scheduler_maker = std::unique_ptr<scheduler>(const channel_state&, const memory_config&, const epoch_tracker&);
 
 scheduler_maker make_fr_fcfs, make_fcfs;
 // Persist barriers (barriers.cc).

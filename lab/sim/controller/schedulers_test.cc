@@ -1,5 +1,5 @@
 // The order in which FR-FCFS and FCFS serve queues made by hand.
-#include <sim/controller/test_bed.h>
+#include <sim/controller/memory_fixture.h>
 
 namespace stele::sim {
 namespace {
@@ -17,7 +17,7 @@ memory_config one_bank(const std::string& scheduler) {
 using tokens = std::vector<unsigned>;
 
 TEST(fr_fcfs, row_hits_pass_older_requests) {
-  memory_bed bed(one_bank("fr-fcfs"));
+  memory_fixture bed(one_bank("fr-fcfs"));
   bed.read(0, 1), bed.read(0, 2), bed.read(0, 1, 1), bed.read(0, 2, 1), bed.read(0, 1, 2);
   bed.run();
   EXPECT_EQ(bed.order, (tokens{0, 2, 4, 1, 3}));
@@ -25,7 +25,7 @@ TEST(fr_fcfs, row_hits_pass_older_requests) {
 }
 
 TEST(fr_fcfs, among_banks_data_comes_before_rows_and_age_before_youth) {
-  memory_bed bed(one_bank("fr-fcfs"));
+  memory_fixture bed(one_bank("fr-fcfs"));
   bed.read(0, 1);
   bed.run();
   bed.read(1, 1), bed.read(0, 1, 1), bed.read(0, 2), bed.read(2, 1);
@@ -37,7 +37,7 @@ TEST(fr_fcfs, after_the_starvation_limit_the_oldest_is_served) {
   for (const unsigned limit : {1u, 3u}) {
     memory_config c = one_bank("fr-fcfs");
     c.starvation_limit = limit;
-    memory_bed bed(c);
+    memory_fixture bed(c);
     bed.read(0, 1);
     bed.run();
     bed.read(0, 2);
@@ -50,7 +50,7 @@ TEST(fr_fcfs, after_the_starvation_limit_the_oldest_is_served) {
 TEST(fr_fcfs, hits_of_other_banks_count_towards_the_limit_too) {
   memory_config c = one_bank("fr-fcfs");
   c.starvation_limit = 2;
-  memory_bed bed(c);
+  memory_fixture bed(c);
   bed.read(0, 1), bed.read(1, 1);
   bed.run();
   bed.read(0, 2);
@@ -64,7 +64,7 @@ TEST(fr_fcfs, reads_come_first_until_writes_fill_their_queue) {
   c.write_queue_entries = 4;
   c.write_drain_from = 0.75;
   c.write_drain_to = 0.25;
-  memory_bed few(c), many(c);
+  memory_fixture few(c), many(c);
   few.write(0, 1), few.write(0, 1, 1), few.read(1, 1), few.read(1, 2);
   few.run();
   EXPECT_EQ(few.order, (tokens{2, 3, 0, 1}));
@@ -75,21 +75,21 @@ TEST(fr_fcfs, reads_come_first_until_writes_fill_their_queue) {
 }
 
 TEST(fr_fcfs, writes_drain_without_new_traffic) {
-  memory_bed bed(one_bank("fr-fcfs"));
+  memory_fixture bed(one_bank("fr-fcfs"));
   bed.write(0, 1);
   bed.run();
   EXPECT_EQ(bed.order, tokens{0});
 }
 
 TEST(fr_fcfs, writes_to_one_line_keep_their_order) {
-  memory_bed bed(one_bank("fr-fcfs"));
+  memory_fixture bed(one_bank("fr-fcfs"));
   bed.write(0, 1), bed.write(0, 2), bed.write(0, 1), bed.write(0, 1), bed.write(0, 2);
   bed.run();
   EXPECT_EQ(bed.order, (tokens{0, 2, 3, 1, 4}));
 }
 
 TEST(fcfs, serves_in_order_of_arrival) {
-  memory_bed bed(one_bank("fcfs"));
+  memory_fixture bed(one_bank("fcfs"));
   bed.read(0, 1), bed.read(0, 2), bed.write(0, 1, 1), bed.read(1, 1), bed.read(0, 1, 2);
   bed.run();
   EXPECT_EQ(bed.order, (tokens{0, 1, 2, 3, 4}));

@@ -29,7 +29,7 @@ struct memory_statistics {
   span_statistics read_wait, write_wait;        // from submission to the column command
   span_statistics read_latency, write_latency;  // from submission until it is told
   std::vector<std::uint64_t> bank_writes;       // of each bank, channel after channel
-  std::uint64_t most_writes_to_a_line = 0;      // 0 if not asked for
+  std::uint64_t max_writes_per_line = 0;      // 0 if not asked for
 
   void add(const memory_statistics& s) {
     reads += s.reads, writes += s.writes, forwarded_reads += s.forwarded_reads;
@@ -39,7 +39,7 @@ struct memory_statistics {
     read_wait.add(s.read_wait), write_wait.add(s.write_wait);
     read_latency.add(s.read_latency), write_latency.add(s.write_latency);
     bank_writes.insert(bank_writes.end(), s.bank_writes.begin(), s.bank_writes.end());
-    most_writes_to_a_line = std::max(most_writes_to_a_line, s.most_writes_to_a_line);
+    max_writes_per_line = std::max(max_writes_per_line, s.max_writes_per_line);
   }
 };
 

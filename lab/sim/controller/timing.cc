@@ -44,12 +44,12 @@ void timing_table::add_pair(level l, command preceding, command following, const
   const picoseconds latency = from_ns(r.latency_ns);
   const auto li = static_cast<unsigned>(l), p = static_cast<unsigned>(preceding);
   if (r.window == 1) {
-    picoseconds& wait = wait_[li][p][static_cast<unsigned>(following)];
+    picoseconds& wait = delay_[li][p][static_cast<unsigned>(following)];
     wait = std::max(wait, latency);
-    ruled_[li] = static_cast<std::uint8_t>(ruled_[li] | 1U << p);
+    has_rule_[li] = static_cast<std::uint8_t>(has_rule_[li] | 1U << p);
     return;
   }
-  windowed_[li] = static_cast<std::uint8_t>(windowed_[li] | 1U << p);
+  has_window_rule_[li] = static_cast<std::uint8_t>(has_window_rule_[li] | 1U << p);
   windows_.push_back({l, preceding, following, latency, r.window, times_.size()});
   times_.resize(times_.size() + std::size_t{r.window} * nodes_of(l), never);
   oldest_.resize(times_.size(), 0);
@@ -81,7 +81,7 @@ result<timing_table> timing_table::compile(const memory_config& c) {
   return t;
 }
 
-void timing_table::move_windows(unsigned l, unsigned node, command c, picoseconds at) noexcept {
+void timing_table::apply_window_rules(unsigned l, unsigned node, command c, picoseconds at) noexcept {
   for (const window_rule& w : windows_) {
     if (static_cast<unsigned>(w.where) != l || w.preceding != c) continue;
     const std::size_t ring = w.history + std::size_t{node - first_[l]} * w.window;
@@ -93,16 +93,16 @@ void timing_table::move_windows(unsigned l, unsigned node, command c, picosecond
   }
 }
 
-void timing_table::give_auto_precharge(unsigned bank, picoseconds at) noexcept {
+void timing_table::issue_auto_precharge(unsigned bank, picoseconds at) noexcept {
   const auto precharge = static_cast<unsigned>(command::precharge), refresh = static_cast<unsigned>(command::refresh);
-  move(3, paths_[bank][3], command::precharge, at);
-  hold_refresh(bank, at + wait_[1][precharge][refresh]);
+  apply_rules(3, paths_[bank][3], command::precharge, at);
+  delay_refresh(bank, at + delay_[1][precharge][refresh]);
 }
 
 void timing_table::occupy(unsigned bank, picoseconds until) noexcept {
   row& ready = nodes_[paths_[bank][3]];
   for (unsigned f = 0; f < commands; ++f) ready[f] = std::max(ready[f], until);
-  hold_refresh(bank, until);
+  delay_refresh(bank, until);
 }
 
 }  // namespace stele::sim

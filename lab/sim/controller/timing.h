@@ -43,16 +43,16 @@ class timing_table {
     return std::max(nodes_[0][i], nodes_[1 + rank][i]);
   }
 
-  void give(command c, unsigned bank, picoseconds at) noexcept {
+  void issue(command c, unsigned bank, picoseconds at) noexcept {
     const path& p = paths_[bank];
-    for (unsigned l = 0; l < levels; ++l) move(l, p[l], c, at);
+    for (unsigned l = 0; l < levels; ++l) apply_rules(l, p[l], c, at);
   }
-  void give_refresh(unsigned rank, picoseconds at) noexcept {
-    move(0, 0, command::refresh, at);
-    move(1, 1 + rank, command::refresh, at);
+  void issue_refresh(unsigned rank, picoseconds at) noexcept {
+    apply_rules(0, 0, command::refresh, at);
+    apply_rules(1, 1 + rank, command::refresh, at);
   }
   // A precharge that the device does by itself at `at`, maybe yet to come: its bank and its rank's refresh wait for it.
-  void give_auto_precharge(unsigned bank, picoseconds at) noexcept;
+  void issue_auto_precharge(unsigned bank, picoseconds at) noexcept;
   // The bank takes no command before `until`, nor its rank a refresh: its cells are being written.
   void occupy(unsigned bank, picoseconds until) noexcept;
 
@@ -71,29 +71,29 @@ class timing_table {
   [[nodiscard]] result<void> add(const timing_rule& r);
   void add_pair(level l, command preceding, command following, const timing_rule& r);
   unsigned nodes_of(level l) const noexcept { return first_[static_cast<unsigned>(l) + 1] - first_[static_cast<unsigned>(l)]; }
-  void move_windows(unsigned l, unsigned node, command c, picoseconds at) noexcept;
+  void apply_window_rules(unsigned l, unsigned node, command c, picoseconds at) noexcept;
 
-  void hold_refresh(unsigned bank, picoseconds until) noexcept {
+  void delay_refresh(unsigned bank, picoseconds until) noexcept {
     picoseconds& ready = nodes_[paths_[bank][1]][static_cast<unsigned>(command::refresh)];
     ready = std::max(ready, until);
   }
-  void move(unsigned l, unsigned node, command c, picoseconds at) noexcept {
+  void apply_rules(unsigned l, unsigned node, command c, picoseconds at) noexcept {
     const auto i = static_cast<unsigned>(c);
-    if (ruled_[l] >> i & 1) {
-      const row& wait = wait_[l][i];
+    if (has_rule_[l] >> i & 1) {
+      const row& wait = delay_[l][i];
       row& ready = nodes_[node];
       for (unsigned f = 0; f < commands; ++f) {
         const picoseconds then = at + wait[f], before = ready[f];
         ready[f] = before < then ? then : before;
       }
     }
-    if (windowed_[l] >> i & 1) move_windows(l, node, c, at);
+    if (has_window_rule_[l] >> i & 1) apply_window_rules(l, node, c, at);
   }
 
   std::vector<row> nodes_;
   std::vector<path> paths_;  // of each bank: its node at each level
-  std::array<std::array<row, commands>, levels> wait_{};
-  std::array<std::uint8_t, levels> ruled_{}, windowed_{};  // commands that precede in a rule, as bits; in one of a window
+  std::array<std::array<row, commands>, levels> delay_{};
+  std::array<std::uint8_t, levels> has_rule_{}, has_window_rule_{};  // commands that precede in a rule, as bits; in one of a window
   std::vector<window_rule> windows_;
   std::vector<picoseconds> times_;     // the windows' histories
   std::vector<std::uint32_t> oldest_;  // parallel to times_, at each ring's first place: the ring's oldest

@@ -1,6 +1,6 @@
 // Every timing rule: blocked one picosecond before its time, allowed at it, and silent where it does not reach.
 #include <gtest/gtest.h>
-#include <sim/controller/test_bed.h>
+#include <sim/controller/memory_fixture.h>
 
 namespace stele::sim {
 namespace {
@@ -21,11 +21,11 @@ constexpr unsigned beyond[] = {0, 4, 2, 1};
 picoseconds allowed(const timing_table& t, command c, unsigned bank) {
   return c == command::refresh ? t.earliest_refresh(t.rank_of(bank)) : t.earliest(c, bank);
 }
-void give(timing_table& t, command c, unsigned bank, picoseconds at) {
+void issue(timing_table& t, command c, unsigned bank, picoseconds at) {
   if (c == command::refresh)
-    t.give_refresh(t.rank_of(bank), at);
+    t.issue_refresh(t.rank_of(bank), at);
   else
-    t.give(c, bank, at);
+    t.issue(c, bank, at);
 }
 
 TEST(timing, each_rule_blocks_until_its_time_within_its_node_only) {
@@ -36,7 +36,7 @@ TEST(timing, each_rule_blocks_until_its_time_within_its_node_only) {
         memory_config c = two_of_each();
         c.timing = {{level_names[l], names[p], names[f], 12.5}};
         timing_table t = *timing_table::compile(c);
-        give(t, static_cast<command>(p), 0, 1000);
+        issue(t, static_cast<command>(p), 0, 1000);
         EXPECT_EQ(allowed(t, static_cast<command>(f), within[l]), 13500u) << level_names[l] << names[p] << names[f];
         EXPECT_LE(l ? allowed(t, static_cast<command>(f), beyond[l]) : 0, 1000u) << level_names[l] << names[p] << names[f];
         for (unsigned other = 0; other < 4; ++other) {
@@ -49,12 +49,12 @@ TEST(timing, a_window_counts_the_oldest_of_its_commands) {
   memory_config c = two_of_each();
   c.timing = {{"rank", "activate", "activate", 21, 4}};
   timing_table t = *timing_table::compile(c);
-  for (const picoseconds at : {100, 200, 300}) t.give(command::activate, 0, at);
+  for (const picoseconds at : {100, 200, 300}) t.issue(command::activate, 0, at);
   EXPECT_LE(t.earliest(command::activate, 3), 300u);
-  t.give(command::activate, 1, 400);
+  t.issue(command::activate, 1, 400);
   EXPECT_EQ(t.earliest(command::activate, 3), 21100u);
   EXPECT_LE(t.earliest(command::activate, 4), 400u);  // the other rank
-  t.give(command::activate, 3, 21100);
+  t.issue(command::activate, 3, 21100);
   EXPECT_EQ(t.earliest(command::activate, 0), 21200u);
 }
 
@@ -62,7 +62,7 @@ TEST(timing, of_two_rules_the_later_time_counts) {
   memory_config c = two_of_each();
   c.timing = {{"channel", "read", "read", 3}, {"bank_group", "read", "read", 5}, {"bank", "read", "read", 4}};
   timing_table t = *timing_table::compile(c);
-  t.give(command::read, 0, 1000);
+  t.issue(command::read, 0, 1000);
   EXPECT_EQ(t.earliest(command::read, 0), 6000u);
   EXPECT_EQ(t.earliest(command::read, 2), 4000u);
 }
@@ -92,7 +92,7 @@ unsigned violations(const memory_config& c, const timing_rule& r, const std::vec
   return found;
 }
 
-void random_load(memory_bed& bed, unsigned requests) {
+void random_load(memory_fixture& bed, unsigned requests) {
   std::uint64_t x = 7;
   for (unsigned i = 0; i < requests; ++i) {
     x = x * 6364136223846793005u + 1442695040888963407u;
@@ -106,9 +106,9 @@ void random_load(memory_bed& bed, unsigned requests) {
 TEST(timing, a_busy_ddr4_channel_breaks_no_rule) {
   for (memory_config c : {machine_of("ddr4-2400").nonvolatile_memory, machine_of("kiln").volatile_memory}) {
     c.refresh_interval_ns = 2000;
-    memory_bed bed(c);
+    memory_fixture bed(c);
     random_load(bed, 5000);
-    ASSERT_EQ(bed.told.size(), 5000u);
+    ASSERT_EQ(bed.completed.size(), 5000u);
     std::ranges::stable_sort(bed.commands, {}, &command_report::at);
     c.timing.push_back({"rank", "refresh", "any", c.refresh_time_ns});
     for (const timing_rule& r : c.timing) EXPECT_EQ(violations(c, r, bed.commands), 0u) << r.level << r.preceding << r.following;
@@ -117,7 +117,7 @@ TEST(timing, a_busy_ddr4_channel_breaks_no_rule) {
 
 TEST(timing, the_check_of_rules_can_fail) {
   memory_config c = machine_of("ddr4-2400").nonvolatile_memory;
-  memory_bed bed(c);
+  memory_fixture bed(c);
   random_load(bed, 2000);
   std::ranges::stable_sort(bed.commands, {}, &command_report::at);
   for (timing_rule r : c.timing) {

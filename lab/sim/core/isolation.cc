@@ -6,25 +6,25 @@
 namespace stele::sim {
 
 template <class F>
-void isolation::for_each_holder(unsigned core, unsigned except, std::uint64_t line, std::uint8_t flags, F&& f) {
+void isolation_control::for_each_holder(unsigned core, unsigned except, std::uint64_t line, std::uint8_t flags, F&& f) {
   for (unsigned t = core; t < threads_.size(); t += cores_)
     if (t != except && threads_[t].speculative && (threads_[t].lines.flags(line) & flags) != 0) f(t);
 }
 
-bool isolation::begin(unsigned thread, picoseconds now) {
+bool isolation_control::begin(unsigned thread, picoseconds now) {
   state& s = threads_[thread];
   s.lines.clear();
   if (kind_ == isolation_kind::none) return true;
-  if (kind_ == isolation_kind::mutex || s.lost > retries_) return lock(thread, now);
+  if (kind_ == isolation_kind::mutex || s.aborts > retries_) return lock(thread, now);
   if (owner_ >= 0) {
-    held_back_.push_back(thread);
+    waiting_to_begin_.push_back(thread);
     return false;
   }
   s.speculative = true;
   return true;
 }
 
-bool isolation::lock(unsigned thread, picoseconds now) {
+bool isolation_control::lock(unsigned thread, picoseconds now) {
   if (owner_ == static_cast<int>(thread)) return true;  // handed over
   if (owner_ >= 0 || !waiting_.empty()) {
     waiting_.push_back(thread);
@@ -33,12 +33,12 @@ bool isolation::lock(unsigned thread, picoseconds now) {
   owner_ = static_cast<int>(thread);
   ++counts.lock_taken;
   for (unsigned t = 0; t < threads_.size(); ++t)
-    if (threads_[t].speculative) lose(t, now);
+    if (threads_[t].speculative) abort_attempt(t, now);
   return true;
 }
 
-void isolation::release(unsigned thread, picoseconds now) {
-  threads_[thread].lost = 0;
+void isolation_control::release(unsigned thread, picoseconds now) {
+  threads_[thread].aborts = 0;
   if (owner_ != static_cast<int>(thread)) return;
   owner_ = -1;
   if (!waiting_.empty()) {
@@ -48,36 +48,36 @@ void isolation::release(unsigned thread, picoseconds now) {
     threads_[static_cast<unsigned>(owner_)].who->may_begin(now + handoff_);
     return;
   }
-  for (unsigned t : std::exchange(held_back_, {})) threads_[t].who->may_begin(now + handoff_);
+  for (unsigned t : std::exchange(waiting_to_begin_, {})) threads_[t].who->may_begin(now + handoff_);
 }
 
-void isolation::lose(unsigned thread, picoseconds now) {
+void isolation_control::abort_attempt(unsigned thread, picoseconds now) {
   state& s = threads_[thread];
   s.speculative = false;
-  ++s.lost;
-  s.who->attempt_lost(now);
+  ++s.aborts;
+  s.who->aborted(now);
 }
 
-void isolation::take_from_core(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
+void isolation_control::conflict_on_core(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
   for_each_holder(thread % cores_, thread, line, store ? read | written : written, [&](unsigned t) {
     ++counts.conflicts;
-    lose(t, now);
+    abort_attempt(t, now);
   });
 }
 
-void isolation::taken(unsigned core, std::uint64_t line, bool by_store, picoseconds now) {
+void isolation_control::remote_access(unsigned core, std::uint64_t line, bool by_store, picoseconds now) {
   if (kind_ != isolation_kind::htm) return;
   for_each_holder(core, ~0u, line, by_store ? read | written : written, [&](unsigned t) {
     ++counts.conflicts;
-    lose(t, now);
+    abort_attempt(t, now);
   });
 }
 
-void isolation::displaced(unsigned core, std::uint64_t line, picoseconds now) {
+void isolation_control::evicted(unsigned core, std::uint64_t line, picoseconds now) {
   if (kind_ != isolation_kind::htm) return;
   for_each_holder(core, ~0u, line, read | written, [&](unsigned t) {
-    ++counts.displacements;
-    lose(t, now);
+    ++counts.capacity_aborts;
+    abort_attempt(t, now);
   });
 }
 

@@ -16,34 +16,34 @@ namespace stele::sim {
 enum class isolation_kind : std::uint8_t { none, mutex, htm };
 
 // A transaction in execution, as isolation sees it.
-class isolated {
+class abortable {
  public:
-  virtual void attempt_lost(picoseconds now) = 0;
+  virtual void aborted(picoseconds now) = 0;
   virtual void may_begin(picoseconds now) = 0;
 
  protected:
-  ~isolated() = default;
+  ~abortable() = default;
 };
 
 struct isolation_counts {
-  std::uint64_t conflicts = 0, displacements = 0, lock_taken = 0;
+  std::uint64_t conflicts = 0, capacity_aborts = 0, lock_taken = 0;
 };
 
-class isolation final : public private_watch {
+class isolation_control final : public private_cache_observer {
  public:
   static constexpr std::uint8_t read = 1, written = 2;
 
-  isolation(isolation_kind kind, unsigned cores, unsigned retries, picoseconds handoff)
+  isolation_control(isolation_kind kind, unsigned cores, unsigned retries, picoseconds handoff)
       : kind_(kind), cores_(cores), retries_(retries), handoff_(handoff) {}
   // Threads number 0, 1, ...; thread t runs on core t % cores.
-  void add(isolated& who) { threads_.push_back({&who, {}, false, 0}); }
+  void add(abortable& who) { threads_.push_back({&who, {}, false, 0}); }
 
   isolation_kind kind() const noexcept { return kind_; }
   // False: not yet; may_begin() will be called.
   bool begin(unsigned thread, picoseconds now);
   // Before the access. Returns the flags that the line had in this transaction.
   std::uint8_t touch(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
-    if (kind_ == isolation_kind::htm && threads_.size() > cores_) take_from_core(thread, line, store, now);
+    if (kind_ == isolation_kind::htm && threads_.size() > cores_) conflict_on_core(thread, line, store, now);
     return threads_[thread].lines.add(line, store ? written : read);
   }
   // What it did is visible from now on. Its lines are known until release().
@@ -52,22 +52,22 @@ class isolation final : public private_watch {
   const line_set& lines(unsigned thread) const noexcept { return threads_[thread].lines; }
   line_set& lines(unsigned thread) noexcept { return threads_[thread].lines; }
 
-  void taken(unsigned core, std::uint64_t line, bool by_store, picoseconds now) override;
-  void displaced(unsigned core, std::uint64_t line, picoseconds now) override;
+  void remote_access(unsigned core, std::uint64_t line, bool by_store, picoseconds now) override;
+  void evicted(unsigned core, std::uint64_t line, picoseconds now) override;
 
   isolation_counts counts;
 
  private:
   struct state {
-    isolated* who;
+    abortable* who;
     line_set lines;
     bool speculative;
-    unsigned lost;  // attempts of the transaction that runs
+    unsigned aborts;  // attempts of the transaction that runs
   };
 
   bool lock(unsigned thread, picoseconds now);
-  void take_from_core(unsigned thread, std::uint64_t line, bool store, picoseconds now);
-  void lose(unsigned thread, picoseconds now);
+  void conflict_on_core(unsigned thread, std::uint64_t line, bool store, picoseconds now);
+  void abort_attempt(unsigned thread, picoseconds now);
   // f(thread) for each other thread of the core that has the line with one of these flags in a speculative transaction.
   template <class F>
   void for_each_holder(unsigned core, unsigned except, std::uint64_t line, std::uint8_t flags, F&& f);
@@ -77,7 +77,7 @@ class isolation final : public private_watch {
   picoseconds handoff_;
   std::vector<state> threads_;
   std::deque<unsigned> waiting_;  // for the lock
-  std::vector<unsigned> held_back_;  // speculative ones that wait until nobody has the lock
+  std::vector<unsigned> waiting_to_begin_;  // speculative ones that wait until nobody has the lock
   int owner_ = -1;
 };
 

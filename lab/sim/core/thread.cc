@@ -18,31 +18,31 @@ constexpr unsigned events_at_once = 1 << 16;
 // Of memory that an event is about; at least one.
 std::uint64_t bytes_of(const tape_item& i) noexcept { return std::max(i.record.length, 1u); }
 std::uint64_t last_line_of(const tape_item& i) noexcept { return (i.record.address + bytes_of(i) - 1) / 64; }
-bool is_dependent(const tape_item& i) noexcept { return (i.record.tag & media::tape_of_pointer) != 0; }
+bool is_dependent(const tape_item& i) noexcept { return (i.record.tag & media::tape_pointer_flag) != 0; }
 
 }  // namespace
 
 thread_counts& thread_counts::operator+=(const thread_counts& o) noexcept {
   events += o.events, instructions += o.instructions, loads += o.loads, stores += o.stores;
-  commits += o.commits, operations += o.operations, attempts_lost += o.attempts_lost, commit_time += o.commit_time;
+  commits += o.commits, operations += o.operations, aborts += o.aborts, commit_time += o.commit_time;
   return *this;
 }
 
-hardware_thread::hardware_thread(surroundings& s, unsigned number, unsigned sharing_core)
-    : events_(s.events), caches_(s.caches), around_(s), number_(number), core_(number % s.machine.cores.count),
-      slot_(std::max<picoseconds>(1, from_ns(sharing_core / (s.machine.cores.clock_ghz * s.machine.cores.issue_width)))),
-      window_size_(s.machine.cores.window_instructions / sharing_core), ahead_(from_ns(s.machine.crossbar.latency_ns)) {
-  loads_.hold(s.machine.cores.outstanding_misses);
-  stores_.hold(s.machine.cores.store_buffer_entries);
+hardware_thread::hardware_thread(environment& s, unsigned number, unsigned sharing_core)
+    : events_(s.events), caches_(s.caches), environment_(s), number_(number), core_(number % s.machine.cores.count),
+      instruction_time_(std::max<picoseconds>(1, from_ns(sharing_core / (s.machine.cores.clock_ghz * s.machine.cores.issue_width)))),
+      window_size_(s.machine.cores.window_instructions / sharing_core), lookahead_(from_ns(s.machine.crossbar.latency_ns)) {
+  loads_.set_capacity(s.machine.cores.outstanding_misses);
+  stores_.set_capacity(s.machine.cores.store_buffer_entries);
   fences_wait_ = s.machine.design.fences_wait;
-  may_be_lost_ = s.apart.kind() == isolation_kind::htm;
-  plain_stores_ = !s.persistence.precedes_stores();
-  s.apart.add(*this);
+  may_abort_ = s.isolation.kind() == isolation_kind::htm;
+  plain_stores_ = !s.persistence.intercepts_stores();
+  s.isolation.add(*this);
 }
 
 // --- waking ---
 
-void hardware_thread::act(picoseconds now, std::uint64_t) {
+void hardware_thread::handle(picoseconds now, std::uint64_t) {
   asleep_ = true;
   time_ = std::max(time_, now);
   run();
@@ -51,7 +51,7 @@ void hardware_thread::act(picoseconds now, std::uint64_t) {
 void hardware_thread::wake(picoseconds now) {
   if (!asleep_ || finished_) return;
   asleep_ = false;
-  events_.at(std::max({now, time_, events_.now()}), *this);
+  events_.schedule(std::max({now, time_, events_.now()}), *this);
 }
 
 void hardware_thread::done(picoseconds now, std::uint64_t t) {
@@ -64,21 +64,21 @@ void hardware_thread::done(picoseconds now, std::uint64_t t) {
       persisted_ = std::max(persisted_, now);
       break;
   }
-  if (!held_) wake(now);
+  if (!blocked_) wake(now);
 }
 
-void hardware_thread::try_again(picoseconds now) {
-  held_ = false;
+void hardware_thread::retry(picoseconds now) {
+  blocked_ = false;
   wake(now);
 }
 
 // The caches are about to take a line away: what the attempt stored goes now, the rest when the thread runs again.
-void hardware_thread::attempt_lost(picoseconds now) {
-  lost_ = true;
-  ++counts.attempts_lost;
-  if (around_.observer != nullptr) around_.observer->attempt_lost(number_, core_);
-  around_.persistence.attempt_lost(number_);
-  if (!held_) wake(now);
+void hardware_thread::aborted(picoseconds now) {
+  aborted_ = true;
+  ++counts.aborts;
+  if (environment_.observer != nullptr) environment_.observer->aborted(number_, core_);
+  environment_.persistence.aborted(number_);
+  if (!blocked_) wake(now);
 }
 
 // --- running ---
@@ -86,26 +86,26 @@ void hardware_thread::attempt_lost(picoseconds now) {
 void hardware_thread::run() {
   for (unsigned n = 0;; ++n) {
     if (time_ > events_.next() || n == events_at_once) return wake(time_);
-    if (lost_) rewind(time_);
-    if (planned_at_ < plan_.size()) {
+    if (aborted_) restart_attempt(time_);
+    if (next_action_ < plan_.size()) {
       if (!run_plan()) return;
       continue;
     }
     if (!fetch()) return finish();
     const std::size_t before = item_;
     if (!run_simple(n)) return;
-    if (lost_) continue;
+    if (aborted_) continue;
     if (item_ != before) {
       --n;  // they have been counted
       continue;
     }
-    const tape_item& item = replaying_ ? attempt_[replayed_] : items_[item_];
+    const tape_item& item = replaying_ ? attempt_events_[replayed_] : items_[item_];
     if (!step(item)) return;
-    if (lost_) continue;
-    piece_ = 0;
-    planned_ = false;
+    if (aborted_) continue;
+    lines_done_ = 0;
+    plan_requested_ = false;
     if (replaying_) {
-      replaying_ = ++replayed_ < attempt_.size();
+      replaying_ = ++replayed_ < attempt_events_.size();
     } else {
       ++item_, ++counts.events;
     }
@@ -115,10 +115,10 @@ void hardware_thread::run() {
 inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole) {
   window& w = store ? stores_ : loads_;
   if (!(loads_.empty() && w.empty()) && !may_issue(w)) return false;
-  time_ += slot_ * instructions;
+  time_ += instruction_time_ * instructions;
   instruction_ += instructions;
   if (!caches_.hit(core_, line, store) && !miss(line, store, whole)) {
-    time_ -= slot_ * instructions;
+    time_ -= instruction_time_ * instructions;
     instruction_ -= instructions;
     return false;
   }
@@ -130,17 +130,17 @@ inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uin
 template <bool Inside>
 inline hardware_thread::outcome hardware_thread::access_line(const tape_item& item, std::uint64_t line, bool store, std::uint64_t bytes) {
   if constexpr (Inside) {
-    around_.apart.touch(number_, line, store, time_);
-    if (store) around_.persistence.storing(number_, line, time_);
+    environment_.isolation.touch(number_, line, store, time_);
+    if (store) environment_.persistence.storing(number_, line, time_);
   }
-  if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction)) return outcome::waits;
-  if (Inside && lost_) {  // the line displaced another of this transaction
-    if (store) caches_.take_back_store(core_, line);
-    return outcome::lost;
+  if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction)) return outcome::blocked;
+  if (Inside && aborted_) {  // the line displaced another of this transaction
+    if (store) caches_.cancel_store(core_, line);
+    return outcome::aborted;
   }
   if (!store) return outcome::done;
-  if (around_.observer != nullptr) around_.observer->stored(number_, core_, item, line);
-  if constexpr (Inside) around_.persistence.stored(number_, line, time_);
+  if (environment_.observer != nullptr) environment_.observer->stored(number_, core_, item, line);
+  if constexpr (Inside) environment_.persistence.stored(number_, line, time_);
   return outcome::done;
 }
 
@@ -150,7 +150,7 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
 // Hits may be ahead of the others' time by what a request takes from one core to another: nothing that the others have yet
 // to do could have come sooner. Then the thread need not wait its turn for each.
 bool hardware_thread::run_simple(unsigned& n) {
-  if (replaying_ || piece_ != 0 || planned_ || dependent_ != 0) return true;
+  if (replaying_ || lines_done_ != 0 || plan_requested_ || dependent_ != 0) return true;
   const tape_item* item = items_.data() + item_;
   const tape_item* const last = item + std::min<std::size_t>(items_.size() - item_, events_at_once - n);
   const bool may_go_on = phase_ == phase::inside ? run_simple<true>(item, last) : run_simple<false>(item, last);
@@ -166,13 +166,13 @@ bool hardware_thread::run_simple(const tape_item*& item, const tape_item* last) 
     const bool store = item->record.op == static_cast<std::uint8_t>(tape_op::store);
     if (store ? Inside && !plain_stores_ : item->record.op != static_cast<std::uint8_t>(tape_op::load)) return true;
     if (is_dependent(*item) || last_line_of(*item) != line) return true;
-    if (const picoseconds next = events_.next(); time_ > next && (time_ - next > ahead_ || !caches_.would_hit(core_, line, store))) return true;
-    if (const outcome got = access_line<Inside>(*item, line, store, bytes_of(*item)); got != outcome::done) return got == outcome::lost;
+    if (const picoseconds next = events_.next(); time_ > next && (time_ - next > lookahead_ || !caches_.would_hit(core_, line, store))) return true;
+    if (const outcome got = access_line<Inside>(*item, line, store, bytes_of(*item)); got != outcome::done) return got == outcome::aborted;
   }
   return true;
 }
 
-bool hardware_thread::gives_way() {
+bool hardware_thread::yields() {
   if (time_ <= events_.next()) return false;
   wake(time_);
   return true;
@@ -180,16 +180,16 @@ bool hardware_thread::gives_way() {
 
 bool hardware_thread::fetch() {
   if (replaying_ || item_ < items_.size()) return true;
-  if (phase_ != phase::outside) keep_attempt();
-  items_ = around_.tape.next(number_);
-  item_ = attempt_from_ = 0;
+  if (phase_ != phase::outside) save_attempt();
+  items_ = environment_.tape.next(number_);
+  item_ = attempt_begin_ = 0;
   return !items_.empty();
 }
 
 // What has been done of the attempt is kept, for another one.
-void hardware_thread::keep_attempt() {
-  if (may_be_lost_) attempt_.insert(attempt_.end(), items_.begin() + static_cast<std::ptrdiff_t>(attempt_from_), items_.begin() + static_cast<std::ptrdiff_t>(item_));
-  attempt_from_ = item_;
+void hardware_thread::save_attempt() {
+  if (may_abort_) attempt_events_.insert(attempt_events_.end(), items_.begin() + static_cast<std::ptrdiff_t>(attempt_begin_), items_.begin() + static_cast<std::ptrdiff_t>(item_));
+  attempt_begin_ = item_;
 }
 
 void hardware_thread::finish() {
@@ -204,7 +204,7 @@ bool hardware_thread::step(const tape_item& item) {
     case tape_op::load: return access(item, false);
     case tape_op::store: return access(item, true);
     case tape_op::compute:
-      time_ += item.record.address * slot_;
+      time_ += item.record.address * instruction_time_;
       instruction_ += item.record.address, counts.instructions += item.record.address;
       return true;
     case tape_op::tx_begin: return begin(item);
@@ -216,7 +216,7 @@ bool hardware_thread::step(const tape_item& item) {
     case tape_op::fence: return drain();
     case tape_op::returned:
       ++counts.operations;
-      if (counts.commits == 0) around_.committed(number_, time_);
+      if (counts.commits == 0) environment_.committed(number_, time_);
       return true;
     default: return true;
   }
@@ -225,49 +225,49 @@ bool hardware_thread::step(const tape_item& item) {
 // --- plans ---
 
 bool hardware_thread::run_plan() {
-  while (planned_at_ < plan_.size()) {
-    if (gives_way()) return false;
-    if (lost_) return true;
-    if (!carry_out(plan_[planned_at_])) return false;
-    ++planned_at_;
+  while (next_action_ < plan_.size()) {
+    if (yields()) return false;
+    if (aborted_) return true;
+    if (!execute(plan_[next_action_])) return false;
+    ++next_action_;
   }
   plan_.clear();
-  planned_at_ = 0;
+  next_action_ = 0;
   return true;
 }
 
-bool hardware_thread::carry_out(const action& a) {
+bool hardware_thread::execute(const action& a) {
   switch (a.what) {
     case action::kind::load: return touch_line(a.line, false, 4);
     case action::kind::store: return touch_line(a.line, true, 4);
-    case action::kind::store_whole: return touch_line(a.line, true, 4, true);
-    case action::kind::fence: return fences_wait_ ? drain() : persists_ < stores_.most;
+    case action::kind::store_full_line: return touch_line(a.line, true, 4, true);
+    case action::kind::fence: return fences_wait_ ? drain() : persists_ < stores_.capacity;
     default: return clean(a);
   }
 }
 
 bool hardware_thread::each_line(const tape_item& item, action::kind what) {
   const std::uint64_t first = item.record.address / 64;
-  for (; first + piece_ <= last_line_of(item); ++piece_) {
-    if (gives_way()) return false;
-    if (!clean({what, first + piece_})) return false;
+  for (; first + lines_done_ <= last_line_of(item); ++lines_done_) {
+    if (yields()) return false;
+    if (!clean({what, first + lines_done_})) return false;
   }
   return true;
 }
 
 bool hardware_thread::clean(const action& a) {
   if (a.what != action::kind::stream && !drain(stores_)) return false;  // the store has to be there first
-  const hierarchy::from who{core_, number_, this, to_token(token::persist, 0)};
-  time_ += slot_;
+  const hierarchy::request_origin who{core_, number_, this, to_token(token::persist, 0)};
+  time_ += instruction_time_;
   ++persists_;
-  answer got;
+  access_result got;
   if (a.what == action::kind::stream) {
     got = caches_.stream(who, a.line, 0, time_);
   } else {
     const auto to = a.what == action::kind::clean_to_shared ? hierarchy::level::shared_cache : hierarchy::level::memory;
-    got = caches_.clean(who, a.line, to, a.what == action::kind::drop_to_memory, time_);
+    got = caches_.clean(who, a.line, to, a.what == action::kind::clean_invalidate_to_memory, time_);
   }
-  if (got.what == answer::kind::at) {
+  if (got.what == access_result::kind::completed) {
     --persists_;
     persisted_ = std::max(persisted_, got.when);
   }
@@ -294,22 +294,22 @@ bool hardware_thread::drain() {
 
 bool hardware_thread::access(const tape_item& item, bool store) {
   const std::uint64_t first = item.record.address / 64, lines = last_line_of(item) - first + 1, length = bytes_of(item);
-  if (store && phase_ == phase::inside && !planned_) {
-    planned_ = true;
-    held_back_ = around_.persistence.before_store(number_, first, lines, length, plan_);
-    if (planned_at_ < plan_.size() && !run_plan()) return false;
+  if (store && phase_ == phase::inside && !plan_requested_) {
+    plan_requested_ = true;
+    store_deferred_ = environment_.persistence.before_store(number_, first, lines, length, plan_);
+    if (next_action_ < plan_.size() && !run_plan()) return false;
   }
-  if (planned_ && planned_at_ < plan_.size() && !run_plan()) return false;
-  if (lost_) return true;
-  if (store && held_back_) {
-    held_back_ = false;
+  if (plan_requested_ && next_action_ < plan_.size() && !run_plan()) return false;
+  if (aborted_) return true;
+  if (store && store_deferred_) {
+    store_deferred_ = false;
     return true;
   }
-  for (; piece_ < lines; ++piece_) {
-    if (piece_ != 0 && gives_way()) return false;
-    const std::uint64_t line = first + piece_, here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
+  for (; lines_done_ < lines; ++lines_done_) {
+    if (lines_done_ != 0 && yields()) return false;
+    const std::uint64_t line = first + lines_done_, here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
     const outcome got = phase_ == phase::inside ? access_line<true>(item, line, store, here) : access_line<false>(item, line, store, here);
-    if (got != outcome::done) return got == outcome::lost;
+    if (got != outcome::done) return got == outcome::aborted;
   }
   if (is_dependent(item)) dependent_ = loads_.next;
   return true;
@@ -336,13 +336,13 @@ bool hardware_thread::may_issue(window& w) {
 
 bool hardware_thread::miss(std::uint64_t line, bool store, bool whole) {
   window& w = store ? stores_ : loads_;
-  const hierarchy::from who{core_, number_, this, to_token(store ? token::store : token::load, w.next)};
-  const answer got = whole ? caches_.store_whole(who, line, time_) : caches_.get(who, line, store, time_);
-  if (got.what == answer::kind::refused) {
-    held_ = true;
+  const hierarchy::request_origin who{core_, number_, this, to_token(store ? token::store : token::load, w.next)};
+  const access_result got = whole ? caches_.store_full_line(who, line, time_) : caches_.access_line(who, line, store, time_);
+  if (got.what == access_result::kind::nacked) {
+    blocked_ = true;
     return false;
   }
-  w.at(w.next++) = {instruction_, got.what == answer::kind::at ? got.when : never};
+  w.at(w.next++) = {instruction_, got.what == access_result::kind::completed ? got.when : never};
   return true;
 }
 
@@ -362,15 +362,15 @@ bool hardware_thread::await_dependent() {
 // --- transactions ---
 
 bool hardware_thread::begin(const tape_item& item) {
-  if (!planned_) {
-    held_ = !around_.persistence.begin(number_, (item.record.length & media::tape_in_order) != 0, *this, time_);
-    if (held_) return false;
-    planned_ = true;
+  if (!plan_requested_) {
+    blocked_ = !environment_.persistence.begin(number_, (item.record.length & media::tape_ordered_flag) != 0, *this, time_);
+    if (blocked_) return false;
+    plan_requested_ = true;
   }
-  held_ = !around_.apart.begin(number_, time_);
-  if (held_) return false;
+  blocked_ = !environment_.isolation.begin(number_, time_);
+  if (blocked_) return false;
   phase_ = phase::inside;
-  if (!replaying_) attempt_from_ = item_;
+  if (!replaying_) attempt_begin_ = item_;
   return true;
 }
 
@@ -378,30 +378,30 @@ bool hardware_thread::end() {
   if (phase_ == phase::outside) return true;
   if (phase_ == phase::inside) {
     if (!drain(loads_) || !drain(stores_)) return false;
-    around_.apart.end(number_);
+    environment_.isolation.end(number_);
     phase_ = phase::committing;
     ended_at_ = time_;
-    if (around_.observer != nullptr) around_.observer->ended(number_, around_.apart.lines(number_));
-    around_.persistence.commit(number_, around_.apart.lines(number_), plan_, time_);
+    if (environment_.observer != nullptr) environment_.observer->ended(number_, environment_.isolation.lines(number_));
+    environment_.persistence.commit(number_, environment_.isolation.lines(number_), plan_, time_);
   }
-  if (planned_at_ < plan_.size() && !run_plan()) return false;
-  around_.apart.release(number_, time_);
+  if (next_action_ < plan_.size() && !run_plan()) return false;
+  environment_.isolation.release(number_, time_);
   phase_ = phase::outside;
   ++counts.commits;
   counts.commit_time += time_ - ended_at_;
-  attempt_.clear();
-  around_.committed(number_, time_);
+  attempt_events_.clear();
+  environment_.committed(number_, time_);
   return true;
 }
 
 // Back to the transaction's first event, for another attempt.
-void hardware_thread::rewind(picoseconds now) {
-  keep_attempt();
-  lost_ = false;
+void hardware_thread::restart_attempt(picoseconds now) {
+  save_attempt();
+  aborted_ = false;
   plan_.clear();
-  planned_at_ = 0;
-  piece_ = 0;
-  planned_ = held_back_ = false;
+  next_action_ = 0;
+  lines_done_ = 0;
+  plan_requested_ = store_deferred_ = false;
   dependent_ = 0;
   time_ = now;
   phase_ = phase::outside;

@@ -19,7 +19,7 @@
 namespace stele::sim {
 
 struct thread_counts {
-  std::uint64_t events = 0, instructions = 0, loads = 0, stores = 0, commits = 0, operations = 0, attempts_lost = 0;
+  std::uint64_t events = 0, instructions = 0, loads = 0, stores = 0, commits = 0, operations = 0, aborts = 0;
   picoseconds commit_time = 0;  // from the transaction's last instruction to its end, summed
 
   thread_counts& operator+=(const thread_counts& o) noexcept;
@@ -29,19 +29,19 @@ struct thread_counts {
 class store_observer {
  public:
   virtual void stored(unsigned thread, unsigned core, const tape_item& what, std::uint64_t line) = 0;
-  virtual void attempt_lost(unsigned thread, unsigned core) = 0;
+  virtual void aborted(unsigned thread, unsigned core) = 0;
   virtual void ended(unsigned thread, const line_set& lines) = 0;
 
  protected:
   ~store_observer() = default;
 };
 
-class hardware_thread final : actor, asker, isolated {
+class hardware_thread final : event_handler, requester, abortable {
  public:
-  struct surroundings {
+  struct environment {
     event_queue& events;
     hierarchy& caches;
-    isolation& apart;
+    isolation_control& isolation;
     design& persistence;
     feed& tape;
     const machine_config& machine;
@@ -50,74 +50,74 @@ class hardware_thread final : actor, asker, isolated {
     std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
   };
 
-  hardware_thread(surroundings& s, unsigned number, unsigned sharing_core);
-  void start() { events_.at(0, *this); }
+  hardware_thread(environment& s, unsigned number, unsigned sharing_core);
+  void start() { events_.schedule(0, *this); }
   bool finished() const noexcept { return finished_; }
   picoseconds time() const noexcept { return time_; }
 
   thread_counts counts;
 
  private:
-  struct under_way {
+  struct outstanding_access {
     std::uint64_t instruction = 0;
     picoseconds done = never;  // never: not known
   };
   // Oldest first; a place is a running number.
   struct window {
-    std::vector<under_way> ring;  // a power of two
-    std::uint64_t most = 0, first = 0, next = 0;
-    void hold(std::uint64_t n) { ring.resize(std::bit_ceil(n)), most = n; }
+    std::vector<outstanding_access> ring;  // a power of two
+    std::uint64_t capacity = 0, first = 0, next = 0;
+    void set_capacity(std::uint64_t n) { ring.resize(std::bit_ceil(n)), capacity = n; }
     bool empty() const noexcept { return first == next; }
-    bool full() const noexcept { return next - first == most; }
-    under_way& at(std::uint64_t n) noexcept { return ring[n & (ring.size() - 1)]; }
+    bool full() const noexcept { return next - first == capacity; }
+    outstanding_access& at(std::uint64_t n) noexcept { return ring[n & (ring.size() - 1)]; }
     void retire(picoseconds now) noexcept {
       while (!empty() && at(first).done <= now) ++first;
     }
   };
 
-  void act(picoseconds now, std::uint64_t) override;
+  void handle(picoseconds now, std::uint64_t) override;
   void done(picoseconds now, std::uint64_t token) override;
-  void try_again(picoseconds now) override;
-  void attempt_lost(picoseconds now) override;
-  void may_begin(picoseconds now) override { try_again(now); }
+  void retry(picoseconds now) override;
+  void aborted(picoseconds now) override;
+  void may_begin(picoseconds now) override { retry(now); }
   void wake(picoseconds now);
 
   void run();
   bool fetch();
-  void keep_attempt();
+  void save_attempt();
   bool run_simple(unsigned& n);
   template <bool Inside>
   bool run_simple(const tape_item*& item, const tape_item* last);
   bool step(const tape_item& item);
   bool run_plan();
-  bool carry_out(const action& a);
+  bool execute(const action& a);
   bool begin(const tape_item& item);
   bool end();
   bool access(const tape_item& item, bool store);
   // One line of it. lost: the attempt, by this very access.
-  enum class outcome : std::uint8_t { waits, lost, done };
+  enum class outcome : std::uint8_t { blocked, aborted, done };
   template <bool Inside>
   [[gnu::always_inline]] outcome access_line(const tape_item& item, std::uint64_t line, bool store, std::uint64_t bytes);
   [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole = false);
   bool may_issue(window& w);
   bool miss(std::uint64_t line, bool store, bool whole);
   // Somebody else's turn comes first. True: it has been waited for with an event.
-  bool gives_way();
+  bool yields();
   bool each_line(const tape_item& item, action::kind what);
   bool clean(const action& a);
   bool drain();
   bool drain(window& w);
   bool await_dependent();
-  void rewind(picoseconds now);
+  void restart_attempt(picoseconds now);
   void finish();
 
   event_queue& events_;
   hierarchy& caches_;
-  surroundings& around_;
+  environment& environment_;
   unsigned number_, core_;
-  picoseconds slot_;  // of one instruction
+  picoseconds instruction_time_;  // of one instruction
   std::uint64_t window_size_;
-  picoseconds ahead_;
+  picoseconds lookahead_;
   picoseconds time_ = 0;
   std::uint64_t instruction_ = 0;
   window loads_, stores_;
@@ -125,23 +125,23 @@ class hardware_thread final : actor, asker, isolated {
   picoseconds persisted_ = 0;      // the last of those that are done
   std::uint64_t dependent_ = 0;    // 1 + the place of the load that holds all others; 0: none
   bool asleep_ = true;             // no event of ours is in the queue
-  bool held_ = false;    // until somebody says go: only that wakes it
-  bool lost_ = false, finished_ = false;
+  bool blocked_ = false;    // until somebody says go: only that wakes it
+  bool aborted_ = false, finished_ = false;
 
   std::span<const tape_item> items_;
   std::size_t item_ = 0;
-  std::uint64_t piece_ = 0;  // lines of the event that are done
+  std::uint64_t lines_done_ = 0;  // lines of the event that are done
   enum class phase : std::uint8_t { outside, inside, ending, committing } phase_ = phase::outside;
-  bool planned_ = false;     // the design has been asked about this event
-  bool held_back_ = false;   // and does the store itself, later
-  plan plan_;
-  std::size_t planned_at_ = 0;
+  bool plan_requested_ = false;     // the design has been asked about this event
+  bool store_deferred_ = false;   // and does the store itself, later
+  action_list plan_;
+  std::size_t next_action_ = 0;
   picoseconds ended_at_ = 0;
-  std::size_t attempt_from_ = 0;    // the first of items_ that belongs to this transaction
-  std::vector<tape_item> attempt_;  // events before those, for another attempt
+  std::size_t attempt_begin_ = 0;    // the first of items_ that belongs to this transaction
+  std::vector<tape_item> attempt_events_;  // events before those, for another attempt
   std::size_t replayed_ = 0;
   bool replaying_ = false;
-  bool may_be_lost_ = false;
+  bool may_abort_ = false;
   bool fences_wait_ = true;  // those of a design's plans
   bool plain_stores_ = true;  // the design adds nothing to them
 };

@@ -28,10 +28,10 @@ struct world {
     machine = m;
     caches = std::move(*hierarchy::make(events, below, machine, 1));
     const auto kind = isolation_name == "htm" ? isolation_kind::htm : isolation_name == "mutex" ? isolation_kind::mutex : isolation_kind::none;
-    apart = std::make_unique<isolation>(kind, machine.cores.count, 8, 10'000);
-    if (kind == isolation_kind::htm) caches->watched_by(apart.get());
+    isolation = std::make_unique<isolation_control>(kind, machine.cores.count, 8, 10'000);
+    if (kind == isolation_kind::htm) caches->set_observer(isolation.get());
     persistence = std::move(*(*design_named(machine.design.name))->make({events, *caches, machine, tape.threads()}));
-    around.reset(new hardware_thread::surroundings{events, *caches, *apart, *persistence, tape, machine});
+    around.reset(new hardware_thread::environment{events, *caches, *isolation, *persistence, tape, machine});
     for (unsigned t = 0; t < tape.threads(); ++t) threads.push_back(std::make_unique<hardware_thread>(*around, t, 1));
     for (auto& t : threads) t->start();
     while (!events.empty()) events.step();
@@ -39,7 +39,7 @@ struct world {
   }
   static std::vector<std::byte> record(const std::vector<event>& list) {
     const auto w = media::tape_writer::to_memory({.mark_pointers = true});
-    for (const event& e : list) e.pointer ? w->load_of_pointer(e.thread, e.address, e.length) : w->event(e.op, e.thread, e.address, e.length);
+    for (const event& e : list) e.pointer ? w->pointer_load(e.thread, e.address, e.length) : w->event(e.op, e.thread, e.address, e.length);
     (void)w->finish();
     const auto made = w->memory();
     return {made.begin(), made.end()};
@@ -55,9 +55,9 @@ struct world {
   feed tape;
   machine_config machine;
   std::unique_ptr<hierarchy> caches;
-  std::unique_ptr<isolation> apart;
+  std::unique_ptr<isolation_control> isolation;
   std::unique_ptr<design> persistence;
-  std::unique_ptr<hardware_thread::surroundings> around;
+  std::unique_ptr<hardware_thread::environment> around;
   std::vector<std::unique_ptr<hardware_thread>> threads;
 };
 
@@ -120,8 +120,8 @@ std::vector<event> transactions_on_one_line(unsigned threads, unsigned each) {
 TEST(isolation, all_transactions_commit_though_they_conflict) {
   const world w(transactions_on_one_line(2, 200), small_machine(), "htm");
   EXPECT_EQ(w.threads[0]->counts.commits + w.threads[1]->counts.commits, 400u);
-  EXPECT_GT(w.apart->counts.conflicts, 0u);
-  EXPECT_EQ(w.threads[0]->counts.attempts_lost + w.threads[1]->counts.attempts_lost, w.apart->counts.conflicts);
+  EXPECT_GT(w.isolation->counts.conflicts, 0u);
+  EXPECT_EQ(w.threads[0]->counts.aborts + w.threads[1]->counts.aborts, w.isolation->counts.conflicts);
 }
 
 TEST(isolation, a_transaction_larger_than_the_private_caches_takes_the_lock) {
@@ -130,14 +130,14 @@ TEST(isolation, a_transaction_larger_than_the_private_caches_takes_the_lock) {
   list.push_back({tape_op::tx_commit});
   const world w(list, small_machine(), "htm");
   EXPECT_EQ(w.threads[0]->counts.commits, 1u);
-  EXPECT_EQ(w.apart->counts.lock_taken, 1u);
-  EXPECT_EQ(w.threads[0]->counts.attempts_lost, 9u);  // eight tries again, then the lock
+  EXPECT_EQ(w.isolation->counts.lock_taken, 1u);
+  EXPECT_EQ(w.threads[0]->counts.aborts, 9u);  // eight tries again, then the lock
 }
 
 TEST(isolation, a_mutex_lets_one_in_at_a_time) {
   const world w(transactions_on_one_line(2, 50), small_machine(), "mutex");
-  EXPECT_EQ(w.apart->counts.lock_taken, 100u);
-  EXPECT_EQ(w.apart->counts.conflicts, 0u);
+  EXPECT_EQ(w.isolation->counts.lock_taken, 100u);
+  EXPECT_EQ(w.isolation->counts.conflicts, 0u);
   EXPECT_GT(std::max(w.ns(0), w.ns(1)), 100 * 50);
 }
 
@@ -175,7 +175,7 @@ TEST(logs, read_their_lines_first_if_the_machine_says_so) {
 TEST(kiln, sends_what_has_ended_when_order_or_a_transaction_asks_for_it) {
   std::vector<event> list;
   for (std::uint64_t n = 0; n < 5; ++n)
-    for (const event& e : {event{tape_op::tx_begin, n, n == 2 ? media::tape_in_order : 0}, {tape_op::store, n * 64}, {tape_op::tx_commit}}) list.push_back(e);
+    for (const event& e : {event{tape_op::tx_begin, n, n == 2 ? media::tape_ordered_flag : 0}, {tape_op::store, n * 64}, {tape_op::tx_commit}}) list.push_back(e);
   for (const auto& [order, left] : {std::pair{"strong", 0u}, {"relaxed", 2u}}) {
     machine_config m = small_machine();
     m.l3.nonvolatile = true;

@@ -11,7 +11,7 @@ namespace {
 
 using made = result<std::unique_ptr<design>>;
 
-made make_kiln(const design_place& w) {
+made make_kiln(const design_context& w) {
   const std::size_t sets = w.caches.shared().sets();
   if (!w.machine.l3.nonvolatile || !std::has_single_bit(sets))
     return base::fail(errc::invalid_argument, "kiln needs a nonvolatile l3 with a power of two of sets; this one has " + std::to_string(sets) +
@@ -19,11 +19,11 @@ made make_kiln(const design_place& w) {
   return std::make_unique<kiln>(w);
 }
 
-constexpr design_kind kinds[] = {{"native", [](const design_place&) -> made { return std::make_unique<design>(); }},
-                                 {"rlog", [](const design_place& w) -> made { return make_redo_log(w, false); }},
-                                 {"ulog", [](const design_place& w) -> made { return make_undo_log(w, false); }},
-                                 {"crlog", [](const design_place& w) -> made { return make_redo_log(w, true); }},
-                                 {"culog", [](const design_place& w) -> made { return make_undo_log(w, true); }},
+constexpr design_kind kinds[] = {{"native", [](const design_context&) -> made { return std::make_unique<design>(); }},
+                                 {"rlog", [](const design_context& w) -> made { return make_redo_log(w, false); }},
+                                 {"ulog", [](const design_context& w) -> made { return make_undo_log(w, false); }},
+                                 {"crlog", [](const design_context& w) -> made { return make_redo_log(w, true); }},
+                                 {"culog", [](const design_context& w) -> made { return make_undo_log(w, true); }},
                                  {"kiln", make_kiln}};
 
 }  // namespace

@@ -16,134 +16,134 @@ class log {
  public:
   // Threads begin apart from each other, so that they do not all meet in one bank of memory.
   log(unsigned thread, const design_config& c)
-      : first_(logs_at + thread * c.log_bytes), bytes_(c.log_bytes), at_(thread * 16384 % c.log_bytes), sent_(at_), cut_(at_),
-        store_(c.log_lines_fetched ? action::kind::store : action::kind::store_whole) {}
+      : first_(logs_at + thread * c.log_bytes), bytes_(c.log_bytes), at_(thread * 16384 % c.log_bytes), flushed_(at_), truncated_(at_),
+        store_(c.log_lines_fetched ? action::kind::store : action::kind::store_full_line) {}
 
   // Entries for so many bytes of data: each line is stored once.
-  void append(std::size_t data_bytes, plan& p) { put((data_bytes + word_bytes - 1) / word_bytes * entry_bytes, p); }
+  void append(std::size_t data_bytes, action_list& p) { append_bytes((data_bytes + word_bytes - 1) / word_bytes * entry_bytes, p); }
   // A commit record, the cut.
-  void append_record(plan& p) { put(64, p); }
-  void send(action::kind how, plan& p) {
-    for (std::uint64_t line : unsent_) p.push_back({how, line});
-    unsent_.clear();
-    sent_ = at_ = (at_ + 63) / 64 * 64;
+  void append_commit_record(action_list& p) { append_bytes(64, p); }
+  void flush(action::kind how, action_list& p) {
+    for (std::uint64_t line : unflushed_) p.push_back({how, line});
+    unflushed_.clear();
+    flushed_ = at_ = (at_ + 63) / 64 * 64;
   }
-  void forget_unsent() noexcept {
-    unsent_.clear();
-    at_ = sent_;
+  void discard_unflushed() noexcept {
+    unflushed_.clear();
+    at_ = flushed_;
   }
-  bool half_full() const noexcept { return at_ - cut_ > bytes_ / 2; }
-  void cut() noexcept { cut_ = at_; }
+  bool half_full() const noexcept { return at_ - truncated_ > bytes_ / 2; }
+  void truncate() noexcept { truncated_ = at_; }
 
  private:
-  void put(std::size_t bytes, plan& p) {
+  void append_bytes(std::size_t bytes, action_list& p) {
     for (const std::uint64_t end = at_ + bytes; at_ < end;) {
       const std::uint64_t line = (first_ + at_ % bytes_) / 64;
-      if (unsent_.empty() || unsent_.back() != line) {
-        unsent_.push_back(line);
+      if (unflushed_.empty() || unflushed_.back() != line) {
+        unflushed_.push_back(line);
         p.push_back({store_, line});
       }
       at_ = std::min(end, (at_ / 64 + 1) * 64);
     }
   }
 
-  std::uint64_t first_, bytes_, at_, sent_, cut_;
+  std::uint64_t first_, bytes_, at_, flushed_, truncated_;
   action::kind store_;
-  std::vector<std::uint64_t> unsent_;
+  std::vector<std::uint64_t> unflushed_;
 };
 
 class logging : public design {
  public:
-  logging(const design_place& where, bool in_cache) : send_(in_cache ? action::kind::clean_to_shared : action::kind::drop_to_memory) {
+  logging(const design_context& where, bool in_cache) : flush_kind_(in_cache ? action::kind::clean_to_shared : action::kind::clean_invalidate_to_memory) {
     for (unsigned t = 0; t < where.threads; ++t) logs_.emplace_back(t, where.machine.design);
   }
 
  protected:
-  bool precedes_stores() const noexcept override { return true; }
-  static void fence(plan& p) { p.push_back({action::kind::fence, 0}); }
-  void send_and_fence(log& l, plan& p) const {
-    l.send(send_, p);
+  bool intercepts_stores() const noexcept override { return true; }
+  static void fence(action_list& p) { p.push_back({action::kind::fence, 0}); }
+  void flush_and_fence(log& l, action_list& p) const {
+    l.flush(flush_kind_, p);
     fence(p);
   }
   // Data goes where logs go.
-  void send_lines(std::span<const std::uint64_t> lines, plan& p) const {
-    for (std::uint64_t line : lines) p.push_back({send_, line});
+  void flush_lines(std::span<const std::uint64_t> lines, action_list& p) const {
+    for (std::uint64_t line : lines) p.push_back({flush_kind_, line});
   }
 
-  action::kind send_;
+  action::kind flush_kind_;
   std::vector<log> logs_;
 };
 
 class redo_log final : public logging {
  public:
-  redo_log(const design_place& where, bool in_cache) : logging(where, in_cache), held_back_(where.threads), since_cut_(where.threads) {}
+  redo_log(const design_context& where, bool in_cache) : logging(where, in_cache), deferred_stores_(where.threads), since_truncation_(where.threads) {}
 
-  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, plan& p) override {
+  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, action_list& p) override {
     logs_[thread].append(bytes, p);
-    for (std::size_t i = 0; i < lines; ++i) held_back_[thread].add(first_line + i, 1);
+    for (std::size_t i = 0; i < lines; ++i) deferred_stores_[thread].add(first_line + i, 1);
     return true;
   }
-  void attempt_lost(unsigned thread) override {
-    held_back_[thread].clear();
-    logs_[thread].forget_unsent();
+  void aborted(unsigned thread) override {
+    deferred_stores_[thread].clear();
+    logs_[thread].discard_unflushed();
   }
 
-  void commit(unsigned thread, const line_set&, plan& p, picoseconds) override {
+  void commit(unsigned thread, const line_set&, action_list& p, picoseconds) override {
     log& l = logs_[thread];
-    if (held_back_[thread].entries().empty()) return;
-    send_and_fence(l, p);  // records before the commit record
-    l.append_record(p);
-    send_and_fence(l, p);  // the commit record before home changes
-    for (const auto& e : held_back_[thread].entries()) {
+    if (deferred_stores_[thread].entries().empty()) return;
+    flush_and_fence(l, p);  // records before the commit record
+    l.append_commit_record(p);
+    flush_and_fence(l, p);  // the commit record before home changes
+    for (const auto& e : deferred_stores_[thread].entries()) {
       p.push_back({action::kind::store, e.line});
-      since_cut_[thread].add(e.line, 1);
+      since_truncation_[thread].add(e.line, 1);
     }
-    held_back_[thread].clear();
+    deferred_stores_[thread].clear();
     if (l.half_full()) truncate(thread, p);
   }
 
  private:
-  void truncate(unsigned thread, plan& p) {
-    for (const auto& e : since_cut_[thread].entries()) p.push_back({send_, e.line});
+  void truncate(unsigned thread, action_list& p) {
+    for (const auto& e : since_truncation_[thread].entries()) p.push_back({flush_kind_, e.line});
     fence(p);  // home before the cut
-    logs_[thread].append_record(p);
-    send_and_fence(logs_[thread], p);  // the cut before the space is used again
-    logs_[thread].cut();
-    since_cut_[thread].clear();
+    logs_[thread].append_commit_record(p);
+    flush_and_fence(logs_[thread], p);  // the cut before the space is used again
+    logs_[thread].truncate();
+    since_truncation_[thread].clear();
   }
 
-  std::vector<line_set> held_back_, since_cut_;
+  std::vector<line_set> deferred_stores_, since_truncation_;
 };
 
 class undo_log final : public logging {
  public:
   using logging::logging;
 
-  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, plan& p) override {
+  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, action_list& p) override {
     for (std::size_t i = 0; i < lines; ++i) p.push_back({action::kind::load, first_line + i});
     logs_[thread].append(bytes, p);
-    send_and_fence(logs_[thread], p);  // the old values before the store
+    flush_and_fence(logs_[thread], p);  // the old values before the store
     return false;
   }
 
-  void commit(unsigned thread, const line_set& lines, plan& p, picoseconds) override {
+  void commit(unsigned thread, const line_set& lines, action_list& p, picoseconds) override {
     bool any = false;
     for (const auto& e : lines.entries()) {
       if ((e.flags & 2) == 0) continue;
-      p.push_back({send_, e.line});
+      p.push_back({flush_kind_, e.line});
       any = true;
     }
     if (!any) return;
     fence(p);  // home before the cut
-    logs_[thread].append_record(p);
-    send_and_fence(logs_[thread], p);  // the cut before the commit is told
-    logs_[thread].cut();
+    logs_[thread].append_commit_record(p);
+    flush_and_fence(logs_[thread], p);  // the cut before the commit is told
+    logs_[thread].truncate();
   }
 };
 
 }  // namespace
 
-std::unique_ptr<design> make_redo_log(const design_place& where, bool in_cache) { return std::make_unique<redo_log>(where, in_cache); }
-std::unique_ptr<design> make_undo_log(const design_place& where, bool in_cache) { return std::make_unique<undo_log>(where, in_cache); }
+std::unique_ptr<design> make_redo_log(const design_context& where, bool in_cache) { return std::make_unique<redo_log>(where, in_cache); }
+std::unique_ptr<design> make_undo_log(const design_context& where, bool in_cache) { return std::make_unique<undo_log>(where, in_cache); }
 
 }  // namespace stele::sim

@@ -13,7 +13,7 @@ namespace stele::sim {
 // Log addresses, from here on, apart from any data.
 inline constexpr std::uint64_t logs_at = std::uint64_t{1} << 38;
 
-std::unique_ptr<design> make_redo_log(const design_place& where, bool in_cache);
-std::unique_ptr<design> make_undo_log(const design_place& where, bool in_cache);
+std::unique_ptr<design> make_redo_log(const design_context& where, bool in_cache);
+std::unique_ptr<design> make_undo_log(const design_context& where, bool in_cache);
 
 }  // namespace stele::sim

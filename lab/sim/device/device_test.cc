@@ -1,15 +1,15 @@
 // Devices do what their publications say.
-#include <sim/controller/test_bed.h>
+#include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
 
 namespace stele::sim {
 namespace {
 
 TEST(stt_mram, has_the_latencies_of_kilns_table_2) {
-  memory_bed bed(machine_of("kiln").nonvolatile_memory);
+  memory_fixture bed(machine_of("kiln").nonvolatile_memory);
   bed.read(0, 1);
   bed.run();
-  const auto latency = [&](unsigned token, picoseconds since) { return bed.told[token] - since; };
+  const auto latency = [&](unsigned token, picoseconds since) { return bed.completed[token] - since; };
   const picoseconds t1 = bed.events.now() + 1'000'000, t2 = t1 + 1'000'000, t3 = t2 + 1'000'000;
   bed.run_until(t1);
   const unsigned hit = bed.read(0, 1, 1);
@@ -29,10 +29,10 @@ TEST(pcm, writes_take_iterations_over_the_speedup) {
   for (const auto& [retention_s, pulse] : rows) {
     memory_config c = dp2_memory("strict");
     c.data_retention_s = retention_s;
-    memory_bed bed(c);
+    memory_fixture bed(c);
     const unsigned w = bed.write(0, 1);
     bed.run();
-    EXPECT_EQ(bed.told[w], pulse) << retention_s;
+    EXPECT_EQ(bed.completed[w], pulse) << retention_s;
   }
 }
 
@@ -53,7 +53,7 @@ TEST(pcm, endurance_is_equation_1) {
 }
 
 TEST(pcm, a_log_lies_spread_over_all_banks) {
-  memory_bed bed(dp2_memory("strict"));
+  memory_fixture bed(dp2_memory("strict"));
   for (unsigned i = 0; i < 64; ++i) bed.submit(access::write, i * 64);
   bed.run();
   for (const std::uint64_t writes : bed.statistics().bank_writes) EXPECT_EQ(writes, 2u);
@@ -62,18 +62,18 @@ TEST(pcm, a_log_lies_spread_over_all_banks) {
 
 // Row closed: activate 17, column 17, burst 4 cycles of 1/1.2 ns; the other 15, 15, 4 of 0.9375 ns.
 TEST(ddr4, an_idle_read_takes_row_column_and_burst) {
-  memory_bed bed(machine_of("ddr4-2400").nonvolatile_memory);
+  memory_fixture bed(machine_of("ddr4-2400").nonvolatile_memory);
   const unsigned r = bed.read(0, 1);
   bed.run();
-  EXPECT_NEAR(static_cast<double>(bed.told[r]), 38 / 1.2 * 1000, 2);
-  memory_bed slower(machine_of("kiln").volatile_memory);
+  EXPECT_NEAR(static_cast<double>(bed.completed[r]), 38 / 1.2 * 1000, 2);
+  memory_fixture slower(machine_of("kiln").volatile_memory);
   const unsigned s = slower.read(0, 1);
   slower.run();
-  EXPECT_NEAR(static_cast<double>(slower.told[s]), 34 * 0.9375 * 1000, 2);
+  EXPECT_NEAR(static_cast<double>(slower.completed[s]), 34 * 0.9375 * 1000, 2);
 }
 
 TEST(ddr4, a_stream_comes_near_the_bus) {
-  memory_bed bed(machine_of("ddr4-2400").nonvolatile_memory);
+  memory_fixture bed(machine_of("ddr4-2400").nonvolatile_memory);
   for (unsigned i = 0; i < 20'000; ++i) bed.submit(access::read, i * 64);
   bed.run();
   const double gb_per_s = 20'000 * 64 / (static_cast<double>(bed.events.now()) / 1000);

@@ -1,6 +1,6 @@
 // The DP2 memory with a tape's logs: what each rule gains on a transaction's writes, in whole write times.
 #include <gtest/gtest.h>
-#include <sim/controller/test_bed.h>
+#include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
 #include <sim/feed/write_replay.h>
 
@@ -9,14 +9,14 @@ namespace {
 
 using media::tape_op;
 
-constexpr media::tape_shape shape{.pool_size = 1 << 16, .home_offset = 2 * 4096, .log_offset = 4096, .log_size = 4096, .commit_offset = 64, .commit_size = 128};
+constexpr media::tape_options shape{.pool_size = 1 << 16, .home_offset = 2 * 4096, .log_offset = 4096, .log_size = 4096, .commit_offset = 64, .commit_size = 128};
 constexpr std::uint64_t home = shape.home_offset;
 
 // Transactions of one thread: a record, the commit line, a line of home, the cut; slots in turn.
 std::unique_ptr<media::tape_writer> transactions(unsigned count) {
   auto tape = media::tape_writer::to_memory(shape);
   {
-    const media::tape_writer::turn mine(*tape);
+    const media::tape_writer::scoped_lock lock(*tape);
     const auto write = [&](std::uint64_t address) {
       tape->event(tape_op::flush, 0, address, 64);
       tape->event(tape_op::fence, 0, 0, 0);
@@ -37,12 +37,12 @@ std::unique_ptr<media::tape_writer> transactions(unsigned count) {
 
 double write_times(const std::string& scheduler, unsigned count, double log_retention_s = 1e7) {
   const auto tape = transactions(count);
-  auto reader = media::tape_reader::over(tape->memory());
+  auto reader = media::tape_reader::from_memory(tape->memory());
   event_queue time;
   auto memory = make_dp2_memory(time, dp2_memory(scheduler, log_retention_s), reader->header());
   EXPECT_TRUE(memory) << memory.error().message;
   write_trace trace(std::move(*reader));
-  const auto done = play(trace, time, **memory);
+  const auto done = replay_writes(trace, time, **memory);
   EXPECT_TRUE(done);
   EXPECT_EQ(done->writes, 4 * count);
   return static_cast<double>(done->finished) / from_ns(1425);

@@ -118,12 +118,12 @@ result<convert_report> convert_trace(std::string_view format, const std::string&
   const auto reads = named->make();
   const std::uint64_t before = tape.events();
   trace_sink sink(tape);
-  const media::tape_writer::turn mine(tape);
+  const media::tape_writer::scoped_lock lock(tape);
   for (;;) {
     const auto line = lines->next();
     if (!line) return std::unexpected(line.error());
     if (!*line) break;
-    if (const expectation expected = reads->take(**line, sink))
+    if (const format_mismatch expected = reads->parse_line(**line, sink))
       return fail(errc::corrupt, fmt::format("{}:{}: \"{}\": expected {}", path, lines->number(), shown(**line), *expected));
     if (lines->number() % 65536 == 0 && progress && !progress(lines->bytes_read()))
       return fail(errc::cancelled, fmt::format("{}: stopped after line {}", path, lines->number()));

@@ -29,6 +29,6 @@ std::vector<std::string> trace_formats();
 [[nodiscard]] result<convert_report> convert_trace(std::string_view format, const std::string& path, media::tape_writer& tape, const convert_progress& progress = {});
 
 // The shape of such a tape.
-inline constexpr media::tape_shape converted_shape{.keep_bytes = false};
+inline constexpr media::tape_options converted_shape{.record_bytes = false};
 
 }  // namespace stele::sim

@@ -8,7 +8,7 @@ namespace {
 
 class dramsim3 final : public trace_format {
  public:
-  expectation take(std::string_view line, trace_sink& to) override {
+  format_mismatch parse_line(std::string_view line, trace_sink& to) override {
     const line_fields fields(line);
     const auto address = fields.size() != 3 ? std::nullopt : hexadecimal_0x(fields[0]);
     const auto cycle = fields.size() != 3 ? std::nullopt : decimal(fields[2]);

@@ -38,13 +38,13 @@ class trace_sink {
 };
 
 // What a line should have been; nothing: it was.
-using expectation = std::optional<std::string>;
+using format_mismatch = std::optional<std::string>;
 
 class trace_format {
  public:
   virtual ~trace_format() = default;
   // A line without its end. Nothing is written to the sink when it is not as expected.
-  virtual expectation take(std::string_view line, trace_sink& to) = 0;
+  virtual format_mismatch parse_line(std::string_view line, trace_sink& to) = 0;
   // After the last line.
   virtual void finish(trace_sink&) {}
 };

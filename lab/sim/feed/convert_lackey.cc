@@ -14,7 +14,7 @@ constexpr std::uint64_t longest_access = 4096;
 
 class lackey final : public trace_format {
  public:
-  expectation take(std::string_view line, trace_sink& to) override {
+  format_mismatch parse_line(std::string_view line, trace_sink& to) override {
     if (line.starts_with("==")) return {};
     const char kind = line.starts_with("I  ") ? 'I' : line.size() > 3 && line[0] == ' ' && line[2] == ' ' ? line[1] : '?';
     const std::size_t comma = line.find(',');

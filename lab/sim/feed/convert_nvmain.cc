@@ -23,7 +23,7 @@ bool is_data(std::string_view text) {
 
 class nvmain final : public trace_format {
  public:
-  expectation take(std::string_view line, trace_sink& to) override {
+  format_mismatch parse_line(std::string_view line, trace_sink& to) override {
     if (std::exchange(first_, false) && line == "NVMV1") {
       has_old_data_ = true;
       return {};

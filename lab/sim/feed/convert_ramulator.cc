@@ -11,7 +11,7 @@ namespace {
 
 class ramulator final : public trace_format {
  public:
-  expectation take(std::string_view line, trace_sink& to) override {
+  format_mismatch parse_line(std::string_view line, trace_sink& to) override {
     const line_fields fields(line);
     const auto bubbles = fields.empty() ? std::nullopt : decimal(fields[0]);
     const auto read = fields.size() < 2 ? std::nullopt : either_base(fields[1]);
@@ -27,7 +27,7 @@ class ramulator final : public trace_format {
 
 class ramulator_memory final : public trace_format {
  public:
-  expectation take(std::string_view line, trace_sink& to) override {
+  format_mismatch parse_line(std::string_view line, trace_sink& to) override {
     const line_fields fields(line);
     const auto address = fields.size() != 2 ? std::nullopt : hexadecimal_0x(fields[0]);
     if (!address || (fields[1] != "R" && fields[1] != "W")) return "\"0xADDRESS R\" or \"0xADDRESS W\"";
@@ -38,7 +38,7 @@ class ramulator_memory final : public trace_format {
 
 class ramulator2 final : public trace_format {
  public:
-  expectation take(std::string_view line, trace_sink& to) override {
+  format_mismatch parse_line(std::string_view line, trace_sink& to) override {
     const line_fields fields(line);
     const auto address = fields.size() != 2 ? std::nullopt : either_base(fields[1]);
     if (!address || (fields[0] != "LD" && fields[0] != "ST"))

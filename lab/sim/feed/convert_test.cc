@@ -35,7 +35,7 @@ class trace_file {
 };
 
 std::vector<seen> events_of(const media::tape_writer& tape) {
-  auto reader = media::tape_reader::over(tape.memory());
+  auto reader = media::tape_reader::from_memory(tape.memory());
   std::vector<seen> events;
   for (auto e = reader->next(); e && *e; e = reader->next()) events.push_back({(*e)->op, (*e)->thread, (*e)->address, (*e)->length});
   return events;

@@ -8,69 +8,69 @@
 
 namespace stele::sim {
 
-result<feed> feed::open(const std::string& path, unsigned most_threads) {
+result<feed> feed::open(const std::string& path, unsigned max_threads) {
   auto reader = media::tape_reader::open(path);
   if (!reader) return std::unexpected(reader.error());
-  return make(std::move(*reader), most_threads);
+  return make(std::move(*reader), max_threads);
 }
 
-result<feed> feed::over(std::span<const std::byte> tape, unsigned most_threads) {
-  auto reader = media::tape_reader::over(tape);
+result<feed> feed::over(std::span<const std::byte> tape, unsigned max_threads) {
+  auto reader = media::tape_reader::from_memory(tape);
   if (!reader) return std::unexpected(reader.error());
-  return make(std::move(*reader), most_threads);
+  return make(std::move(*reader), max_threads);
 }
 
-result<feed> feed::make(media::tape_reader reader, unsigned most_threads) {
+result<feed> feed::make(media::tape_reader reader, unsigned max_threads) {
   const std::uint64_t threads = reader.header().threads;
   if (threads == 0)
     return base::fail(errc::corrupt, "the tape does not say how many threads it has: the run that wrote it was cut off; record it again");
-  return feed(std::move(reader), static_cast<unsigned>(std::min<std::uint64_t>(threads, most_threads)));
+  return feed(std::move(reader), static_cast<unsigned>(std::min<std::uint64_t>(threads, max_threads)));
 }
 
 std::span<const tape_item> feed::next(unsigned thread) {
   cursor& c = cursors_[thread];
   for (;;) {
-    if (c.held != nullptr) passed(c.number - 1);
-    c.held = status_ ? get(c.number) : nullptr;
-    if (c.held == nullptr) return {};
+    if (c.current != nullptr) release_chunk(c.number - 1);
+    c.current = status_ ? get(c.number) : nullptr;
+    if (c.current == nullptr) return {};
     ++c.number;
-    if (const auto& items = c.held->of[thread]; !items.empty()) return items;
+    if (const auto& items = c.current->of[thread]; !items.empty()) return items;
   }
 }
 
 // The chunk that a thread has used up: whoever is the last drops it.
-void feed::passed(std::size_t number) {
+void feed::release_chunk(std::size_t number) {
   if (number < first_ || chunks_[number - first_] == nullptr) return;
-  if (--chunks_[number - first_]->waited_for == 0) spare_ = std::move(chunks_[number - first_]);
+  if (--chunks_[number - first_]->readers_left == 0) free_chunk_ = std::move(chunks_[number - first_]);
   while (!chunks_.empty() && chunks_.front() == nullptr) chunks_.pop_front(), ++first_;
 }
 
 std::shared_ptr<const feed::chunk> feed::get(std::size_t number) {
   if (number >= first_ && number - first_ < chunks_.size() && chunks_[number - first_] != nullptr) return chunks_[number - first_];
-  const bool again = number < begins_.size();
+  const bool again = number < chunk_positions_.size();
   if (!again && ended_) return nullptr;
-  if (!again) begins_.push_back(begins_.empty() ? reader_.where() : end_);
-  if (reader_.where().byte != begins_[number].byte && !(status_ = reader_.go_to(begins_[number]))) return nullptr;
+  if (!again) chunk_positions_.push_back(chunk_positions_.empty() ? reader_.tell() : end_);
+  if (reader_.tell().byte != chunk_positions_[number].byte && !(status_ = reader_.seek(chunk_positions_[number]))) return nullptr;
   auto read = read_chunk(!again);
   if (again || read == nullptr) return read;
   chunks_.push_back(read);
-  if (chunks_.size() > most_chunks) chunks_.pop_front(), ++first_;
+  if (chunks_.size() > max_chunks) chunks_.pop_front(), ++first_;
   return read;
 }
 
 std::shared_ptr<feed::chunk> feed::new_chunk() {
-  auto c = spare_ != nullptr && spare_.use_count() == 1 ? std::move(spare_) : std::make_shared<chunk>();
+  auto c = free_chunk_ != nullptr && free_chunk_.use_count() == 1 ? std::move(free_chunk_) : std::make_shared<chunk>();
   c->of.resize(threads());
   for (auto& items : c->of) items.clear();
   c->payloads.clear();
-  c->waited_for = threads();
+  c->readers_left = threads();
   return c;
 }
 
 std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
   auto c = new_chunk();
   for (std::size_t n = 0; n < chunk_events; ++n) {
-    if (const std::size_t plain = take_plain(*c, chunk_events - n); plain != 0) {
+    if (const std::size_t plain = read_plain_events(*c, chunk_events - n); plain != 0) {
       if (first_time) events_ += plain;
       n += plain - 1;
       continue;
@@ -85,27 +85,27 @@ std::shared_ptr<feed::chunk> feed::read_chunk(bool first_time) {
       break;
     }
     if (first_time) ++events_;
-    take(*c, **e, first_time);
+    append_event(*c, **e, first_time);
   }
-  if (first_time) end_ = reader_.where();
+  if (first_time) end_ = reader_.tell();
   return c;
 }
 
 // Events without bytes, some at once; returns how many.
-std::size_t feed::take_plain(chunk& c, std::size_t most) {
+std::size_t feed::read_plain_events(chunk& c, std::size_t most) {
   std::array<media::tape_record, 128> some;
-  const std::size_t n = reader_.next_plain(some.data(), std::min(most, some.size()));
+  const std::size_t n = reader_.next_batch(some.data(), std::min(most, some.size()));
   const unsigned count = threads();
   for (const media::tape_record& r : std::span(some).first(n)) c.of[r.thread < count ? r.thread : r.thread % count].push_back({r, nullptr});
   return n;
 }
 
-void feed::take(chunk& c, const media::tape_event& e, bool first_time) {
+void feed::append_event(chunk& c, const media::tape_event& e, bool first_time) {
   if (e.op == media::tape_op::image) {
     if (first_time && on_image) on_image(e.address, e.bytes);
     return;
   }
-  tape_item item{{static_cast<std::uint8_t>(e.op), static_cast<std::uint8_t>(static_cast<std::uint8_t>(e.tag) | (e.of_pointer ? media::tape_of_pointer : 0)), static_cast<std::uint16_t>(e.thread), e.length, e.address}, nullptr};
+  tape_item item{{static_cast<std::uint8_t>(e.op), static_cast<std::uint8_t>(static_cast<std::uint8_t>(e.tag) | (e.loads_pointer ? media::tape_pointer_flag : 0)), static_cast<std::uint16_t>(e.thread), e.length, e.address}, nullptr};
   if (!e.bytes.empty()) {
     auto& copy = c.payloads.emplace_back(new std::byte[e.bytes.size()]);
     std::memcpy(copy.get(), e.bytes.data(), e.bytes.size());

@@ -1,7 +1,7 @@
 // The events of a tape, each hardware thread's own in their order, in bounded memory.
 //
 // The tape is read in chunks, each sorted by thread once. Threads move at their own pace: a chunk is kept until all have
-// passed it, but no more than `most_chunks` of them; one that was dropped is read again for whoever lags behind. What
+// passed it, but no more than `max_chunks` of them; one that was dropped is read again for whoever lags behind. What
 // belongs to no thread, the image of memory at the beginning, is given to on_image.
 #pragma once
 
@@ -22,13 +22,13 @@ struct tape_item {
 
 class feed {
  public:
-  static constexpr std::size_t chunk_events = 1 << 14, most_chunks = 96;
+  static constexpr std::size_t chunk_events = 1 << 14, max_chunks = 96;
 
-  // Tapes with more threads than `most_threads` have them folded (by remainder). Errors: those of tape_reader; corrupt, when the
+  // Tapes with more threads than `max_threads` have them folded (by remainder). Errors: those of tape_reader; corrupt, when the
   // tape does not say how many threads it has.
-  [[nodiscard]] static result<feed> open(const std::string& path, unsigned most_threads);
+  [[nodiscard]] static result<feed> open(const std::string& path, unsigned max_threads);
   // `tape` outlives the feed.
-  [[nodiscard]] static result<feed> over(std::span<const std::byte> tape, unsigned most_threads);
+  [[nodiscard]] static result<feed> over(std::span<const std::byte> tape, unsigned max_threads);
 
   const media::tape_header& header() const { return reader_.header(); }
   unsigned threads() const noexcept { return static_cast<unsigned>(cursors_.size()); }
@@ -47,27 +47,27 @@ class feed {
   struct chunk {
     std::vector<std::vector<tape_item>> of;  // by thread
     std::vector<std::unique_ptr<std::byte[]>> payloads;
-    unsigned waited_for = 0;  // threads that have not passed it
+    unsigned readers_left = 0;  // threads that have not passed it
   };
   struct cursor {
     std::size_t number = 0;  // of the chunk to look at next
-    std::shared_ptr<const chunk> held;
+    std::shared_ptr<const chunk> current;
   };
 
   feed(media::tape_reader reader, unsigned threads) : reader_(std::move(reader)), cursors_(threads) {}
-  [[nodiscard]] static result<feed> make(media::tape_reader reader, unsigned most_threads);
+  [[nodiscard]] static result<feed> make(media::tape_reader reader, unsigned max_threads);
   std::shared_ptr<const chunk> get(std::size_t number);
   std::shared_ptr<chunk> read_chunk(bool first_time);
   std::shared_ptr<chunk> new_chunk();
-  std::size_t take_plain(chunk& c, std::size_t most);
-  void take(chunk& c, const media::tape_event& e, bool first_time);
-  void passed(std::size_t number);
+  std::size_t read_plain_events(chunk& c, std::size_t most);
+  void append_event(chunk& c, const media::tape_event& e, bool first_time);
+  void release_chunk(std::size_t number);
 
   media::tape_reader reader_;
   std::vector<cursor> cursors_;
   std::deque<std::shared_ptr<chunk>> chunks_;  // number first_ and on; null: dropped
-  std::shared_ptr<chunk> spare_;               // the last that was dropped: its vectors have grown already
-  std::vector<media::tape_reader::position> begins_;
+  std::shared_ptr<chunk> free_chunk_;               // the last that was dropped: its vectors have grown already
+  std::vector<media::tape_reader::position> chunk_positions_;
   media::tape_reader::position end_;  // of what has been read
   std::size_t first_ = 0;
   std::uint64_t events_ = 0;

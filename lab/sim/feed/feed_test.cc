@@ -46,7 +46,7 @@ TEST(feed, gives_each_thread_its_events_in_their_order) {
 
 // One thread runs to its end before another begins: more chunks lie between them than are kept.
 TEST(feed, one_that_lags_behind_gets_what_was_dropped) {
-  constexpr std::uint64_t events = feed::chunk_events * (feed::most_chunks + 20);
+  constexpr std::uint64_t events = feed::chunk_events * (feed::max_chunks + 20);
   const auto tape = tape_of(events, 2);
   auto f = feed::over(tape, 2);
   std::uint64_t count = 0, sum = 0;

@@ -4,16 +4,16 @@
 namespace stele::sim {
 namespace {
 
-class player final : public actor {
+class replayer final : public event_handler {
  public:
-  player(event_queue& time, memory& to, persist_watcher* watcher, std::size_t most) : time_(time), to_(to), watcher_(watcher), steps_(most) {
+  replayer(event_queue& time, memory& to, persist_observer* watcher, std::size_t most) : time_(time), to_(to), watcher_(watcher), steps_(most) {
     for (std::size_t i = most; i > 0; --i) free_.push_back(i - 1);
   }
 
   bool room() const noexcept { return !free_.empty(); }
   bool idle() const noexcept { return free_.size() == steps_.size(); }
   bool stopped() const noexcept { return sums_.stopped; }
-  const played& sums() const noexcept { return sums_; }
+  const replay_result& sums() const noexcept { return sums_; }
 
   void submit(const trace_step& s) {
     if (watcher_ != nullptr) watcher_->submitted(s);
@@ -22,10 +22,10 @@ class player final : public actor {
     const std::size_t place = free_.back();
     free_.pop_back();
     steps_[place] = s;
-    to_.submit(time_.now(), {.address = s.address, .kind = access::write, .source = s.source, .told = this, .token = place});
+    to_.submit(time_.now(), {.address = s.address, .kind = access::write, .source = s.source, .reply_to = this, .token = place});
   }
 
-  void act(picoseconds now, std::uint64_t place) override {
+  void handle(picoseconds now, std::uint64_t place) override {
     ++sums_.writes;
     sums_.finished = now;
     free_.push_back(place);
@@ -35,16 +35,16 @@ class player final : public actor {
  private:
   event_queue& time_;
   memory& to_;
-  persist_watcher* watcher_;
+  persist_observer* watcher_;
   std::vector<trace_step> steps_;  // by token
   std::vector<std::size_t> free_;
-  played sums_;
+  replay_result sums_;
 };
 
 }  // namespace
 
-result<played> play(write_trace& trace, event_queue& time, memory& to, persist_watcher* watcher, std::size_t most_unfinished) {
-  player p(time, to, watcher, most_unfinished);
+result<replay_result> replay_writes(write_trace& trace, event_queue& time, memory& to, persist_observer* watcher, std::size_t max_outstanding) {
+  replayer p(time, to, watcher, max_outstanding);
   for (bool more = true; (more || !p.idle()) && !p.stopped();) {
     while (more && p.room()) {
       const auto s = trace.next();

@@ -9,7 +9,7 @@
 
 namespace stele::sim {
 
-class persist_watcher {
+class persist_observer {
  public:
   // A step was given to the memory; of marks and barriers too.
   virtual void submitted(const trace_step&) {}
@@ -17,10 +17,10 @@ class persist_watcher {
   virtual bool persisted(const trace_step& s, picoseconds when) = 0;
 
  protected:
-  ~persist_watcher() = default;
+  ~persist_observer() = default;
 };
 
-struct played {
+struct replay_result {
   std::uint64_t writes = 0, barriers = 0;
   picoseconds finished = 0;  // all writes persistent
   bool stopped = false;
@@ -30,9 +30,9 @@ struct played {
   }
 };
 
-// Not more than `most_unfinished` writes are with the memory at a time; it should be more than its queues hold. Errors:
+// Not more than `max_outstanding` writes are with the memory at a time; it should be more than its queues hold. Errors:
 // those of reading the tape.
-[[nodiscard]] result<played> play(write_trace& trace, event_queue& time, memory& to, persist_watcher* watcher = nullptr,
-                    std::size_t most_unfinished = 4096);
+[[nodiscard]] result<replay_result> replay_writes(write_trace& trace, event_queue& time, memory& to, persist_observer* watcher = nullptr,
+                    std::size_t max_outstanding = 4096);
 
 }  // namespace stele::sim

@@ -48,52 +48,52 @@ result<std::optional<trace_step>> write_trace::next() {
   for (;;) {
     if (auto admitted = admit(); !admitted) return std::unexpected(admitted.error());
     if (active_.empty()) return std::nullopt;
-    turn_ %= active_.size();
-    piece& p = active_[turn_];
+    next_active_ %= active_.size();
+    segment& p = active_[next_active_];
     if (p.at == p.steps.size()) {
-      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(turn_));
+      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(next_active_));
       continue;
     }
     const trace_step s = p.steps[p.at++];
-    if (s.what == kind::barrier) ++turn_;
+    if (s.what == kind::barrier) ++next_active_;
     return s;
   }
 }
 
 result<> write_trace::admit() {
   for (;;) {
-    if (!waiting_ && !ended_) {
-      piece p;
-      const auto read = read_piece(p);
+    if (!next_segment_ && !ended_) {
+      segment p;
+      const auto read = read_segment(p);
       if (!read) return std::unexpected(read.error());
-      if (*read) waiting_ = std::move(p);
+      if (*read) next_segment_ = std::move(p);
     }
-    if (!waiting_ || !may_begin(*waiting_)) return {};
-    active_.push_back(std::move(*waiting_));
-    waiting_.reset();
+    if (!next_segment_ || !may_begin(*next_segment_)) return {};
+    active_.push_back(std::move(*next_segment_));
+    next_segment_.reset();
   }
 }
 
-bool write_trace::may_begin(const piece& p) const {
+bool write_trace::may_begin(const segment& p) const {
   if (active_.empty()) return true;
-  if (!overlap_ || p.alone()) return false;
-  return std::ranges::none_of(active_, [&](const piece& a) { return a.alone() || a.source == p.source || share_a_line(a.home, p.home); });
+  if (!overlap_ || p.outside_operations()) return false;
+  return std::ranges::none_of(active_, [&](const segment& a) { return a.outside_operations() || a.source == p.source || share_a_line(a.home_lines, p.home_lines); });
 }
 
 // False at the end of the tape.
-result<bool> write_trace::read_piece(piece& p) {
+result<bool> write_trace::read_segment(segment& p) {
   for (;;) {
     const auto event = tape_.next();
     if (!event) return std::unexpected(event.error());
     ended_ = !*event;
     if (ended_) return !p.steps.empty();
-    if (!take(**event, p)) continue;
-    std::ranges::sort(p.home);
+    if (!append_event(**event, p)) continue;
+    std::ranges::sort(p.home_lines);
     return true;
   }
 }
 
-bool write_trace::take(const media::tape_event& e, piece& p) {
+bool write_trace::append_event(const media::tape_event& e, segment& p) {
   if (e.op == tape_op::invoked) {
     p.operation = e.address;
     p.steps.insert(p.steps.begin(), {kind::began, 0, 0, e.address, e.address});
@@ -107,18 +107,18 @@ bool write_trace::take(const media::tape_event& e, piece& p) {
   const written_lines lines = lines_written_by(e);
   for (std::uint64_t i = 0; i < lines.count; ++i) write(lines.first + i, e.thread, p);
   const bool orders = e.op == tape_op::fence || e.op == tape_op::bulk;
-  return orders && fence(e.thread, p) && p.alone();
+  return orders && fence(e.thread, p) && p.outside_operations();
 }
 
-void write_trace::write(std::uint64_t line, unsigned source, piece& p) {
+void write_trace::write(std::uint64_t line, unsigned source, segment& p) {
   p.source = static_cast<std::uint16_t>(source);
   p.steps.push_back({kind::write, p.source, line * line_size, writes_++, p.operation});
-  if (line * line_size >= header().home_offset) p.home.push_back(line);
+  if (line * line_size >= header().home_offset) p.home_lines.push_back(line);
   if (unfenced_.size() <= source) unfenced_.resize(source + 1);
   unfenced_[source] = true;
 }
 
-bool write_trace::fence(unsigned source, piece& p) {
+bool write_trace::fence(unsigned source, segment& p) {
   if (source >= unfenced_.size() || !unfenced_[source]) return false;
   unfenced_[source] = false;
   p.steps.push_back({kind::barrier, static_cast<std::uint16_t>(source), 0, 0, p.operation});

@@ -10,7 +10,7 @@
 #pragma once
 
 #include <media/tape.h>
-#include <sim/controller/ranges.h>
+#include <sim/controller/log_ranges.h>
 
 #include <deque>
 #include <optional>
@@ -49,31 +49,31 @@ class write_trace {
 
  private:
   // An operation; or, outside of operations, what lies up to a barrier.
-  struct piece {
+  struct segment {
     std::uint64_t operation = trace_step::outside;
     std::uint16_t source = 0;
     std::vector<trace_step> steps;
     std::size_t at = 0;
-    std::vector<std::uint64_t> home;  // lines, sorted
-    bool alone() const noexcept { return operation == trace_step::outside; }
+    std::vector<std::uint64_t> home_lines;  // lines, sorted
+    bool outside_operations() const noexcept { return operation == trace_step::outside; }
   };
 
-  [[nodiscard]] result<bool> read_piece(piece& p);
-  // True when the event ends the piece.
-  bool take(const media::tape_event& e, piece& p);
-  void write(std::uint64_t line, unsigned source, piece& p);
-  bool fence(unsigned source, piece& p);
-  bool may_begin(const piece& p) const;
+  [[nodiscard]] result<bool> read_segment(segment& p);
+  // True when the event ends the segment.
+  bool append_event(const media::tape_event& e, segment& p);
+  void write(std::uint64_t line, unsigned source, segment& p);
+  bool fence(unsigned source, segment& p);
+  bool may_begin(const segment& p) const;
   [[nodiscard]] result<> admit();
 
   media::tape_reader tape_;
   bool overlap_;
   std::uint64_t writes_ = 0;
   std::vector<bool> unfenced_;     // by thread: it has written since its last fence
-  std::optional<piece> waiting_;   // the next on the tape
+  std::optional<segment> next_segment_;   // the next on the tape
   bool ended_ = false;
-  std::deque<piece> active_;
-  std::size_t turn_ = 0;
+  std::deque<segment> active_;
+  std::size_t next_active_ = 0;
 };
 
 }  // namespace stele::sim

@@ -11,13 +11,13 @@ namespace {
 using media::tape_op;
 using testing::ElementsAre;
 
-constexpr media::tape_shape shape{.pool_size = 1 << 16, .home_offset = 3 * 4096, .log_offset = 4096, .log_size = 4096, .commit_offset = 64, .commit_size = 128};
+constexpr media::tape_options shape{.pool_size = 1 << 16, .home_offset = 3 * 4096, .log_offset = 4096, .log_size = 4096, .commit_offset = 64, .commit_size = 128};
 constexpr std::uint64_t home = shape.home_offset;
 
 class taped {
  public:
   taped& event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length) {
-    const media::tape_writer::turn mine(*tape_);
+    const media::tape_writer::scoped_lock lock(*tape_);
     tape_->event(op, thread, address, length);
     return *this;
   }
@@ -33,7 +33,7 @@ class taped {
   // Each step as a word: thread, then w and the line, | for a barrier, ( and ) for an operation's begin and end.
   std::string steps(bool overlap = true) {
     EXPECT_TRUE(tape_->finish());
-    write_trace trace(std::move(*media::tape_reader::over(tape_->memory())), overlap);
+    write_trace trace(std::move(*media::tape_reader::from_memory(tape_->memory())), overlap);
     std::string text;
     for (;;) {
       const auto s = trace.next();
@@ -50,7 +50,7 @@ class taped {
   // Of the writes, as they come.
   std::vector<std::uint64_t> numbers() {
     EXPECT_TRUE(tape_->finish());
-    write_trace trace(std::move(*media::tape_reader::over(tape_->memory())));
+    write_trace trace(std::move(*media::tape_reader::from_memory(tape_->memory())));
     std::vector<std::uint64_t> all;
     for (auto s = trace.next(); s && *s; s = trace.next())
       if ((*s)->what == trace_step::kind::write) all.push_back((*s)->number);
@@ -133,10 +133,10 @@ TEST(write_trace, each_slot_of_a_log_is_a_log_to_the_controller) {
 TEST(write_trace, a_tape_that_was_cut_off_is_an_error) {
   auto tape = media::tape_writer::to_memory(shape);
   {
-    const media::tape_writer::turn mine(*tape);
+    const media::tape_writer::scoped_lock lock(*tape);
     tape->event(tape_op::flush, 0, home, 64);
   }
-  write_trace trace(std::move(*media::tape_reader::over(tape->memory())));
+  write_trace trace(std::move(*media::tape_reader::from_memory(tape->memory())));
   const auto s = trace.next();
   ASSERT_FALSE(s);
   EXPECT_EQ(s.error().code, errc::corrupt);

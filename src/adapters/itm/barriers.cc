@@ -15,5 +15,5 @@ STELE_ITM_VALUE(E, long double)
 STELE_ITM_VALUE(CF, stele::itm::complex_float)
 STELE_ITM_VALUE(CD, stele::itm::complex_double)
 STELE_ITM_VALUE(CE, stele::itm::complex_long_double)
-void _ITM_LB(const void* at, std::size_t size) { stele::itm::keep_private(at, size); }
+void _ITM_LB(const void* at, std::size_t size) { stele::itm::save_private(at, size); }
 }

@@ -15,7 +15,7 @@ constinit thread_local block* block::current_ = nullptr;
 
 namespace {
 
-constexpr unsigned patience = 12;  // attempts beside others; then alone. Below what makes Stele line losers up itself
+constexpr unsigned attempts_before_serial = 12;  // attempts beside others; then alone. Below what makes Stele line losers up itself
 
 // Ids are drawn by the thousand, so that threads do not meet here at every begin.
 std::uint32_t next_id() noexcept {
@@ -35,31 +35,31 @@ block& block::of_this_thread() {
   return own;
 }
 
-block::block() : member_(everybody.join()) { current_ = this; }
+block::block() : thread_(the_serial_lock.register_thread()) { current_ = this; }
 
 block::~block() {
   current_ = nullptr;
-  everybody.quit(member_);
+  the_serial_lock.unregister_thread(thread_);
 }
 
 // Begin.
 
-// Inside the crowd, with a transaction running; alone if that is wanted. Every store here waits behind the last commit's fence, and
+// Inside the serial lock, with a transaction running; alone if that is wanted. Every store here waits behind the last commit's fence, and
 // there is room for some fifty: the fewer, the sooner the block's loads begin.
 inline void block::begin_attempt() {
   for (;;) {
-    if (!member_.inside.load(std::memory_order_relaxed)) everybody.enter(member_);
-    if (detail::begin_transaction(current_domain(), true, durability::durable) == detail::begun::refused) [[unlikely]] {
-      step_out();
-      ask(detail::last_error());
+    if (!thread_.active.load(std::memory_order_relaxed)) the_serial_lock.enter(thread_);
+    if (detail::begin_transaction(current_domain(), true, durability::durable) == detail::begin_status::refused) [[unlikely]] {
+      leave_serial_lock();
+      call_failure_handler(detail::last_error());
       continue;
     }
-    if (!wants_alone_ || everybody.is_alone(member_) || everybody.become_alone(member_)) [[likely]]
+    if (!wants_serial_ || the_serial_lock.is_serial(thread_) || the_serial_lock.acquire_serial(thread_)) [[likely]]
       break;
-    detail::abandon_transaction();
-    step_out();
+    detail::roll_back_transaction();
+    leave_serial_lock();
   }
-  if (wants_alone_) transaction().revalidate();  // nothing has been read: the snapshot is that of being alone
+  if (wants_serial_) transaction().revalidate();  // nothing has been read: the snapshot is that of being alone
 }
 
 inline std::uint32_t block::code_path(std::uint32_t properties) const noexcept {
@@ -75,23 +75,23 @@ inline std::uint32_t block::begin_outermost() {
   return code_path(properties_) | (irrevocable_ ? 0 : abi::save_live_variables);
 }
 
-std::uint32_t block::begin(std::uint32_t properties, const checkpoint& from) {
+std::uint32_t block::begin(std::uint32_t properties, const jump_buffer& from) {
   if (depth_ != 0) return begin_nested(properties, from);
-  keep(from_, from);
+  copy_words(from_, from);
   properties_ = properties;
   if (attempts_ != 0) attempts_ = 0;
   wants_irrevocable_ = (properties & abi::does_go_irrevocable) != 0 || (properties & abi::instrumented_code) == 0;
-  wants_alone_ = wants_irrevocable_;
+  wants_serial_ = wants_irrevocable_;
   id_ = next_id();
   return begin_outermost();
 }
 
-std::uint32_t block::begin_nested(std::uint32_t properties, const checkpoint& from) {
+std::uint32_t block::begin_nested(std::uint32_t properties, const jump_buffer& from) {
   if ((properties & abi::instrumented_code) == 0) go_irrevocable();
   ++depth_;
   if ((properties & abi::has_no_abort) != 0) return code_path(properties);
-  levels_.push_back({from, depth_, transaction().outside().kept.size(), pool_kept_.size(), pool_taken_.size(), pool_freed_.size(), taken_.size(),
-                     freed_.size(), commit_actions_.size(), undo_actions_.size(), exceptions_.now()});
+  levels_.push_back({from, depth_, transaction().volatile_undo().entries.size(), pool_undo_.size(), pool_allocated_.size(), pool_freed_.size(), allocated_.size(),
+                     freed_.size(), commit_actions_.size(), undo_actions_.size(), exceptions_.current_mark()});
   innermost_stack_ = from.stack;
   return code_path(properties) | abi::save_live_variables;
 }
@@ -109,7 +109,7 @@ void block::commit_nested() {
     levels_.pop_back();
     innermost_stack_ = levels_.empty() ? from_.stack : levels_.back().from.stack;
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    transaction().outside().forget(ended.outside, here, innermost_stack_);  // frames that end before the block around this does
+    transaction().volatile_undo().discard(ended.outside, here, innermost_stack_);  // frames that end before the block around this does
     if (levels_.empty()) guarded([&] { free_pool_now(); });
   }
   --depth_;
@@ -118,34 +118,34 @@ void block::commit_nested() {
 // What levels have freed in the pool: from here on only all of it can be undone.
 void block::free_pool_now() {
   for (void* object : std::exchange(pool_freed_, {})) detail::deallocate(object);
-  pool_kept_.clear();
-  pool_taken_.clear();
+  pool_undo_.clear();
+  pool_allocated_.clear();
 }
 
 void block::commit_outermost() {
   auto& tx = transaction();
-  const bool wrote = !tx.writes().empty() || tx.outside().locked;
+  const bool wrote = !tx.writes().empty() || tx.volatile_undo().locked;
   switch (detail::commit_transaction()) {
-    case detail::attempt::retry: start_over();
-    case detail::attempt::failed: fail(detail::last_error());
-    case detail::attempt::committed: break;
+    case detail::commit_status::retry: retry();
+    case detail::commit_status::failed: fail(detail::last_error());
+    case detail::commit_status::committed: break;
   }
-  settle_commit(wrote);
+  finish_commit(wrote);
 }
 
-// Whatever a commit's duties do, they find no block running: they may run blocks of their own.
-void block::settle_commit(bool wrote) {
+// Whatever a commit's deferred_actions do, they find no block running: they may run blocks of their own.
+void block::finish_commit(bool wrote) {
   const std::uint64_t newest = current_domain().state().clock.load(std::memory_order_acquire);
   depth_ = 0;
   if (irrevocable_) irrevocable_ = false;
-  if (touched_) touched_ = false;
+  if (announced_) announced_ = false;
   exceptions_.committed();
-  step_out();
-  if (wrote || !freed_.empty()) everybody.await_older(member_, newest);
-  if (!taken_.empty()) taken_.clear();
+  leave_serial_lock();
+  if (wrote || !freed_.empty()) the_serial_lock.wait_for_older(thread_, newest);
+  if (!allocated_.empty()) allocated_.clear();
   if (!undo_actions_.empty()) undo_actions_.clear();
-  if (!freed_.empty()) run_all(freed_);
-  if (!commit_actions_.empty()) run_all(commit_actions_);
+  if (!freed_.empty()) run_in_order(freed_);
+  if (!commit_actions_.empty()) run_in_order(commit_actions_);
 }
 
 // An exception leaves the block: it commits. If the exception is a failure of this library's, it is rolled back, as in
@@ -157,16 +157,16 @@ void block::commit_for_exception(void* exception) {
       return;
     }
     if (depth_ == 1) {
-      undo_all();
-      detail::abandon_transaction();
+      clear_attempt();
+      detail::roll_back_transaction();
       exceptions_.committed();  // what goes on is not this block's any more
-      step_out();
-      run_back(undo_actions_, 0);
-      run_back(taken_, 0);
+      leave_serial_lock();
+      run_in_reverse(undo_actions_, 0);
+      run_in_reverse(allocated_, 0);
       return;
     }
   }
-  if (depth_ == 1) exceptions_.leaving(exception);
+  if (depth_ == 1) exceptions_.set_in_flight(exception);
   commit();
 }
 
@@ -174,22 +174,22 @@ void block::commit_for_exception(void* exception) {
 
 void block::abort(std::uint32_t reason) {
   base::check(!irrevocable_, "an atomic block is cancelled after it has done what cannot be undone");
-  if ((reason & (abi::user_abort | abi::exception_block_abort)) == 0) start_over();
+  if ((reason & (abi::user_abort | abi::exception_block_abort)) == 0) retry();
   const bool outermost = levels_.empty() || (reason & abi::outer_abort) != 0;
   if (!outermost) {
-    const checkpoint to = levels_.back().from;
+    const jump_buffer to = levels_.back().from;
     const level ended = levels_.back();
     cancel_level();
-    exceptions_.revert(ended.thrown);
+    exceptions_.roll_back_to(ended.thrown);
     stele_itm_resume(abi::abort_block | abi::restore_live_variables, &to);
   }
-  const checkpoint to = from_;
-  undo_all();
-  detail::abandon_transaction();
-  exceptions_.revert_all();
-  step_out();
-  run_back(undo_actions_, 0);
-  run_back(taken_, 0);
+  const jump_buffer to = from_;
+  clear_attempt();
+  detail::roll_back_transaction();
+  exceptions_.roll_back_all();
+  leave_serial_lock();
+  run_in_reverse(undo_actions_, 0);
+  run_in_reverse(allocated_, 0);
   stele_itm_resume(abi::abort_block | abi::restore_live_variables, &to);
 }
 
@@ -197,18 +197,18 @@ void block::abort(std::uint32_t reason) {
 void block::cancel_level() {
   const level ended = levels_.back();
   guarded([&] {
-    for (; pool_kept_.size() > ended.pool; pool_kept_.pop_back()) {
-      const detail::old_word& o = pool_kept_.back();
+    for (; pool_undo_.size() > ended.pool; pool_undo_.pop_back()) {
+      const detail::undo_entry& o = pool_undo_.back();
       detail::store_range(reinterpret_cast<void*>(o.where & ((std::uintptr_t{1} << 56) - 1)), &o.value, o.where >> 56);
     }
-    for (; pool_taken_.size() > ended.pool_taken; pool_taken_.pop_back()) detail::deallocate(pool_taken_.back());
+    for (; pool_allocated_.size() > ended.pool_allocated; pool_allocated_.pop_back()) detail::deallocate(pool_allocated_.back());
   });
-  transaction().outside().undo(ended.outside);
+  transaction().volatile_undo().roll_back_to(ended.outside);
   pool_freed_.resize(std::min(pool_freed_.size(), ended.pool_freed));
   freed_.resize(ended.freed);
   commit_actions_.resize(ended.commit_actions);
-  run_back(undo_actions_, ended.undo_actions);
-  run_back(taken_, ended.taken);
+  run_in_reverse(undo_actions_, ended.undo_actions);
+  run_in_reverse(allocated_, ended.allocated);
   levels_.pop_back();
   depth_ = ended.depth - 1;
   innermost_stack_ = levels_.empty() ? from_.stack : levels_.back().from.stack;
@@ -216,21 +216,21 @@ void block::cancel_level() {
 
 // Starting over.
 
-void block::start_over() {
+void block::retry() {
   if (error_) fail(*std::exchange(error_, {}));
   base::check(!irrevocable_, "an atomic block that cannot be rolled back has met a conflict");
   auto& tx = transaction();
-  if (++attempts_ >= patience) wants_alone_ = true;
-  const bool yields = !tx.wants_reclaim && !everybody.is_alone(member_) && (wants_alone_ || everybody.alone_wanted());
-  undo_all();
+  if (++attempts_ >= attempts_before_serial) wants_serial_ = true;
+  const bool yields = !tx.wants_reclaim && !the_serial_lock.is_serial(thread_) && (wants_serial_ || the_serial_lock.serial_wanted());
+  clear_attempt();
   if (yields)
-    detail::abandon_transaction();
+    detail::roll_back_transaction();
   else
     detail::retry_transaction();
-  exceptions_.revert_all();
-  run_back(undo_actions_, 0);
-  run_back(taken_, 0);
-  if (yields) step_out();
+  exceptions_.roll_back_all();
+  run_in_reverse(undo_actions_, 0);
+  run_in_reverse(allocated_, 0);
+  if (yields) leave_serial_lock();
   const std::uint32_t actions = begin_outermost();
   stele_itm_resume(actions | abi::restore_live_variables, &from_);
 }
@@ -239,50 +239,50 @@ void block::start_over() {
 // back already.
 void block::fail(error why) {
   base::check(!irrevocable_, why.message.c_str());
-  undo_all();
-  if (detail::this_access.size != 0) detail::abandon_transaction();
-  exceptions_.revert_all();
-  run_back(undo_actions_, 0);
-  run_back(taken_, 0);
-  step_out();
-  ask(why);
+  clear_attempt();
+  if (detail::this_access.size != 0) detail::roll_back_transaction();
+  exceptions_.roll_back_all();
+  run_in_reverse(undo_actions_, 0);
+  run_in_reverse(allocated_, 0);
+  leave_serial_lock();
+  call_failure_handler(why);
   const std::uint32_t actions = begin_outermost();
   stele_itm_resume(actions | abi::restore_live_variables, &from_);
 }
 
 // The program's handler may run blocks of its own, in this very object.
-void block::ask(const error& why) {
-  const checkpoint from = from_;
+void block::call_failure_handler(const error& why) {
+  const jump_buffer from = from_;
   const std::uint32_t properties = properties_, id = id_;
-  const bool alone = wants_alone_, irrevocable = wants_irrevocable_;
-  tell_failure(why);
+  const bool alone = wants_serial_, irrevocable = wants_irrevocable_;
+  report_failure(why);
   from_ = from;
   properties_ = properties, id_ = id;
-  wants_alone_ = alone, wants_irrevocable_ = irrevocable;
+  wants_serial_ = alone, wants_irrevocable_ = irrevocable;
 }
 
 // Everything but the transaction itself, whose roll-back follows.
-void block::undo_all() noexcept {
+void block::clear_attempt() noexcept {
   depth_ = 0;
-  touched_ = false;
+  announced_ = false;
   levels_.clear();
-  pool_kept_.clear();
-  pool_taken_.clear();
+  pool_undo_.clear();
+  pool_allocated_.clear();
   pool_freed_.clear();
   freed_.clear();
   commit_actions_.clear();
 }
 
-void block::step_out() noexcept {
-  if (everybody.is_alone(member_)) everybody.end_alone();
-  everybody.leave(member_);
+void block::leave_serial_lock() noexcept {
+  if (the_serial_lock.is_serial(thread_)) the_serial_lock.release_serial();
+  the_serial_lock.leave(thread_);
 }
 
 void block::go_irrevocable() {
   if (irrevocable_) return;
   guarded([&] {
-    wants_irrevocable_ = wants_alone_ = true;  // if this attempt cannot become it, the next one is from its begin
-    if (!everybody.is_alone(member_) && !everybody.become_alone(member_)) throw detail::restart{};
+    wants_irrevocable_ = wants_serial_ = true;  // if this attempt cannot become it, the next one is from its begin
+    if (!the_serial_lock.is_serial(thread_) && !the_serial_lock.acquire_serial(thread_)) throw detail::restart{};
     transaction().revalidate();
   });
   set_last_attempt();
@@ -291,25 +291,25 @@ void block::go_irrevocable() {
 
 // A full pool is an error at once: nothing can be tried again. Stele forgets that with the attempts.
 void block::set_last_attempt() noexcept {
-  transaction().reclaimed = true;
+  transaction().reclaim_tried = true;
   if (transaction().attempts == 0) transaction().attempts = 1;
 }
 
 // Memory.
 
-void block::touch_now() {
-  touched_ = true;
-  everybody.publish(member_);
-  member_.seen.store(transaction().revalidate() + 1, std::memory_order_release);
+void block::announce_outside_now() {
+  announced_ = true;
+  the_serial_lock.announce_outside_access(thread_);
+  thread_.snapshot.store(transaction().revalidate() + 1, std::memory_order_release);
 }
 
-void block::keep_pool_now(std::uintptr_t address, std::size_t size) {
+void block::save_pool_undo_now(std::uintptr_t address, std::size_t size) {
   for (std::size_t done = 0; done < size;) {
     const std::uintptr_t at = address + done;
     const std::size_t part = std::min<std::size_t>(8 - at % 8, size - done);
-    detail::old_word old{at | std::uintptr_t{part} << 56, 0};
+    detail::undo_entry old{at | std::uintptr_t{part} << 56, 0};
     detail::load_range(reinterpret_cast<const void*>(at), &old.value, part);
-    pool_kept_.push_back(old);
+    pool_undo_.push_back(old);
     done += part;
   }
 }
@@ -317,7 +317,7 @@ void block::keep_pool_now(std::uintptr_t address, std::size_t size) {
 void* block::allocate(std::size_t size, std::size_t alignment) {
   void* const object = detail::allocate(size, alignment);
   detail::fill_zero(object, size);
-  if (!levels_.empty()) pool_taken_.push_back(object);
+  if (!levels_.empty()) pool_allocated_.push_back(object);
   return object;
 }
 
@@ -328,16 +328,16 @@ void block::deallocate(void* object) {
     pool_freed_.push_back(object);
 }
 
-void block::run_back(duties& all, std::size_t from) noexcept {
+void block::run_in_reverse(deferred_actions& all, std::size_t from) noexcept {
   while (all.size() > from) {
-    const duty last = all.back();
+    const deferred_action last = all.back();
     all.pop_back();
     last.run(last.argument);
   }
 }
 
-void block::run_all(duties& all) noexcept {
-  for (const duty& d : std::exchange(all, {})) d.run(d.argument);
+void block::run_in_order(deferred_actions& all) noexcept {
+  for (const deferred_action& d : std::exchange(all, {})) d.run(d.argument);
 }
 
 }  // namespace stele::itm
@@ -346,10 +346,10 @@ using stele::itm::block;
 
 extern "C" {
 
-std::uint32_t stele_itm_begin(std::uint32_t properties, const stele::itm::checkpoint* from) { return block::of_this_thread().begin(properties, *from); }
-void _ITM_commitTransaction() { block::known()->commit(); }
-void _ITM_commitTransactionEH(void* exception) { block::known()->commit_for_exception(exception); }
-void _ITM_abortTransaction(std::uint32_t reason) { block::known()->abort(reason); }
-void _ITM_changeTransactionMode(int) { block::known()->go_irrevocable(); }
+std::uint32_t stele_itm_begin(std::uint32_t properties, const stele::itm::jump_buffer* from) { return block::of_this_thread().begin(properties, *from); }
+void _ITM_commitTransaction() { block::current()->commit(); }
+void _ITM_commitTransactionEH(void* exception) { block::current()->commit_for_exception(exception); }
+void _ITM_abortTransaction(std::uint32_t reason) { block::current()->abort(reason); }
+void _ITM_changeTransactionMode(int) { block::current()->go_irrevocable(); }
 
 }

@@ -3,13 +3,13 @@
 // Blocks nest. One that holds a __transaction_cancel has a level of its own: what it changed can be undone alone, by stores that
 // bring back what was there (pool) and by the words kept (ordinary memory). Others are part of the block around them.
 //
-// Invariants: from begin to its end the outermost block has a Stele transaction running and is inside the crowd. Before a block
+// Invariants: from begin to its end the outermost block has a Stele transaction running and is inside the serial lock. Before a block
 // goes back to its begin, everything it changed is as it was, and its locks are given back. What must not happen twice (freeing
-// memory, the program's commit actions) happens after the commit, outside the crowd, when no older block can be in touch with it.
+// memory, the program's commit actions) happens after the commit, outside the serial lock, when no older block can be in touch with it.
 #pragma once
 
-#include <adapters/itm/checkpoint.h>
-#include <adapters/itm/crowd.h>
+#include <adapters/itm/jump_buffer.h>
+#include <adapters/itm/serial_lock.h>
 #include <adapters/itm/domain.h>
 #include <adapters/itm/exceptions.h>
 
@@ -26,29 +26,29 @@ class block {
 
   static block& of_this_thread();
   // Null when this thread has never run one.
-  static block* known() noexcept { return current_; }
+  static block* current() noexcept { return current_; }
 
-  static const crowd::member* member_of_this_thread() noexcept { return current_ != nullptr ? &current_->member_ : nullptr; }
+  static const serial_lock::thread_state* this_thread_state() noexcept { return current_ != nullptr ? &current_->thread_ : nullptr; }
 
   bool running() const noexcept { return depth_ != 0; }
   bool irrevocable() const noexcept { return irrevocable_; }
   std::uint32_t id() const noexcept { return id_; }
-  unsigned thread_number() const noexcept { return member_.number; }
+  unsigned thread_number() const noexcept { return thread_.number; }
 
-  std::uint32_t begin(std::uint32_t properties, const checkpoint& from);
+  std::uint32_t begin(std::uint32_t properties, const jump_buffer& from);
   void commit();
   void commit_for_exception(void* exception);
   [[noreturn]] void abort(std::uint32_t reason);
   void go_irrevocable();
 
   // An access that met a conflict or an error ends here; the block starts over, or its error is told.
-  [[noreturn]] void start_over();
-  void keep_error(error why) { error_ = std::move(why); }
+  [[noreturn]] void retry();
+  void set_error(error why) { error_ = std::move(why); }
 
   // Memory of the pool.
-  void keep_pool(std::uintptr_t address, std::size_t size) {
+  void save_pool_undo(std::uintptr_t address, std::size_t size) {
     if (!levels_.empty()) [[unlikely]]
-      keep_pool_now(address, size);
+      save_pool_undo_now(address, size);
   }
   void* allocate(std::size_t size, std::size_t alignment);  // zeroed; throws failure, or restart
   void deallocate(void* object);
@@ -62,12 +62,12 @@ class block {
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
     return address - here < from_.stack - here;
   }
-  void touch_outside() {
-    if (!touched_) [[unlikely]]
-      touch_now();
+  void announce_outside() {
+    if (!announced_) [[unlikely]]
+      announce_outside_now();
   }
-  void took(void* memory, action give_back) { taken_.push_back({memory, give_back}); }
-  void free_later(void* memory, action give_back) { freed_.push_back({memory, give_back}); }
+  void record_allocation(void* memory, action deallocator) { allocated_.push_back({memory, deallocator}); }
+  void free_after_commit(void* memory, action deallocator) { freed_.push_back({memory, deallocator}); }
 
   void on_commit(action run, void* argument) { commit_actions_.push_back({argument, run}); }
   void on_undo(action run, void* argument) { undo_actions_.push_back({argument, run}); }
@@ -80,16 +80,16 @@ class block {
   block& operator=(const block&) = delete;
 
  private:
-  struct duty {
+  struct deferred_action {
     void* argument;
     action run;
   };
-  using duties = std::vector<duty>;
+  using deferred_actions = std::vector<deferred_action>;
   // What there was when a block with a level of its own began.
   struct level {
-    checkpoint from;
+    jump_buffer from;
     unsigned depth;
-    std::size_t outside, pool, pool_taken, pool_freed, taken, freed, commit_actions, undo_actions;
+    std::size_t outside, pool, pool_allocated, pool_freed, allocated, freed, commit_actions, undo_actions;
     exceptions::mark thrown;
   };
 
@@ -97,39 +97,39 @@ class block {
   void begin_attempt();
   bool try_alone();
   std::uint32_t code_path(std::uint32_t properties) const noexcept;
-  std::uint32_t begin_nested(std::uint32_t properties, const checkpoint& from);
+  std::uint32_t begin_nested(std::uint32_t properties, const jump_buffer& from);
   void commit_nested();
   void cancel_level();
   void commit_outermost();
-  void settle_commit(bool wrote);
-  void undo_all() noexcept;
-  void step_out() noexcept;
-  void keep_pool_now(std::uintptr_t address, std::size_t size);
+  void finish_commit(bool wrote);
+  void clear_attempt() noexcept;
+  void leave_serial_lock() noexcept;
+  void save_pool_undo_now(std::uintptr_t address, std::size_t size);
   void free_pool_now();
-  void touch_now();
+  void announce_outside_now();
   void set_last_attempt() noexcept;
   [[noreturn]] void fail(error why);
-  void ask(const error& why);
-  static void run_back(duties& all, std::size_t from) noexcept;
-  static void run_all(duties& all) noexcept;
+  void call_failure_handler(const error& why);
+  static void run_in_reverse(deferred_actions& all, std::size_t from) noexcept;
+  static void run_in_order(deferred_actions& all) noexcept;
 
   static constinit thread_local block* current_;
 
-  crowd::member& member_;
+  serial_lock::thread_state& thread_;
   unsigned depth_ = 0;
   std::uint32_t id_ = 0;
   std::uint32_t properties_ = 0;
   unsigned attempts_ = 0;
   bool irrevocable_ = false;  // cannot be rolled back; alone then
-  bool wants_alone_ = false;  // the next attempt is to run alone
+  bool wants_serial_ = false;  // the next attempt is to run alone
   bool wants_irrevocable_ = false;
-  bool touched_ = false;      // ordinary memory of others
-  checkpoint from_{};
+  bool announced_ = false;      // ordinary memory of others
+  jump_buffer from_{};
   std::uintptr_t innermost_stack_ = 0;
   std::vector<level> levels_;
-  std::vector<detail::old_word> pool_kept_;
-  std::vector<void*> pool_taken_, pool_freed_;  // those of levels
-  duties taken_, freed_, commit_actions_, undo_actions_;
+  std::vector<detail::undo_entry> pool_undo_;
+  std::vector<void*> pool_allocated_, pool_freed_;  // those of levels
+  deferred_actions allocated_, freed_, commit_actions_, undo_actions_;
   exceptions exceptions_;
   std::optional<error> error_;
 };
@@ -141,9 +141,9 @@ template <class Act>
     return act();
   } catch (const detail::restart&) {
   } catch (const failure& f) {
-    block::known()->keep_error(f.why());
+    block::current()->set_error(f.why());
   }
-  block::known()->start_over();
+  block::current()->retry();
 }
 
 }  // namespace stele::itm

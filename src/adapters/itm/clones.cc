@@ -63,7 +63,7 @@ void _ITM_deregisterTMCloneTable(void* entries) {
 
 void* _ITM_getTMCloneOrIrrevocable(void* function) {
   if (void* const found = stele::itm::find(function)) return found;
-  stele::itm::block::known()->go_irrevocable();
+  stele::itm::block::current()->go_irrevocable();
   return function;
 }
 

@@ -19,7 +19,7 @@ namespace stele::itm {
 
 using base::fail;
 
-constinit std::atomic<detail::runtime*> current{nullptr};  // changes while no block runs
+constinit std::atomic<detail::runtime*> current_runtime{nullptr};  // changes while no block runs
 
 namespace {
 
@@ -32,11 +32,11 @@ constinit std::atomic<failure_handler> handler{nullptr};
 // Memory with the shape of a pool: 4 MiB for as many locks as lines, little of it ever touched.
 detail::runtime* make_anonymous() {
   constexpr std::size_t size = 4u << 20, logs = 256;
-  auto header = storage::pool_file::plan({size, 4096, logs, ""});
+  auto header = storage::pool_file::make_header({size, 4096, logs, ""});
   base::check(header.has_value(), "no random number for the locks of atomic blocks");
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   base::check(memory != MAP_FAILED, "no memory for the locks of atomic blocks");
-  storage::pool_file::lay_out(static_cast<std::byte*>(memory), *header);
+  storage::pool_file::write_header(static_cast<std::byte*>(memory), *header);
   auto image = storage::pool_file::adopt(static_cast<std::byte*>(memory), size);
   base::check(image.has_value(), "the anonymous pool of atomic blocks is not one");
   pool_options options;
@@ -48,34 +48,34 @@ detail::runtime* make_anonymous() {
 }
 
 void after_fork() noexcept {
-  everybody.forget_others(block::member_of_this_thread());
+  the_serial_lock.reset_after_fork(block::this_thread_state());
   anonymous = nullptr;  // its locks may be of threads that are not here
-  if (open_pool == nullptr) current.store(nullptr);
+  if (open_pool == nullptr) current_runtime.store(nullptr);
 }
 
 void close_at_exit() { (void)close(); }
 
-// Outside the crowd no block of this thread runs; alone, none of any.
-class quiet {
+// Outside the serial lock no block of this thread runs; alone, none of any.
+class quiescent_section {
  public:
-  quiet() : member_(everybody.join()) {
-    do everybody.enter(member_);
-    while (!everybody.become_alone(member_) && (everybody.leave(member_), true));
+  quiescent_section() : thread_(the_serial_lock.register_thread()) {
+    do the_serial_lock.enter(thread_);
+    while (!the_serial_lock.acquire_serial(thread_) && (the_serial_lock.leave(thread_), true));
   }
-  ~quiet() {
-    everybody.end_alone();
-    everybody.leave(member_);
-    everybody.quit(member_);
+  ~quiescent_section() {
+    the_serial_lock.release_serial();
+    the_serial_lock.leave(thread_);
+    the_serial_lock.unregister_thread(thread_);
   }
-  quiet(const quiet&) = delete;
-  quiet& operator=(const quiet&) = delete;
+  quiescent_section(const quiescent_section&) = delete;
+  quiescent_section& operator=(const quiescent_section&) = delete;
 
  private:
-  crowd::member& member_;
+  serial_lock::thread_state& thread_;
 };
 
-result<> refuse_in_block(const char* what) {
-  if (block::known() == nullptr || !block::known()->running()) return {};
+result<> check_outside_block(const char* what) {
+  if (block::current() == nullptr || !block::current()->running()) return {};
   return fail(errc::invalid_argument, fmt::format("{} inside an atomic block; do it outside", what));
 }
 
@@ -89,28 +89,28 @@ result<std::uintptr_t> address_of(const std::string& path, const pool_options& o
   }
   const auto header = storage::pool_file::peek(path);
   if (!header) return std::unexpected(header.error());
-  return home_address(header->id);
+  return mapping_address(header->id);
 }
 
 }  // namespace
 
-std::uintptr_t home_address(std::uint64_t pool_id) noexcept {
+std::uintptr_t mapping_address(std::uint64_t pool_id) noexcept {
   constexpr std::uintptr_t lowest = std::uintptr_t{1} << 44, step = std::uintptr_t{1} << 30, places = 1u << 15;  // 16 TiB to 48 TiB
   return lowest + base::mix(pool_id) % places * step;
 }
 
-detail::runtime& make_current() {
+detail::runtime& make_anonymous_current() {
   const std::lock_guard hold(domain_mutex);
   if (anonymous == nullptr) {
     [[maybe_unused]] static const int once = ::pthread_atfork(nullptr, nullptr, after_fork);
     anonymous = make_anonymous();
   }
   detail::runtime* nothing = nullptr;
-  current.compare_exchange_strong(nothing, anonymous);
-  return *current.load();
+  current_runtime.compare_exchange_strong(nothing, anonymous);
+  return *current_runtime.load();
 }
 
-void tell_failure(const error& why) {
+void report_failure(const error& why) {
   if (const failure_handler told = handler.load()) return told(why);
   std::fprintf(stderr, "stele: an atomic block cannot go on: %s\n", why.message.c_str());
   std::abort();
@@ -119,7 +119,7 @@ void tell_failure(const error& why) {
 failure_handler on_failure(failure_handler next) noexcept { return handler.exchange(next); }
 
 result<void*> open_root(const std::string& path, pool_options options, std::size_t root_size) {
-  if (auto fine = refuse_in_block("open"); !fine) return std::unexpected(fine.error());
+  if (auto fine = check_outside_block("open"); !fine) return std::unexpected(fine.error());
   if (options.policy != concurrency::stm) return fail(errc::invalid_argument, "atomic blocks are kept apart by the policy stm; leave the policy out");
   if (is_open()) return fail(errc::in_use, fmt::format("cannot open {}: atomic blocks work on one pool, and one is open; close it first", path));
   options.layout = options.layout.empty() ? "itm" : "itm " + options.layout;
@@ -129,21 +129,21 @@ result<void*> open_root(const std::string& path, pool_options options, std::size
   auto opened = detail::pool_handle::open(path, options, root_size);
   if (!opened) return std::unexpected(std::move(opened.error()));
   [[maybe_unused]] static const int once = std::atexit(close_at_exit);  // after what the pool needs at its end was made
-  const quiet now;
+  const quiescent_section now;
   const std::lock_guard hold(domain_mutex);
   open_pool = new detail::pool_handle(std::move(*opened));
-  current.store(&open_pool->core(), std::memory_order_release);
+  current_runtime.store(&open_pool->core(), std::memory_order_release);
   current_root.store(open_pool->root(), std::memory_order_release);
   return open_pool->root();
 }
 
 result<> close() {
-  if (auto fine = refuse_in_block("close"); !fine) return fine;
-  const quiet now;
+  if (auto fine = check_outside_block("close"); !fine) return fine;
+  const quiescent_section now;
   const std::lock_guard hold(domain_mutex);
   if (open_pool == nullptr) return {};
   current_root.store(nullptr, std::memory_order_release);
-  current.store(anonymous, std::memory_order_release);
+  current_runtime.store(anonymous, std::memory_order_release);
   auto closed = detail::close_pool(open_pool->core());
   delete std::exchange(open_pool, nullptr);
   return closed;

@@ -54,7 +54,7 @@ void exceptions::end_catch() {
   __cxxabiv1::__cxa_end_catch();
 }
 
-void exceptions::revert(const mark& to) noexcept {
+void exceptions::roll_back_to(const mark& to) noexcept {
   for (; unthrown_.size() > to.unthrown; unthrown_.pop_back()) __cxxabiv1::__cxa_free_exception(unthrown_.back());
   if (in_flight_ != nullptr || caught_ > to.caught) __cxa_tm_cleanup(nullptr, in_flight_, caught_ - to.caught);
   in_flight_ = nullptr;
@@ -62,7 +62,7 @@ void exceptions::revert(const mark& to) noexcept {
   uncaught_ = to.uncaught;
 }
 
-void exceptions::raise_failure(error why) {
+void exceptions::throw_failure(error why) {
   void* const memory = __cxxabiv1::__cxa_allocate_exception(sizeof(failure));
   failure_ = in_flight_ = header_of(::new (memory) failure(std::move(why)));
   __cxxabiv1::__cxa_throw(memory, const_cast<std::type_info*>(&typeid(failure)), [](void* f) { static_cast<failure*>(f)->~failure(); });
@@ -74,10 +74,10 @@ using stele::itm::block;
 
 extern "C" {
 
-void* _ITM_cxa_allocate_exception(std::size_t size) { return block::known()->thrown().allocate(size); }
-void _ITM_cxa_free_exception(void* exception) { block::known()->thrown().free(exception); }
-void _ITM_cxa_throw(void* exception, void* type, void (*destroy)(void*)) { block::known()->thrown().raise(exception, type, destroy); }
-void* _ITM_cxa_begin_catch(void* header) { return block::known()->thrown().begin_catch(header); }
-void _ITM_cxa_end_catch() { block::known()->thrown().end_catch(); }
+void* _ITM_cxa_allocate_exception(std::size_t size) { return block::current()->thrown().allocate(size); }
+void _ITM_cxa_free_exception(void* exception) { block::current()->thrown().free(exception); }
+void _ITM_cxa_throw(void* exception, void* type, void (*destroy)(void*)) { block::current()->thrown().raise(exception, type, destroy); }
+void* _ITM_cxa_begin_catch(void* header) { return block::current()->thrown().begin_catch(header); }
+void _ITM_cxa_end_catch() { block::current()->thrown().end_catch(); }
 
 }

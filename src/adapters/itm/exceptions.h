@@ -1,7 +1,7 @@
 // Exceptions inside atomic blocks: what the C++ runtime knows of those that a roll-back takes back.
 //
 // A block that starts over, or is cancelled, between throw and the end of a handler leaves an exception allocated, in flight or
-// caught; revert() ends each in the state it is in, without running its destructor: its content has been rolled back with the
+// caught; roll_back_to() ends each in the state it is in, without running its destructor: its content has been rolled back with the
 // rest. The order is: memory first, then this.
 #pragma once
 
@@ -24,15 +24,15 @@ class exceptions {
   void begin() noexcept {
     if (start_.uncaught != uncaught_) start_.uncaught = uncaught_;
   }
-  mark now() const noexcept { return {unthrown_.size(), caught_, uncaught_}; }
-  void revert(const mark& to) noexcept;
-  void revert_all() noexcept { revert(start_); }
+  mark current_mark() const noexcept { return {unthrown_.size(), caught_, uncaught_}; }
+  void roll_back_to(const mark& to) noexcept;
+  void roll_back_all() noexcept { roll_back_to(start_); }
   void committed() noexcept {
     if (!unthrown_.empty()) unthrown_.clear();
     if (caught_ != 0) caught_ = 0;
     if (in_flight_ != nullptr) in_flight_ = nullptr;
   }
-  void leaving(void* header) noexcept { in_flight_ = header; }  // the block, which is not committed yet
+  void set_in_flight(void* header) noexcept { in_flight_ = header; }  // the block, which is not committed yet
 
   void* allocate(std::size_t size);
   void free(void* exception) noexcept;
@@ -41,7 +41,7 @@ class exceptions {
   void end_catch();
 
   // Throws stele::failure; a block that it leaves is rolled back.
-  [[noreturn]] void raise_failure(error why);
+  [[noreturn]] void throw_failure(error why);
   bool is_failure(const void* header) const noexcept { return header == failure_; }
 
  private:

@@ -15,24 +15,24 @@ namespace {
 void delete_one(void* memory) { ::operator delete(memory); }
 void delete_array(void* memory) { ::operator delete[](memory); }
 
-void* kept(void* memory, block::action give_back) {
-  if (memory != nullptr) block::known()->took(memory, give_back);
+void* recorded(void* memory, block::action deallocator) {
+  if (memory != nullptr) block::current()->record_allocation(memory, deallocator);
   return memory;
 }
 
-void release(void* memory, block::action give_back) {
+void release(void* memory, block::action deallocator) {
   if (memory == nullptr) return;
   if (in_pool(reinterpret_cast<std::uintptr_t>(memory)))
-    guarded([&] { block::known()->deallocate(memory); });
+    guarded([&] { block::current()->deallocate(memory); });
   else
-    block::known()->free_later(memory, give_back);
+    block::current()->free_after_commit(memory, deallocator);
 }
 
 error outside_a_block(const char* what) { return {errc::invalid_argument, std::string(what) + " outside an atomic block; put it inside __transaction_atomic"}; }
 
 // Runs `act`; a failure of the program's comes back as an error, and conflicts do not come back.
 template <class Act>
-std::optional<error> told(Act&& act) {
+std::optional<error> error_of(Act&& act) {
   try {
     act();
     return {};
@@ -40,26 +40,26 @@ std::optional<error> told(Act&& act) {
   } catch (const failure& f) {
     return f.why();
   }
-  block::known()->start_over();
+  block::current()->retry();
 }
 
 }  // namespace
 
 void* allocate(std::size_t size, std::size_t alignment) {
-  block* const b = block::known();
+  block* const b = block::current();
   if (b == nullptr || !b->running()) throw failure(outside_a_block("an allocation in the pool"));
   void* object = nullptr;
   auto wrong = !is_open() ? std::optional<error>({errc::invalid_argument, "an allocation in the pool, and none is open; call stele::itm::open first"})
-                          : told([&] { object = b->allocate(size, alignment); });
-  if (wrong) b->thrown().raise_failure(std::move(*wrong));
+                          : error_of([&] { object = b->allocate(size, alignment); });
+  if (wrong) b->thrown().throw_failure(std::move(*wrong));
   return object;
 }
 
 void deallocate(void* object) {
   if (object == nullptr) return;
-  block* const b = block::known();
+  block* const b = block::current();
   if (b == nullptr || !b->running()) throw failure(outside_a_block("freeing an object of the pool"));
-  if (auto wrong = told([&] { b->deallocate(object); })) b->thrown().raise_failure(std::move(*wrong));
+  if (auto wrong = error_of([&] { b->deallocate(object); })) b->thrown().throw_failure(std::move(*wrong));
 }
 
 }  // namespace stele::itm
@@ -68,23 +68,23 @@ extern "C" {
 
 void* stele_itm_malloc(std::size_t size) noexcept {
   using namespace stele::itm;
-  block* const b = block::known();
+  block* const b = block::current();
   void* object = nullptr;
   if (b == nullptr || !b->running() || !is_open()) return object;
-  (void)told([&] { object = b->allocate(size, 16); });
+  (void)error_of([&] { object = b->allocate(size, 16); });
   return object;
 }
 void stele_itm_free(void* object) noexcept { stele::itm::release(object, std::free); }
 
-void* _ITM_malloc(std::size_t size) { return stele::itm::kept(std::malloc(size), std::free); }
-void* _ITM_calloc(std::size_t count, std::size_t size) { return stele::itm::kept(std::calloc(count, size), std::free); }
+void* _ITM_malloc(std::size_t size) { return stele::itm::recorded(std::malloc(size), std::free); }
+void* _ITM_calloc(std::size_t count, std::size_t size) { return stele::itm::recorded(std::calloc(count, size), std::free); }
 void _ITM_free(void* memory) { stele::itm::release(memory, std::free); }
 
 // Transactional clones of operator new and delete, by their mangled names.
-void* _ZGTtnwm(std::size_t size) { return stele::itm::kept(::operator new(size), stele::itm::delete_one); }
-void* _ZGTtnam(std::size_t size) { return stele::itm::kept(::operator new[](size), stele::itm::delete_array); }
-void* _ZGTtnwmRKSt9nothrow_t(std::size_t size, const std::nothrow_t& n) { return stele::itm::kept(::operator new(size, n), stele::itm::delete_one); }
-void* _ZGTtnamRKSt9nothrow_t(std::size_t size, const std::nothrow_t& n) { return stele::itm::kept(::operator new[](size, n), stele::itm::delete_array); }
+void* _ZGTtnwm(std::size_t size) { return stele::itm::recorded(::operator new(size), stele::itm::delete_one); }
+void* _ZGTtnam(std::size_t size) { return stele::itm::recorded(::operator new[](size), stele::itm::delete_array); }
+void* _ZGTtnwmRKSt9nothrow_t(std::size_t size, const std::nothrow_t& n) { return stele::itm::recorded(::operator new(size, n), stele::itm::delete_one); }
+void* _ZGTtnamRKSt9nothrow_t(std::size_t size, const std::nothrow_t& n) { return stele::itm::recorded(::operator new[](size, n), stele::itm::delete_array); }
 void _ZGTtdlPv(void* memory) { stele::itm::release(memory, stele::itm::delete_one); }
 void _ZGTtdaPv(void* memory) { stele::itm::release(memory, stele::itm::delete_array); }
 void _ZGTtdlPvm(void* memory, std::size_t) { stele::itm::release(memory, stele::itm::delete_one); }

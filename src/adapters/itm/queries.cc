@@ -11,7 +11,7 @@ namespace abi = stele::itm::abi;
 namespace {
 
 block* running() noexcept {
-  block* const b = block::known();
+  block* const b = block::current();
   return b != nullptr && b->running() ? b : nullptr;
 }
 

@@ -11,23 +11,23 @@ namespace stele::itm {
 
 namespace {
 
-enum class end : bool { own, transactional };
+enum class locality : bool { own, transactional };
 
 using buffer = std::array<std::byte, 512>;
 
-void copy_part(void* to, const void* from, std::size_t size, end reads, end writes) {
+void copy_part(void* to, const void* from, std::size_t size, locality reads, locality writes) {
   buffer between;
-  if (reads == end::own && !in_pool(reinterpret_cast<std::uintptr_t>(from)))
+  if (reads == locality::own && !in_pool(reinterpret_cast<std::uintptr_t>(from)))
     std::memcpy(between.data(), from, size);
   else
     load_bytes(from, between.data(), size);
-  if (writes == end::own && !in_pool(reinterpret_cast<std::uintptr_t>(to)))
+  if (writes == locality::own && !in_pool(reinterpret_cast<std::uintptr_t>(to)))
     std::memcpy(to, between.data(), size);
   else
     store_bytes(to, between.data(), size);
 }
 
-void copy(void* to, const void* from, std::size_t size, end reads, end writes) {
+void copy(void* to, const void* from, std::size_t size, locality reads, locality writes) {
   guarded([&] {
     auto* const target = static_cast<std::byte*>(to);
     const auto* const source = static_cast<const std::byte*>(from);
@@ -57,24 +57,24 @@ void fill(void* to, int byte, std::size_t size) {
 
 }  // namespace stele::itm
 
-using stele::itm::end;
+using stele::itm::locality;
 
 #define STELE_ITM_COPY(variant, reads, writes)                                                                                      \
   void _ITM_memcpy##variant(void* to, const void* from, std::size_t size) { stele::itm::copy(to, from, size, reads, writes); } \
   void _ITM_memmove##variant(void* to, const void* from, std::size_t size) { stele::itm::copy(to, from, size, reads, writes); }
 #define STELE_ITM_COPY_TO_ALL(reading)                               \
-  STELE_ITM_COPY(reading##Wt, end::transactional, end::transactional)    \
-  STELE_ITM_COPY(reading##WtaR, end::transactional, end::transactional)  \
-  STELE_ITM_COPY(reading##WtaW, end::transactional, end::transactional)  \
-  STELE_ITM_COPY(reading##Wn, end::transactional, end::own)
+  STELE_ITM_COPY(reading##Wt, locality::transactional, locality::transactional)    \
+  STELE_ITM_COPY(reading##WtaR, locality::transactional, locality::transactional)  \
+  STELE_ITM_COPY(reading##WtaW, locality::transactional, locality::transactional)  \
+  STELE_ITM_COPY(reading##Wn, locality::transactional, locality::own)
 
 extern "C" {
 STELE_ITM_COPY_TO_ALL(Rt)
 STELE_ITM_COPY_TO_ALL(RtaR)
 STELE_ITM_COPY_TO_ALL(RtaW)
-STELE_ITM_COPY(RnWt, end::own, end::transactional)
-STELE_ITM_COPY(RnWtaR, end::own, end::transactional)
-STELE_ITM_COPY(RnWtaW, end::own, end::transactional)
+STELE_ITM_COPY(RnWt, locality::own, locality::transactional)
+STELE_ITM_COPY(RnWtaR, locality::own, locality::transactional)
+STELE_ITM_COPY(RnWtaW, locality::own, locality::transactional)
 void _ITM_memsetW(void* to, int byte, std::size_t size) { stele::itm::fill(to, byte, size); }
 void _ITM_memsetWaR(void* to, int byte, std::size_t size) { stele::itm::fill(to, byte, size); }
 void _ITM_memsetWaW(void* to, int byte, std::size_t size) { stele::itm::fill(to, byte, size); }

@@ -9,18 +9,18 @@ void load_from_outside(block& b, std::uintptr_t address, void* to, std::size_t s
     std::memcpy(to, reinterpret_cast<const void*>(address), size);
     return;
   }
-  b.touch_outside();
-  b.transaction().load_outside(address, to, size);
+  b.announce_outside();
+  b.transaction().load_volatile(address, to, size);
 }
 
 void store_to_outside(block& b, std::uintptr_t address, const void* from, std::size_t size) {
   if (!b.own_frame(address)) {
     auto& tx = b.transaction();
     if (!b.own_stack(address)) {
-      b.touch_outside();
-      tx.lock_outside(address, size);
+      b.announce_outside();
+      tx.lock_volatile(address, size);
     }
-    tx.outside().keep(address, size);
+    tx.volatile_undo().append(address, size);
   }
   std::memcpy(reinterpret_cast<void*>(address), from, size);
 }
@@ -28,21 +28,21 @@ void store_to_outside(block& b, std::uintptr_t address, const void* from, std::s
 void load_bytes(const void* from, void* to, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(from);
   if (in_pool(address)) return detail::load_range(from, to, size);
-  load_from_outside(*block::known(), address, to, size);
+  load_from_outside(*block::current(), address, to, size);
 }
 
 void store_bytes(void* to, const void* from, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
-  block& b = *block::known();
+  block& b = *block::current();
   if (!in_pool(address)) return store_to_outside(b, address, from, size);
-  b.keep_pool(address, size);
+  b.save_pool_undo(address, size);
   detail::store_range(to, from, size);
 }
 
-void keep_private(const void* at, std::size_t size) {
+void save_private(const void* at, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
-  block& b = *block::known();
-  if (!in_pool(address) && !b.own_frame(address)) b.transaction().outside().keep(address, size);
+  block& b = *block::current();
+  if (!in_pool(address) && !b.own_frame(address)) b.transaction().volatile_undo().append(address, size);
 }
 
 }  // namespace stele::itm

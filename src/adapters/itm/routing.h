@@ -11,14 +11,14 @@
 
 namespace stele::itm {
 
-inline bool in_pool(std::uintptr_t address) noexcept { return address - detail::this_access.home < detail::this_access.size; }
+inline bool in_pool(std::uintptr_t address) noexcept { return address - detail::this_access.pool_base < detail::this_access.size; }
 
 void load_from_outside(block& b, std::uintptr_t address, void* to, std::size_t size);
 void store_to_outside(block& b, std::uintptr_t address, const void* from, std::size_t size);
 void load_bytes(const void* from, void* to, std::size_t size);
 void store_bytes(void* to, const void* from, std::size_t size);
 // What the compiler knows to be the thread's own: kept for roll-back, not locked.
-void keep_private(const void* at, std::size_t size);
+void save_private(const void* at, std::size_t size);
 
 template <class T>
 [[gnu::always_inline]] inline T load_value(const T* from) {
@@ -36,7 +36,7 @@ template <class T>
   const auto address = reinterpret_cast<std::uintptr_t>(to);
   if constexpr (detail::within_word<T>)
     if (in_pool(address) && address % sizeof(T) == 0) [[likely]] {
-      block::known()->keep_pool(address, sizeof(T));
+      block::current()->save_pool_undo(address, sizeof(T));
       return detail::store(to, value);
     }
   store_bytes(to, &value, sizeof(T));
@@ -46,10 +46,10 @@ template <class T>
 template <class T>
 inline T load_value_for_write(const T* from) {
   const auto address = reinterpret_cast<std::uintptr_t>(from);
-  block& b = *block::known();
+  block& b = *block::current();
   if (in_pool(address) || b.own_stack(address)) return load_value(from);
-  b.touch_outside();
-  b.transaction().lock_outside(address, sizeof(T));
+  b.announce_outside();
+  b.transaction().lock_volatile(address, sizeof(T));
   T value;
   std::memcpy(&value, from, sizeof(T));
   return value;

@@ -30,4 +30,4 @@ __extension__ typedef _Complex long double complex_long_double;
   STELE_ITM_STORE(W##letters, type)                        \
   STELE_ITM_STORE(WaR##letters, type)                      \
   STELE_ITM_STORE(WaW##letters, type)                      \
-  void _ITM_L##letters(const type* at) { stele::itm::keep_private(at, sizeof(type)); }
+  void _ITM_L##letters(const type* at) { stele::itm::save_private(at, sizeof(type)); }

@@ -46,7 +46,7 @@ STELE_ITM_WIDE_LOAD(RfWM256)
 STELE_ITM_WIDE_STORE(WM256)
 STELE_ITM_WIDE_STORE(WaRM256)
 STELE_ITM_WIDE_STORE(WaWM256)
-void _ITM_LM256(const void* at) { stele::itm::keep_private(at, 32); }
+void _ITM_LM256(const void* at) { stele::itm::save_private(at, 32); }
 }
 
 #endif

@@ -12,13 +12,13 @@ namespace stele::python {
 
 namespace {
 
-class open_store final : public turns {
+class open_store final : public transactions {
  public:
   open_store(std::string path, kv store, durability how)
-      : turns(std::move(path), store.core(), how), store_(std::move(store)) {}
+      : transactions(std::move(path), store.core(), how), store_(std::move(store)) {}
   // Called with the GIL held.
   ~open_store() {
-    const nb::gil_scoped_release others_run;
+    const nb::gil_scoped_release gil_released;
     leave();
     {
       const kv last = std::move(store_);
@@ -127,7 +127,7 @@ std::shared_ptr<open_store> open(const std::string& path, std::size_t size, cons
   options.mechanism = mechanism;
   options.media = media;
   auto store = [&] {
-    const nb::gil_scoped_release others_run;
+    const nb::gil_scoped_release gil_released;
     return kv::open(path, options);
   }();
   return std::make_shared<open_store>(path, unwrap(std::move(store)), ordered ? durability::ordered : durability::durable);
@@ -143,7 +143,7 @@ void check(open_store& s) {
 }  // namespace
 
 void bind_kv(nb::module_& m) {
-  nb::class_<open_store, turns>(m, "OpenStore").def("check", &check);
+  nb::class_<open_store, transactions>(m, "OpenStore").def("check", &check);
   nb::class_<kv_handle>(m, "KVBase", nb::type_slots(slots))
       .def("__init__",
            [](kv_handle* at, const std::string& path, std::size_t size, const std::string& mechanism,

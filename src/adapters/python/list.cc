@@ -23,7 +23,7 @@ Py_ssize_t index_of(nb::handle number) {
 }
 
 // The place that an index of Python names in a list of this size; nothing when there is none.
-std::optional<std::size_t> place_of(Py_ssize_t index, std::size_t size) {
+std::optional<std::size_t> resolve_index(Py_ssize_t index, std::size_t size) {
   const Py_ssize_t from_start = index < 0 ? index + static_cast<Py_ssize_t>(size) : index;
   if (from_start < 0 || static_cast<std::size_t>(from_start) >= size) return std::nullopt;
   return static_cast<std::size_t>(from_start);
@@ -44,7 +44,7 @@ struct slice {
 nb::object get_item(const list_proxy& l, Py_ssize_t index) {
   const auto found = l.pool->read([&]() -> std::optional<loaded> {
     const document_list& in = l.resolve();
-    const auto at = place_of(index, in.size());
+    const auto at = resolve_index(index, in.size());
     return at ? std::optional(load(in.at(*at))) : std::nullopt;
   });
   if (!found) raise_out_of_range();
@@ -67,7 +67,7 @@ nb::object get_slice(const list_proxy& l, slice wanted) {
 void set_item(const list_proxy& l, Py_ssize_t index, const draft& value) {
   const bool there = l.pool->update([&] {
     document_list& in = l.resolve();
-    const auto at = place_of(index, in.size());
+    const auto at = resolve_index(index, in.size());
     if (at) store(in.at(*at), value);
     return at.has_value();
   });
@@ -90,7 +90,7 @@ void set_slice(const list_proxy& l, slice wanted, const draft& values) {
 void delete_item(const list_proxy& l, Py_ssize_t index) {
   const bool there = l.pool->update([&] {
     document_list& in = l.resolve();
-    const auto at = place_of(index, in.size());
+    const auto at = resolve_index(index, in.size());
     if (at) in.erase(*at);
     return at.has_value();
   });
@@ -179,7 +179,7 @@ void insert(const list_proxy& l, nb::handle index, nb::handle value) {
 nb::object pop(const list_proxy& l, Py_ssize_t index) {
   const auto taken = l.pool->update([&]() -> std::optional<loaded_tree> {
     document_list& in = l.resolve();
-    const auto at = place_of(index, in.size());
+    const auto at = resolve_index(index, in.size());
     if (!at) return std::nullopt;
     loaded_tree tree = load_tree(in.at(*at));
     in.erase(*at);

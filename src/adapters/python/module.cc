@@ -21,14 +21,14 @@ std::shared_ptr<open_pool> open(const std::string& path, std::size_t size, const
   options.mechanism = mechanism;
   options.media = media;
   auto handle = [&] {
-    const nb::gil_scoped_release others_run;
+    const nb::gil_scoped_release gil_released;
     return detail::pool_handle::open(path, options, sizeof(document_dict));
   }();
   return std::make_shared<open_pool>(path, unwrap(std::move(handle)), ordered ? durability::ordered : durability::durable);
 }
 
-nb::dict counters(const turns& p) {
-  p.usable();
+nb::dict counters(const transactions& p) {
+  p.check_usable();
   const pool_counters c = detail::counters_of(p.core());
   nb::dict to;
   to["commits"] = c.commits, to["aborts"] = c.aborts, to["reads"] = c.reads;
@@ -37,8 +37,8 @@ nb::dict counters(const turns& p) {
   return to;
 }
 
-nb::dict space(const turns& p) {
-  p.usable();
+nb::dict space(const transactions& p) {
+  p.check_usable();
   const pool_space s = detail::space_of(p.core());
   nb::dict to;
   to["size_bytes"] = s.size_bytes, to["log_bytes"] = s.log_bytes, to["used_bytes"] = s.used_bytes;
@@ -47,14 +47,14 @@ nb::dict space(const turns& p) {
 }
 
 void check(open_pool& p) {
-  const result<> sound = p.read([&] { return std::optional(p.root().check()); }).value();
-  if (!sound) throw refused(sound.error());
+  const result<> status = p.read([&] { return std::optional(p.root().check()); }).value();
+  if (!status) throw library_error(status.error());
 }
 
 template <class F>
-auto of_usable(F f) {
-  return [f](const turns& p) {
-    p.usable();
+auto with_check(F f) {
+  return [f](const transactions& p) {
+    p.check_usable();
     return f(p.core());
   };
 }
@@ -66,7 +66,7 @@ void set_error() noexcept {
     throw;
   } catch (nb::python_error& e) {
     e.restore();
-  } catch (const refused& e) {
+  } catch (const library_error& e) {
     try {
       set_stele_error(e.why());
     } catch (nb::python_error& other) {
@@ -83,7 +83,7 @@ void register_errors(nb::module_&) {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
-    } catch (const refused& e) {
+    } catch (const library_error& e) {
       set_stele_error(e.why());
     }
   });
@@ -95,18 +95,18 @@ void raise_key_error(nb::handle key) {
 }
 
 void bind_pool(nb::module_& m) {
-  nb::class_<turns>(m, "Turns")
-      .def("begin", [](turns& p, bool ordered) { p.begin(ordered ? durability::ordered : durability::durable); })
-      .def("end", &turns::end)
-      .def("sync", &turns::sync)
-      .def("close", &turns::close)
-      .def("closed", &turns::closed)
-      .def("path", &turns::path)
-      .def("durability", of_usable([](detail::runtime& r) { return detail::durability_of(r); }))
-      .def("mechanism", of_usable([](detail::runtime& r) { return detail::mechanism_of(r); }))
+  nb::class_<transactions>(m, "Transactions")
+      .def("begin", [](transactions& p, bool ordered) { p.begin(ordered ? durability::ordered : durability::durable); })
+      .def("end", &transactions::end)
+      .def("sync", &transactions::sync)
+      .def("close", &transactions::close)
+      .def("closed", &transactions::closed)
+      .def("path", &transactions::path)
+      .def("durability", with_check([](detail::runtime& r) { return detail::durability_of(r); }))
+      .def("mechanism", with_check([](detail::runtime& r) { return detail::mechanism_of(r); }))
       .def("counters", &counters)
       .def("space", &space);
-  nb::class_<open_pool, turns>(m, "OpenPool")
+  nb::class_<open_pool, transactions>(m, "OpenPool")
       .def("root", [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })
       .def("check", &check);
   m.def("open", &open);

@@ -1,19 +1,19 @@
 // A pool whose root is a document's dict, opened by Python.
 #pragma once
 
-#include "turns.h"
+#include "transactions.h"
 
 #include <stele/document.h>
 
 namespace stele::python {
 
-class open_pool final : public turns {
+class open_pool final : public transactions {
  public:
   open_pool(std::string path, detail::pool_handle handle, durability how)
-      : turns(std::move(path), handle.core(), how), handle_(std::move(handle)) {}
+      : transactions(std::move(path), handle.core(), how), handle_(std::move(handle)) {}
   // Called with the GIL held.
   ~open_pool() {
-    const nb::gil_scoped_release others_run;
+    const nb::gil_scoped_release gil_released;
     leave();
     {
       const detail::pool_handle last = std::move(handle_);

@@ -10,7 +10,7 @@ void raise(PyObject* type, const std::string& sentence) {
 
 namespace {
 
-constexpr unsigned deepest_copy = 800;  // levels that a copy goes down, below what the interpreter's stack bears
+constexpr unsigned max_copy_depth = 800;  // levels that a copy goes down, below what the interpreter's stack bears
 
 std::string type_of(nb::handle object) {
   return Py_TYPE(object.ptr())->tp_name;
@@ -104,8 +104,8 @@ draft draft_of_rest(nb::handle object) {
 }
 
 void check_depth(unsigned depth) {
-  if (depth > deepest_copy)
-    throw refused({errc::invalid_argument,
+  if (depth > max_copy_depth)
+    throw library_error({errc::invalid_argument,
                    "lists and dicts nested " + std::to_string(depth) + " deep are not copied at once; go down by hand"});
 }
 
@@ -176,7 +176,7 @@ template <class Container>
 Container& resolve_as(const proxy& p, const char* what) {
   auto& c = *static_cast<Container*>(p.at);
   if (c.id() != p.id)
-    throw refused({errc::not_found, p.pool->path() + ": this " + what +
+    throw library_error({errc::not_found, p.pool->path() + ": this " + what +
                                         " is not in the pool any more: it was deleted or overwritten, or the transaction "
                                         "that made it was rolled back"});
   return c;

@@ -1,6 +1,6 @@
 // The ends of one lane's logs in a log-structured pool: entries are staged, laid out in blocks, written, and then their places are known.
 //
-// stage -> lay_out (takes chunks; may fail, nothing has changed) -> write (cannot fail) -> fence, by the caller -> settle.
+// stage -> reserve (takes chunks; may fail, nothing has changed) -> write (cannot fail) -> fence, by the caller -> advance_tails.
 // An entry that does not fit the rest of a chunk is split; the blocks of one transaction form a ring of peer pointers.
 // Source: Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), section 4.2.
 #pragma once
@@ -27,12 +27,12 @@ class chunk_log {
     std::uint8_t log = 0;
     bool tombstone = false;
     std::uint64_t version = 0;    // moved entries: of the block they come from
-    std::uint32_t mark = 0;       // of who stages; its pieces have it too
-    storage::place at = 0;        // when laid out
+    std::uint32_t source_index = 0;       // of who stages; its fragments have it too
+    storage::log_address at = 0;        // when laid out
   };
 
   chunk_log(log_space& space, std::uint32_t lane, std::span<const format::log_type> logs) : space_(space), lane_(lane) {
-    for (const format::log_type type : logs) ends_.push_back({.type = type});
+    for (const format::log_type type : logs) tails_.push_back({.type = type});
   }
 
   std::vector<entry> staged;
@@ -42,7 +42,7 @@ class chunk_log {
     staged.clear();
   }
   // Of the entry that is staged next, or was staged last; returns where they are until the next ones come.
-  std::uint64_t* add_words(const std::uint64_t* words, std::uint32_t count) {
+  std::uint64_t* append_words(const std::uint64_t* words, std::uint32_t count) {
     if (payload_.size() - payload_size_ < count) [[unlikely]]
       payload_.resize(2 * (std::size_t{payload_size_} + count));
     std::uint64_t* const to = payload_.data() + payload_size_;
@@ -50,33 +50,33 @@ class chunk_log {
     payload_size_ += count;
     return to;
   }
-  std::uint32_t words_added() const noexcept { return payload_size_; }
+  std::uint32_t words_appended() const noexcept { return payload_size_; }
   bool empty() const noexcept { return staged.empty(); }
   // What was staged, split as it was laid out, with its places.
-  std::span<const entry> pieces() const noexcept { return pieces_; }
-  bool takes_chunks() const noexcept { return !taken_.empty(); }
+  std::span<const entry> fragments() const noexcept { return fragments_; }
+  bool has_new_chunks() const noexcept { return !taken_.empty(); }
 
-  // Finds a place for everything staged. False: that would leave fewer than `kept` chunks free; nothing is taken then.
-  bool lay_out(std::uint32_t kept) try {
-    drop();  // of an attempt that did not come to be written
-    pieces_.clear();
+  // Finds a place for everything staged. False: that would leave fewer than `min_free` chunks free; nothing is taken then.
+  bool reserve(std::uint32_t min_free) try {
+    release_chunks();  // of an attempt that did not come to be written
+    fragments_.clear();
     blocks_.clear();
-    for (std::uint8_t log = 0; log < ends_.size(); ++log) {
-      ends_[log].next_chunk = ends_[log].chunk;
-      ends_[log].next_used = ends_[log].used;
-      if (lay_out_log(log, kept)) continue;
-      drop();
+    for (std::uint8_t log = 0; log < tails_.size(); ++log) {
+      tails_[log].next_chunk = tails_[log].chunk;
+      tails_[log].next_used = tails_[log].used;
+      if (reserve_in_log(log, min_free)) continue;
+      release_chunks();
       return false;
     }
     for (const block& b : blocks_)  // write() takes no memory
-      if (buffer_.size() < format::block_room(b.words)) buffer_.resize(format::block_room(b.words));
+      if (buffer_.size() < format::padded_block_words(b.words)) buffer_.resize(format::padded_block_words(b.words));
     return true;
   } catch (...) {
-    drop();
+    release_chunks();
     throw;
   }
-  void drop() noexcept {
-    for (const taken_chunk& t : taken_) space_.give_back(t.chunk);
+  void release_chunks() noexcept {
+    for (const taken_chunk& t : taken_) space_.release_chunk(t.chunk);
     taken_.clear();
   }
 
@@ -91,40 +91,40 @@ class chunk_log {
   }
 
   // What was laid out is in use from now on: before the map points to it.
-  void count_in() noexcept {
-    for (const block& b : blocks_) space_.ledger.used(space_.place_of(b.chunk, b.at), b.words - format::preamble_words);
+  void count_as_live() noexcept {
+    for (const block& b : blocks_) space_.usage.add_live(space_.log_address_of(b.chunk, b.at), b.words - format::preamble_words);
   }
 
   // The map has what was written: chunks that are full may be cleaned.
-  void settle() noexcept {
-    for (end& e : ends_) {
-      if (e.chunk != e.next_chunk && e.chunk != log_space::none) space_[e.chunk].use.store(storage::chunk_use::closed, std::memory_order_release);
+  void advance_tails() noexcept {
+    for (log_tail& e : tails_) {
+      if (e.chunk != e.next_chunk && e.chunk != log_space::none) space_[e.chunk].use.store(storage::chunk_state::closed, std::memory_order_release);
       e.chunk = e.next_chunk;
       e.used = e.next_used;
     }
     for (const taken_chunk& t : taken_)
-      if (ends_[t.log].chunk != t.chunk) space_[t.chunk].use.store(storage::chunk_use::closed, std::memory_order_release);
+      if (tails_[t.log].chunk != t.chunk) space_[t.chunk].use.store(storage::chunk_state::closed, std::memory_order_release);
     taken_.clear();
   }
   // Says of what was written, which is durable, that it is there: with the medium's next fence.
-  void say_ends(Media& media) {
+  void store_chunk_ends(Media& media) {
     for (const block& b : blocks_) {
-      store_end(media, b.chunk, b.at + format::block_room(b.words));
+      store_end(media, b.chunk, b.at + format::padded_block_words(b.words));
       media.flush(space_.file().base() + space_.offset_of(b.chunk), sizeof(format::chunk_header));
     }
   }
   // Words that still fit the chunk of a log with one kind of entries.
-  std::uint32_t room() const noexcept { return ends_[0].chunk == log_space::none ? 0 : space_.chunk_words() - ends_[0].used; }
+  std::uint32_t free_words() const noexcept { return tails_[0].chunk == log_space::none ? 0 : space_.chunk_words() - tails_[0].used; }
 
  private:
-  struct end {
+  struct log_tail {
     format::log_type type;
     std::uint32_t chunk = log_space::none, used = 0;
     std::uint32_t next_chunk = log_space::none, next_used = 0;
   };
   struct block {
     std::uint32_t chunk, at, words;
-    std::uint32_t first, entries;  // of pieces_
+    std::uint32_t first, entries;  // of fragments_
   };
   struct taken_chunk {
     std::uint32_t chunk, previous;
@@ -132,11 +132,11 @@ class chunk_log {
     std::uint8_t log;
   };
 
-  bool lay_out_log(std::uint8_t log, std::uint32_t kept) {
-    end& e = ends_[log];
+  bool reserve_in_log(std::uint8_t log, std::uint32_t min_free) {
+    log_tail& e = tails_[log];
     block* open = nullptr;
     auto close = [&] {
-      e.next_used = open->at + format::block_room(open->words);
+      e.next_used = open->at + format::padded_block_words(open->words);
       open = nullptr;
     };
     for (const entry& s : staged) {
@@ -144,18 +144,18 @@ class chunk_log {
       const std::uint32_t least = s.tombstone ? 1 : 2;
       for (std::uint32_t done = 0; done < s.words;) {
         if (open == nullptr) {
-          if ((e.next_chunk == log_space::none || space_.chunk_words() - e.next_used < format::preamble_words + least) && !next_chunk(log, kept)) return false;
-          open = &blocks_.emplace_back(block{e.next_chunk, e.next_used, format::preamble_words, static_cast<std::uint32_t>(pieces_.size()), 0});
+          if ((e.next_chunk == log_space::none || space_.chunk_words() - e.next_used < format::preamble_words + least) && !take_chunk(log, min_free)) return false;
+          open = &blocks_.emplace_back(block{e.next_chunk, e.next_used, format::preamble_words, static_cast<std::uint32_t>(fragments_.size()), 0});
         }
         const std::uint32_t room = space_.chunk_words() - open->at - open->words;
-        if (room < least || open->entries == format::most_entries) {
+        if (room < least || open->entries == format::max_block_entries) {
           close();
           continue;
         }
         const std::uint32_t take = s.tombstone ? s.words : std::min(s.words - done, room - 1);
-        entry& piece = pieces_.emplace_back(s);
-        piece.home += done, piece.from += done, piece.words = take;
-        piece.at = space_.place_of(open->chunk, open->at + open->words + (s.tombstone ? 0 : 1)) | (s.tombstone ? storage::tombstone_place : 0);
+        entry& fragment = fragments_.emplace_back(s);
+        fragment.home += done, fragment.from += done, fragment.words = take;
+        fragment.at = space_.log_address_of(open->chunk, open->at + open->words + (s.tombstone ? 0 : 1)) | (s.tombstone ? storage::tombstone_bit : 0);
         open->words += 1 + (s.tombstone ? 0 : take);
         ++open->entries;
         done += take;
@@ -165,14 +165,14 @@ class chunk_log {
     return true;
   }
 
-  bool next_chunk(std::uint8_t log, std::uint32_t kept) {
+  bool take_chunk(std::uint8_t log, std::uint32_t min_free) {
     base::reserve_more(taken_, 1);
-    const auto c = space_.take(kept);
+    const auto c = space_.allocate_chunk(min_free);
     if (!c) return false;
-    const end& e = ends_[log];
+    const log_tail& e = tails_[log];
     taken_.push_back({*c, e.next_chunk, e.next_chunk == e.chunk ? e.used : 0, log});
-    ends_[log].next_chunk = *c;
-    ends_[log].next_used = format::chunk_header_words;
+    tails_[log].next_chunk = *c;
+    tails_[log].next_used = format::chunk_header_words;
     return true;
   }
 
@@ -181,7 +181,7 @@ class chunk_log {
     const auto& file = space_.file();
     auto& chunk = space_[t.chunk];
     const std::uint64_t offset = space_.offset_of(t.chunk), id = file.header().id;
-    chunk.type = ends_[t.log].type;
+    chunk.type = tails_[t.log].type;
     chunk.lane = lane_;
     chunk.previous = t.previous;
     chunk.next = log_space::none;
@@ -192,7 +192,7 @@ class chunk_log {
     media.store(file.base() + offset, &h, sizeof h);
     if (!base::planted<Media>(base::mutant::ls_header_unflushed)) media.flush(file.base() + offset, sizeof h);
     if (t.previous == log_space::none) return;
-    const std::lock_guard hold(space_.links);
+    const std::lock_guard hold(space_.links_mutex);
     space_[t.previous].next = t.chunk;
     const std::uint64_t link = space_.offset_of(t.previous) + offsetof(format::chunk_header, next);
     const std::uint64_t word = format::guard(t.chunk + 1, id, link);
@@ -209,11 +209,11 @@ class chunk_log {
   void write_block(Media& media, const block& b, std::uint64_t version, std::uint64_t peer, bool last) {
     using base::mutant;
     using base::planted;
-    const std::size_t room = format::block_room(b.words);
+    const std::size_t room = format::padded_block_words(b.words);
     std::uint64_t highest = version, *to_fill = buffer_.data() + format::preamble_words;
     for (std::uint32_t i = b.first; i < b.first + b.entries; ++i) {
-      const entry& e = pieces_[i];
-      *to_fill++ = format::entry_head{space_.offset_of_home(e.home), e.tombstone, e.words}.pack();
+      const entry& e = fragments_[i];
+      *to_fill++ = format::entry_header{space_.offset_of_home(e.home), e.tombstone, e.words}.pack();
       if (!e.tombstone) to_fill = std::copy_n(payload_.data() + e.from, e.words, to_fill);
       highest = std::max(highest, e.version);
     }
@@ -221,10 +221,10 @@ class chunk_log {
     const std::uint64_t offset = space_.offset_of(b.chunk) + 8 * b.at;
     if (last && planted<Media>(mutant::ls_ring_broken)) peer = offset;
     buffer_[0] = highest;
-    buffer_[1] = format::block_preamble::ring_of(peer, b.entries);
+    buffer_[1] = format::block_preamble::pack_link(peer, b.entries);
     buffer_[2] = std::uint64_t{b.words} << 32;
     const std::uint64_t generation = planted<Media>(mutant::ls_crc_unseeded) ? 0 : space_[b.chunk].generation;
-    buffer_[2] |= format::block_crc(format::block_seed(space_.file().header().id, offset, generation), std::span(buffer_).first(b.words));
+    buffer_[2] |= format::block_crc(format::block_crc_seed(space_.file().header().id, offset, generation), std::span(buffer_).first(b.words));
     std::byte* const to = space_.file().base() + offset;
     if (planted<Media>(mutant::ls_preamble_first)) {
       media.stream(to, buffer_.data(), 64);
@@ -239,10 +239,10 @@ class chunk_log {
 
   log_space& space_;
   std::uint32_t lane_;
-  std::vector<end> ends_;
+  std::vector<log_tail> tails_;
   std::vector<std::uint64_t> payload_;
   std::uint32_t payload_size_ = 0;
-  std::vector<entry> pieces_;
+  std::vector<entry> fragments_;
   std::vector<block> blocks_;
   std::vector<taken_chunk> taken_;
   std::vector<std::uint64_t> buffer_;

@@ -20,7 +20,7 @@ struct chunk_block {
   template <class Entry>
   void for_each(Entry&& entry) const {
     for (std::size_t at = format::preamble_words; at < words.size();) {
-      const auto head = format::entry_head::unpack(words[at]);
+      const auto head = format::entry_header::unpack(words[at]);
       entry(head, offset / 8 + at + (head.tombstone ? 0 : 1));
       at += 1 + head.data_words();
     }
@@ -36,13 +36,13 @@ class chunk_reader {
   const format::chunk_header& header() const noexcept { return *reinterpret_cast<const format::chunk_header*>(words_.data()); }
   // Where the blocks that have been read end, in words; and reading on from elsewhere.
   std::uint32_t position() const noexcept { return next_; }
-  void go_to(std::uint32_t word) noexcept { next_ = word; }
+  void seek(std::uint32_t word) noexcept { next_ = word; }
   // Blocks of this generation, in place of the header's.
-  void assume(std::uint64_t generation) noexcept { generation_ = generation; }
+  void set_generation(std::uint64_t generation) noexcept { generation_ = generation; }
   // Words with blocks, at least. Nothing: damaged.
-  std::optional<std::uint64_t> end() const noexcept { return guarded(offsetof(format::chunk_header, end)); }
+  std::optional<std::uint64_t> recorded_end() const noexcept { return guarded(offsetof(format::chunk_header, end)); }
   // The version of the first block; 0: nothing is known. Nothing: damaged.
-  std::optional<std::uint64_t> first() const noexcept { return guarded(offsetof(format::chunk_header, first)); }
+  std::optional<std::uint64_t> first_version() const noexcept { return guarded(offsetof(format::chunk_header, first)); }
   bool in_use() const noexcept { return header().checksum == format::chunk_checksum(header(), file_.header().id, offset_); }
   // The neighbour that a guarded word of the header names; none when it is damaged or 0.
   std::optional<std::uint32_t> neighbour(std::size_t at_byte) const noexcept {
@@ -53,29 +53,29 @@ class chunk_reader {
 
   // Blocks in order; nothing at the first place where none is. Of a chunk in use.
   std::optional<chunk_block> next() noexcept {
-    auto block = next_as_is();
-    return block && whole(*block) ? block : std::nullopt;
+    auto block = next_unparsed();
+    return block && entries_fit(*block) ? block : std::nullopt;
   }
   // Without a look at its entries: of a mapping, whose content is none.
-  std::optional<chunk_block> next_as_is() noexcept {
+  std::optional<chunk_block> next_unparsed() noexcept {
     const std::uint32_t at = next_;
     if (at + format::preamble_words > words_.size()) return std::nullopt;
-    const auto& front = *reinterpret_cast<const format::block_preamble*>(&words_[at]);
-    if (front.version == 0 || front.words() < format::preamble_words || front.words() > words_.size() - at) return std::nullopt;
-    const chunk_block block{offset_ + 8 * at, words_.subspan(at, front.words())};
+    const auto& preamble = *reinterpret_cast<const format::block_preamble*>(&words_[at]);
+    if (preamble.version == 0 || preamble.words() < format::preamble_words || preamble.words() > words_.size() - at) return std::nullopt;
+    const chunk_block block{offset_ + 8 * at, words_.subspan(at, preamble.words())};
     const std::uint64_t generation = base::planted(base::mutant::ls_crc_unseeded) ? 0 : generation_;
-    const std::uint32_t seed = format::block_seed(file_.header().id, block.offset, generation);
-    if (front.crc() != format::block_crc(seed, block.words)) return std::nullopt;
-    next_ = at + format::block_room(front.words());
+    const std::uint32_t seed = format::block_crc_seed(file_.header().id, block.offset, generation);
+    if (preamble.crc() != format::block_crc(seed, block.words)) return std::nullopt;
+    next_ = at + format::padded_block_words(preamble.words());
     return block;
   }
 
  private:
   std::optional<std::uint64_t> guarded(std::size_t at_byte) const noexcept { return format::unguard(words_[at_byte / 8], file_.header().id, offset_ + at_byte); }
-  static bool whole(const chunk_block& b) noexcept {
+  static bool entries_fit(const chunk_block& b) noexcept {
     std::size_t at = format::preamble_words;
     std::uint32_t entries = 0;
-    for (; at < b.words.size(); ++entries) at += 1 + format::entry_head::unpack(b.words[at]).data_words();
+    for (; at < b.words.size(); ++entries) at += 1 + format::entry_header::unpack(b.words[at]).data_words();
     return at == b.words.size() && entries == b.preamble().entries();
   }
 

@@ -26,81 +26,81 @@ class cleaner {
   using log_space = storage::log_space;
 
   cleaner(log_space& space, typename Media::shared& shared, unsigned reader, std::uint32_t lane)
-      : media(shared, reader + 1), space_(space), reader_(reader), log_(space, lane, moved_), places_(space.cache_entries()) {}
+      : media(shared, reader + 1), space_(space), reader_(reader), log_(space, lane, moved_logs_), map_cache_(space.cache_entries()) {}
 
-  // Empties chunks that `may_go` allows, the sparsest first, none with more live data than `most_live` (a share). Versions up to
+  // Empties chunks that `may_clean` allows, the sparsest first, none with more live data than `max_live_share` (a share). Versions up to
   // `through` have all reached the map. Returns how
   // many words that gained; 0: there was nothing worth it. Throws std::bad_alloc, with nothing lost.
   template <class MayGo>
-  std::uint64_t step(double most_live, std::uint64_t through, cleaning_totals& totals, MayGo&& may_go) try {
-    choose(most_live, may_go);  // C1
+  std::uint64_t step(double max_live_share, std::uint64_t through, cleaning_totals& totals, MayGo&& may_clean) try {
+    choose_victims(max_live_share, may_clean);  // C1
     if (victims_.empty()) return 0;
     log_.clear();
     entries_.clear();
     joined_.clear();
-    through_ = through;
-    fast_ = drawn_ = 0;
+    mapped_through_ = through;
+    empty_victims_ = pulled_in_words_ = 0;
     std::uint64_t live = 0;
     space_.epochs.pin(reader_);  // until C4 is over no place that was looked at is used again
     for (const std::uint32_t c : victims_) live += collect_live(c);  // C2
     const bool moved = move_live();                                   // C3, C4
     space_.epochs.unpin(reader_);
-    if (!moved) return give_up();
+    if (!moved) return abandon();
     sources_.clear();
     free_victims(totals);                                             // C5, C6
     totals.moved_bytes.fetch_add(live * 8, std::memory_order_relaxed);
-    const std::uint64_t freed = victims_.size() * std::uint64_t{space_.chunk_words()} + drawn_;
+    const std::uint64_t freed = victims_.size() * std::uint64_t{space_.chunk_words()} + pulled_in_words_;
     return freed > live ? freed - live : 0;
   } catch (...) {
-    (void)give_up();
+    (void)abandon();
     throw;
   }
 
-  // Fast cleaning (section 3.4): frees chunks without live data among the next `looks` in the file. How many words that gained. Throws
+  // Fast cleaning (section 3.4): frees chunks without live data among the next `max_chunks` in the file. How many words that gained. Throws
   // std::bad_alloc, with nothing lost.
   template <class MayGo>
-  std::uint64_t sweep(std::uint32_t looks, cleaning_totals& totals, MayGo&& may_go) try {
+  std::uint64_t sweep(std::uint32_t max_chunks, cleaning_totals& totals, MayGo&& may_clean) try {
     victims_.clear();
     log_.clear();
     entries_.clear();
-    for (std::uint32_t i = 0; i < std::min(looks, space_.chunk_count()); ++i, hand_ = (hand_ + 1) % space_.chunk_count()) {
-      auto& chunk = space_[hand_];
-      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_use::closed || space_.ledger.live(hand_) != 0 || !may_go(chunk)) continue;
-      (void)claim(hand_);
+    for (std::uint32_t i = 0; i < std::min(max_chunks, space_.chunk_count()); ++i, sweep_hand_ = (sweep_hand_ + 1) % space_.chunk_count()) {
+      auto& chunk = space_[sweep_hand_];
+      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_state::closed || space_.usage.live(sweep_hand_) != 0 || !may_clean(chunk)) continue;
+      (void)claim(sweep_hand_);
     }
     if (victims_.empty()) return 0;
-    fast_ = victims_.size();
+    empty_victims_ = victims_.size();
     for (const std::uint32_t c : victims_) read_entries(c);
     free_victims(totals);
     return victims_.size() * std::uint64_t{space_.chunk_words()};
   } catch (...) {
-    (void)give_up();
+    (void)abandon();
     throw;
   }
 
-  std::size_t cache_bytes() const noexcept { return places_.bytes(); }
+  std::size_t cache_bytes() const noexcept { return map_cache_.bytes(); }
   Media media;
 
  private:
-  static constexpr format::log_type moved_[] = {format::log_type::moved};
-  static constexpr std::size_t most_victims = 64;
-  static constexpr std::uint32_t most_to_join = 4, longest_joined = 64;  // words
+  static constexpr format::log_type moved_logs_[] = {format::log_type::moved};
+  static constexpr std::size_t max_victims = 64;
+  static constexpr std::uint32_t max_joined_piece_words = 4, max_joined_words = 64;  // words
 
   template <class MayGo>
-  void choose(double most_live, MayGo&& may_go) {
+  void choose_victims(double max_live_share, MayGo&& may_clean) {
     victims_.clear();
     const std::uint32_t payload = space_.chunk_words() - format::chunk_header_words;
-    const auto limit = static_cast<std::uint32_t>(most_live * payload);
+    const auto limit = static_cast<std::uint32_t>(max_live_share * payload);
     candidates_.clear();
     for (std::uint32_t c = 0; c < space_.chunk_count(); ++c) {
       const auto& chunk = space_[c];
-      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_use::closed || !may_go(chunk)) continue;
-      if (const std::uint32_t live = space_.ledger.live(c); live <= limit) candidates_.push_back({live, c});
+      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_state::closed || !may_clean(chunk)) continue;
+      if (const std::uint32_t live = space_.usage.live(c); live <= limit) candidates_.push_back({live, c});
     }
-    const std::size_t count = std::min(candidates_.size(), most_victims);
+    const std::size_t count = std::min(candidates_.size(), max_victims);
     std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end());
     // What is moved must fit the chunks that are free now, with a block's preamble and the rest of its last line.
-    std::uint64_t& room = spare_ = log_.room() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
+    std::uint64_t& room = spare_words_ = log_.free_words() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
     for (std::size_t i = 0; i < count; ++i) {
       const auto [live, c] = candidates_[i];
       const std::uint64_t needs = std::min<std::uint64_t>(payload, std::uint64_t{live} + 16);
@@ -111,42 +111,42 @@ class cleaner {
 
   // Makes a closed chunk a victim, unless another cleaner was quicker.
   bool claim(std::uint32_t c) {
-    storage::chunk_use closed = storage::chunk_use::closed;
-    if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_use::cleaning)) return false;
+    storage::chunk_state closed = storage::chunk_state::closed;
+    if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_state::cleaning)) return false;
     victims_.push_back(c);
     return true;
   }
 
   // Where words come from that are staged.
   struct source {
-    storage::home_map::piece from;
+    storage::home_map::mapped_range from;
     bool counted;  // the copy, as stale
   };
   // An entry that was found in a victim.
   struct found_entry {
     std::uint64_t home;
-    storage::place at;
+    storage::log_address at;
     std::uint64_t version;
     std::uint32_t words;
   };
   void read_entries(std::uint32_t c) {
     chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
     while (const auto block = reader.next())
-      block->for_each([&](const format::entry_head& e, std::uint64_t at) {
+      block->for_each([&](const format::entry_header& e, std::uint64_t at) {
         const auto& h = space_.file().header();
-        if (e.offset < h.home_offset || e.offset >= h.span() || std::uint64_t{e.words} * 8 > h.span() - e.offset) return;  // damage that nobody has looked for
-        entries_.push_back({space_.home_of(e.offset), e.tombstone ? at | storage::tombstone_place : at, block->preamble().version, e.words});
+        if (e.offset < h.home_offset || e.offset >= h.offset_end() || std::uint64_t{e.words} * 8 > h.offset_end() - e.offset) return;  // damage that nobody has looked for
+        entries_.push_back({space_.home_of(e.offset), e.tombstone ? at | storage::tombstone_bit : at, block->preamble().version, e.words});
       });
   }
 
   // work(i) for the numbers below `count`, while what the map has for the home address of those to come is fetched from memory.
   template <class Home, class Work>
-  void for_all(std::size_t first, std::size_t count, Home&& home, Work&& work) {
-    constexpr std::size_t far = 24, near = 16, next = 8;
+  void for_each_prefetched(std::size_t first, std::size_t count, Home&& home, Work&& work) {
+    constexpr std::size_t entry_distance = 24, node_distance = 16, next_distance = 8;
     for (std::size_t i = first; i < count; ++i) {
-      if (i + far < count) space_.map.fetch_entry(home(i + far), places_);
-      if (i + near < count) space_.map.fetch_node(home(i + near), places_);
-      if (i + next < count) space_.map.fetch_next(home(i + next), places_);
+      if (i + entry_distance < count) space_.map.prefetch_cache_entry(home(i + entry_distance), map_cache_);
+      if (i + node_distance < count) space_.map.prefetch_node(home(i + node_distance), map_cache_);
+      if (i + next_distance < count) space_.map.prefetch_next_node(home(i + next_distance), map_cache_);
       work(i);
     }
   }
@@ -155,12 +155,12 @@ class cleaner {
   std::uint64_t collect_live(std::uint32_t c) {
     const std::size_t first = entries_.size();
     read_entries(c);
-    if (space_.options.fast_cleaning && space_.ledger.live(c) == 0) {
-      ++fast_;
+    if (space_.options.fast_cleaning && space_.usage.live(c) == 0) {
+      ++empty_victims_;
       return 0;
     }
     std::uint64_t live = 0;
-    for_all(first, entries_.size(), [&](std::size_t i) { return entries_[i].home; }, [&](std::size_t i) { live += stage(entries_[i]); });
+    for_each_prefetched(first, entries_.size(), [&](std::size_t i) { return entries_[i].home; }, [&](std::size_t i) { live += stage(entries_[i]); });
     return live;
   }
 
@@ -169,44 +169,44 @@ class cleaner {
     using base::planted;
     const bool tombstone = !storage::is_data(e.at);
     pieces_.clear();
-    space_.map.still_there({e.home, e.words, e.at}, pieces_, places_);
+    space_.map.still_mapped({e.home, e.words, e.at}, pieces_, map_cache_);
     std::uint64_t live = 0;
-    for (const storage::home_map::piece& p : pieces_) {
+    for (const storage::home_map::mapped_range& p : pieces_) {
       if (tombstone && planted<Media>(mutant::ls_tombstone_dropped)) continue;
       if (joined_.erase(p.home) != 0) continue;
       run_.assign(1, p);
       std::uint64_t version = e.version;
-      if (tombstone || p.words <= most_to_join) join_neighbours(tombstone, version);
+      if (tombstone || p.words <= max_joined_piece_words) join_neighbours(tombstone, version);
       live += stage_run(tombstone, version);
     }
     return live;
   }
 
   // Small ranges side by side with one that is moved go with it, from wherever they are: as one entry with one head and one range of the
-  // map; freed ranges with freed ranges, of whatever size. What is there by now is the newest of all versions up to through_, so any
+  // map; freed ranges with freed ranges, of whatever size. What is there by now is the newest of all versions up to mapped_through_, so any
   // version between its own and that one will do.
   void join_neighbours(bool tombstone, std::uint64_t& version) {
     if (!space_.options.join_when_cleaning) return;
-    const storage::home_map::piece own = run_.front();
-    auto take = [&](std::uint64_t home, bool behind) -> std::optional<storage::home_map::piece> {
-      const auto q = space_.map.around(home, places_);
+    const storage::home_map::mapped_range own = run_.front();
+    auto take = [&](std::uint64_t home, bool behind) -> std::optional<storage::home_map::mapped_range> {
+      const auto q = space_.map.range_at(home, map_cache_);
       if (q.words == 0 || tombstone == storage::is_data(q.at)) return std::nullopt;
       if (behind ? q.home != home : q.home + q.words != home + 1) return std::nullopt;
       const std::uint32_t copied = tombstone ? 0 : q.words;
-      if (copied > most_to_join || copied > spare_) return std::nullopt;
-      const std::uint32_t c = space_.ledger.chunk_of(q.at);
+      if (copied > max_joined_piece_words || copied > spare_words_) return std::nullopt;
+      const std::uint32_t c = space_.usage.chunk_of(q.at);
       const std::uint64_t newest = space_[c].newest.load(std::memory_order_acquire);
-      if (newest > through_ || !count_copy(q)) return std::nullopt;
+      if (newest > mapped_through_ || !count_as_stale(q)) return std::nullopt;
       if (!base::planted<Media>(base::mutant::ls_joined_as_older)) version = std::max(version, newest);
-      if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_use::cleaning)
+      if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_state::cleaning)
         joined_.insert(q.home);
       else
-        drawn_ += copied + 1;
-      spare_ -= copied;
+        pulled_in_words_ += copied + 1;
+      spare_words_ -= copied;
       return q;
     };
     std::uint64_t first = run_.front().home, end = first + run_.front().words;
-    const std::uint64_t longest = tombstone ? format::region_words : longest_joined;
+    const std::uint64_t longest = tombstone ? format::region_words : max_joined_words;
     while (end % format::region_words != 0 && end - first < longest) {
       const auto q = take(end, true);
       if (!q) break;
@@ -219,26 +219,26 @@ class cleaner {
       run_.insert(run_.begin(), *q);
       first = q->home;
     }
-    if (run_.size() > 1 && !tombstone) space_.map.became_stale(own.home, own.words);  // as its neighbours
+    if (run_.size() > 1 && !tombstone) space_.map.add_stale(own.home, own.words);  // as its neighbours
   }
 
   // A copy counts as stale until it is mapped, so that a tombstone which hides it stays, even if another cleaner empties the chunk that it
   // is a copy of. False: the range is no more what it was.
-  bool count_copy(const storage::home_map::piece& q) {
+  bool count_as_stale(const storage::home_map::mapped_range& q) {
     if (!storage::is_data(q.at)) return true;
-    space_.map.became_stale(q.home, q.words);
-    const auto now = space_.map.around(q.home, places_);
+    space_.map.add_stale(q.home, q.words);
+    const auto now = space_.map.range_at(q.home, map_cache_);
     if (now.home == q.home && now.words == q.words && now.at == q.at) return true;
-    space_.map.left_media(nodes_, q.home, q.words);
+    space_.map.remove_stale(map_writer_, q.home, q.words);
     return false;
   }
 
   // Returns how many words it takes.
   std::uint64_t stage_run(bool tombstone, std::uint64_t version) {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(space_.file().base());
-    typename chunk_log<Media>::entry staged{.home = run_.front().home, .words = 0, .from = log_.words_added(), .tombstone = tombstone, .version = version, .mark = static_cast<std::uint32_t>(sources_.size())};
-    for (const storage::home_map::piece& p : run_) {
-      if (!tombstone) log_.add_words(words + p.at, p.words);
+    typename chunk_log<Media>::entry staged{.home = run_.front().home, .words = 0, .from = log_.words_appended(), .tombstone = tombstone, .version = version, .source_index = static_cast<std::uint32_t>(sources_.size())};
+    for (const storage::home_map::mapped_range& p : run_) {
+      if (!tombstone) log_.append_words(words + p.at, p.words);
       staged.words += p.words;
       sources_.push_back({p, run_.size() > 1 && !tombstone});
     }
@@ -251,59 +251,59 @@ class cleaner {
     using base::mutant;
     using base::planted;
     if (!log_.empty()) {
-      if (!log_.lay_out(0)) return false;
-      if (!space_.map.reserve_moves(nodes_, log_.pieces().size() + sources_.size())) {
-        log_.drop();
+      if (!log_.reserve(0)) return false;
+      if (!space_.map.reserve_moves(map_writer_, log_.fragments().size() + sources_.size())) {
+        log_.release_chunks();
         return false;
       }
       pieces_.reserve(sources_.size());  // from the first copy that the map has there is no way back
       log_.write(media, 0);
       if (!planted<Media>(mutant::ls_copy_unfenced)) media.fence();  // C3
       if (media.failed()) return false;
-      const auto pieces = log_.pieces();
+      const auto pieces = log_.fragments();
       const std::size_t count = pieces.size() - (planted<Media>(mutant::ls_stale_mapping) ? 1 : 0);
-      for_all(0, count, [&](std::size_t i) { return pieces[i].home; }, [&](std::size_t i) { remap(pieces[i]); });  // C4
-      log_.settle();
-      log_.say_ends(media);
+      for_each_prefetched(0, count, [&](std::size_t i) { return pieces[i].home; }, [&](std::size_t i) { remap(pieces[i]); });  // C4
+      log_.advance_tails();
+      log_.store_chunk_ends(media);
     }
     return true;
   }
 
   void remap(const typename chunk_log<Media>::entry& e) {
     pieces_.clear();  // where this entry, or the part of it that fitted a chunk, comes from
-    for (std::size_t i = e.mark; pieces_.empty() || pieces_.back().home + pieces_.back().words < e.home + e.words; ++i) {
-      const storage::home_map::piece& p = sources_[i].from;
+    for (std::size_t i = e.source_index; pieces_.empty() || pieces_.back().home + pieces_.back().words < e.home + e.words; ++i) {
+      const storage::home_map::mapped_range& p = sources_[i].from;
       const std::uint64_t from = std::max(p.home, e.home), to = std::min(p.home + p.words, e.home + e.words);
       if (from < to) pieces_.push_back({from, static_cast<std::uint32_t>(to - from), storage::advanced(p.at, from - p.home)});
     }
-    const std::uint32_t moved = space_.map.move(nodes_, pieces_, e.at, places_);
-    if (sources_[e.mark].counted)
-      space_.map.left_media(nodes_, e.home, moved);  // what was overwritten meanwhile stays stale: its copy is of no use
+    const std::uint32_t moved = space_.map.move(map_writer_, pieces_, e.at, map_cache_);
+    if (sources_[e.source_index].counted)
+      space_.map.remove_stale(map_writer_, e.home, moved);  // what was overwritten meanwhile stays stale: its copy is of no use
     else if (!e.tombstone && moved < e.words)
-      space_.map.became_stale(e.home, e.words - moved);
+      space_.map.add_stale(e.home, e.words - moved);
   }
 
   void free_victims(cleaning_totals& totals) {
     for (const std::uint32_t c : victims_) {
       const std::uint64_t zero = 0;
       std::byte* const header = space_.file().base() + space_.offset_of(c);
-      for (const std::size_t word : format::free_when_zero) media.store(header + word, &zero, 8);
+      for (const std::size_t word : format::zeroed_when_freed) media.store(header + word, &zero, 8);
       media.flush(header, sizeof(format::chunk_header));
       unlink(c);
     }
     media.fence();  // C5: what was in them is gone before a tombstone goes that hid it
-    count_out();
-    for (const std::uint32_t c : victims_) space_.emptied(c);  // C6
+    uncount_stale();
+    for (const std::uint32_t c : victims_) space_.retire_chunk(c);  // C6
     totals.chunks.fetch_add(victims_.size(), std::memory_order_relaxed);
-    totals.fast_chunks.fetch_add(fast_, std::memory_order_relaxed);
+    totals.fast_chunks.fetch_add(empty_victims_, std::memory_order_relaxed);
   }
 
-  void count_out() {
+  void uncount_stale() {
     for (const found_entry& e : entries_) {
       if (!storage::is_data(e.at)) continue;
       for (std::uint32_t done = 0; done < e.words;) {
         const std::uint32_t take = std::min<std::uint32_t>(e.words - done, format::region_words - (e.home + done) % format::region_words);
-        space_.map.left_media(nodes_, e.home + done, take);
+        space_.map.remove_stale(map_writer_, e.home + done, take);
         done += take;
       }
     }
@@ -311,7 +311,7 @@ class cleaner {
 
   // Neighbours in the log of a chunk that goes are linked to each other.
   void unlink(std::uint32_t c) {
-    const std::lock_guard hold(space_.links);
+    const std::lock_guard hold(space_.links_mutex);
     const auto& chunk = space_[c];
     if (chunk.previous != log_space::none) {
       space_[chunk.previous].next = chunk.next;
@@ -329,30 +329,30 @@ class cleaner {
     media.flush(space_.file().base() + offset, 8);
   }
 
-  std::uint64_t give_up() {
+  std::uint64_t abandon() {
     space_.epochs.unpin(reader_);
     for (const source& s : std::exchange(sources_, {}))
-      if (s.counted) space_.map.left_media(nodes_, s.from.home, s.from.words);
-    for (const std::uint32_t c : victims_) space_[c].use.store(storage::chunk_use::closed, std::memory_order_release);
+      if (s.counted) space_.map.remove_stale(map_writer_, s.from.home, s.from.words);
+    for (const std::uint32_t c : victims_) space_[c].use.store(storage::chunk_state::closed, std::memory_order_release);
     return 0;
   }
 
   log_space& space_;
   unsigned reader_;
   chunk_log<Media> log_;
-  storage::home_map::writer nodes_;
-  storage::home_map::cache places_;
+  storage::home_map::writer map_writer_;
+  storage::home_map::cache map_cache_;
   std::vector<std::uint32_t> victims_;
-  std::uint64_t fast_ = 0;  // of the victims: had no live data
-  std::uint32_t hand_ = 0;  // of sweep: the chunk to look at next
+  std::uint64_t empty_victims_ = 0;  // of the victims: had no live data
+  std::uint32_t sweep_hand_ = 0;  // of sweep: the chunk to look at next
   std::vector<std::pair<std::uint32_t, std::uint32_t>> candidates_;  // live words, chunk
   std::vector<found_entry> entries_;  // of the victims
-  std::vector<storage::home_map::piece> pieces_, run_;
-  std::vector<source> sources_;  // of what is staged, in order; an entry's begin at its mark
+  std::vector<storage::home_map::mapped_range> pieces_, run_;
+  std::vector<source> sources_;  // of what is staged, in order; an entry's begin at its source_index
   std::unordered_set<std::uint64_t> joined_;  // ranges of victims that went with a neighbour, by their first word
-  std::uint64_t through_ = 0;
-  std::uint64_t drawn_ = 0;  // words, with heads, that neighbours in chunks which stay have left there
-  std::uint64_t spare_ = 0;  // words that the chunks have room for besides what the victims need
+  std::uint64_t mapped_through_ = 0;
+  std::uint64_t pulled_in_words_ = 0;  // words, with heads, that neighbours in chunks which stay have left there
+  std::uint64_t spare_words_ = 0;  // words that the chunks have room for besides what the victims need
 };
 
 }  // namespace stele::detail

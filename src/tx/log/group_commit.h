@@ -19,30 +19,30 @@ namespace stele::detail {
 class group_commit {
  public:
   // Nothing waits in the ring; before the first record of a session.
-  void start(std::uint64_t position) noexcept {
+  void reset(std::uint64_t position) noexcept {
     durable_.store(position);
     appended_.store(position);
   }
 
   // Positions after the record that was appended last, by one thread at a time, and after the last durable one.
-  void appended(std::uint64_t end) noexcept { appended_.store(end, std::memory_order_release); }
+  void set_appended(std::uint64_t end) noexcept { appended_.store(end, std::memory_order_release); }
   struct range {
     std::uint64_t from, to;
   };
-  range waiting() const noexcept {
+  range pending_range() const noexcept {
     const std::uint64_t from = durable_.load(std::memory_order_acquire);
     return {from, std::max(from, appended_.load(std::memory_order_acquire))};
   }
   // Someone has made everything up to `position` durable.
-  void hardened(std::uint64_t position) noexcept {
-    advance(position);
+  void set_durable(std::uint64_t position) noexcept {
+    advance_durable(position);
     end_round();
   }
 
   // Returns when everything up to `position` is durable, which `write(range)` makes a range; false when that failed, for this thread or the one
   // that wrote for it. Nothing is tried again then.
   template <class Write>
-  bool harden(std::uint64_t position, Write&& write) {
+  bool make_durable(std::uint64_t position, Write&& write) {
     arrived_.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
       const std::uint32_t round = rounds_.load(std::memory_order_acquire);  // before the looks: whose round ends after them is not slept through
@@ -53,7 +53,7 @@ class group_commit {
         rounds_.wait(round, std::memory_order_acquire);
         continue;
       }
-      if (durable_.load(std::memory_order_acquire) < position && !failed_.load(std::memory_order_acquire)) write_all(write);
+      if (durable_.load(std::memory_order_acquire) < position && !failed_.load(std::memory_order_acquire)) write_group(write);
       writing_.store(false, std::memory_order_release);
       end_round();
     }
@@ -63,23 +63,23 @@ class group_commit {
   using clock = std::chrono::steady_clock;
 
   // Those who came together last time are on their way, most likely: they are waited for, for a part of what the write will take.
-  void gather() {
+  void wait_for_group() {
     const auto until = clock::now() + write_time_ / 2;
-    while (arrived_.load(std::memory_order_relaxed) < last_group_ && clock::now() < until) std::this_thread::yield();
-    last_group_ = arrived_.exchange(0, std::memory_order_relaxed);
+    while (arrived_.load(std::memory_order_relaxed) < last_group_size_ && clock::now() < until) std::this_thread::yield();
+    last_group_size_ = arrived_.exchange(0, std::memory_order_relaxed);
   }
   template <class Write>
-  void write_all(Write&& write) {
-    gather();
-    range now = waiting();
+  void write_group(Write&& write) {
+    wait_for_group();
+    range now = pending_range();
     if (base::planted(base::mutant::group_from_appended)) now.from = now.to - 1;
     const auto begin = clock::now();
     const bool done = write(now);
     write_time_ = clock::now() - begin;
-    if (base::planted(base::mutant::group_appended_meanwhile)) now = waiting();
-    done ? advance(now.to) : failed_.store(true, std::memory_order_release);
+    if (base::planted(base::mutant::group_appended_meanwhile)) now = pending_range();
+    done ? advance_durable(now.to) : failed_.store(true, std::memory_order_release);
   }
-  void advance(std::uint64_t position) noexcept {
+  void advance_durable(std::uint64_t position) noexcept {
     std::uint64_t before = durable_.load(std::memory_order_relaxed);
     while (before < position && !durable_.compare_exchange_weak(before, position, std::memory_order_acq_rel)) {
     }
@@ -93,7 +93,7 @@ class group_commit {
   std::atomic<std::uint32_t> rounds_{0};   // that have ended: who waits sleeps on it
   std::atomic<std::uint32_t> arrived_{0};  // since somebody last began to write
   std::atomic<bool> writing_{false}, failed_{false};
-  std::uint32_t last_group_ = 0;  // how many had arrived then; this and the next are the writer's
+  std::uint32_t last_group_size_ = 0;  // how many had arrived then; this and the next are the writer's
   clock::duration write_time_{0};
 };
 

@@ -27,17 +27,17 @@ namespace {
 struct found_entry {
   std::uint64_t home;
   std::uint64_t version;
-  storage::place at;
+  storage::log_address at;
   std::uint32_t words;
 };
 
-struct lane_end {
+struct lane_tail {
   std::uint64_t version = 0;
   std::map<std::uint64_t, std::uint64_t> blocks;  // of that version: offset, peer
 };
 
 // A chunk in use that has no block, and the version that its header has for the first one.
-struct lacking_chunk {
+struct blockless_chunk {
   std::uint32_t chunk, lane;
   std::uint64_t first;
 };
@@ -45,20 +45,20 @@ struct lacking_chunk {
 // What one thread found.
 struct scan_result {
   std::vector<std::vector<found_entry>> parts;
-  std::map<std::uint32_t, lane_end> ends;
-  std::vector<lacking_chunk> lacking;
-  std::vector<std::uint32_t> freed;  // chunks whose header a crash has left in part
+  std::map<std::uint32_t, lane_tail> ends;
+  std::vector<blockless_chunk> blockless;
+  std::vector<std::uint32_t> torn_headers;  // chunks whose header a crash has left in part
   std::uint64_t newest = 0;
   std::string problem;
 };
 
-bool in_home(const format::pool_header& h, const format::entry_head& e) noexcept {
-  return e.offset >= h.home_offset && e.offset < h.span() && e.offset % 8 == 0 && std::uint64_t{e.words} * 8 <= h.span() - e.offset;
+bool in_home(const format::pool_header& h, const format::entry_header& e) noexcept {
+  return e.offset >= h.home_offset && e.offset < h.offset_end() && e.offset % 8 == 0 && std::uint64_t{e.words} * 8 <= h.offset_end() - e.offset;
 }
 
 // In a thread of its own, or here, where none is to be had.
 template <class Part>
-void begin_or_do(std::vector<std::jthread>& workers, const Part& part, unsigned t) {
+void start_or_run(std::vector<std::jthread>& workers, const Part& part, unsigned t) {
   try {
     workers.emplace_back([&part, t] { part(t); });
   } catch (const std::system_error&) {
@@ -68,7 +68,7 @@ void begin_or_do(std::vector<std::jthread>& workers, const Part& part, unsigned 
 
 // What a part throws is thrown here when all have ended.
 template <class Work>
-void in_parallel(unsigned threads, Work&& work) {
+void run_parallel(unsigned threads, Work&& work) {
   if (threads <= 1) return work(0u);
   std::vector<std::exception_ptr> thrown(threads);
   const auto part = [&](unsigned t) noexcept {
@@ -81,7 +81,7 @@ void in_parallel(unsigned threads, Work&& work) {
   {
     std::vector<std::jthread> workers;
     workers.reserve(threads);
-    for (unsigned t = 0; t < threads; ++t) begin_or_do(workers, part, t);
+    for (unsigned t = 0; t < threads; ++t) start_or_run(workers, part, t);
   }
   for (const std::exception_ptr& e : thrown)
     if (e) std::rethrow_exception(e);
@@ -89,12 +89,12 @@ void in_parallel(unsigned threads, Work&& work) {
 
 class rebuilder {
  public:
-  rebuilder(log_space& space, std::uint64_t settled, unsigned threads)
-      : space_(space), settled_(settled), threads_(threads), parts_(std::clamp<std::uint64_t>(space.file().header().size >> 20, 1, 1024)) {}
+  rebuilder(log_space& space, std::uint64_t committed_through, unsigned threads)
+      : space_(space), committed_through_(committed_through), threads_(threads), parts_(std::clamp<std::uint64_t>(space.file().header().size >> 20, 1, 1024)) {}
 
   result<rebuilt> run() {
     std::vector<scan_result> found(threads_);
-    in_parallel(threads_, [&](unsigned t) {
+    run_parallel(threads_, [&](unsigned t) {
       found[t].parts.resize(parts_);
       for (std::uint32_t c = t; c < space_.chunk_count(); c += threads_) scan(c, found[t]);
     });
@@ -104,21 +104,21 @@ class rebuilder {
       r.newest = std::max(r.newest, f.newest);
     }
     for (std::uint32_t c = 0; c < space_.chunk_count(); ++c) link(c);
-    std::set<std::uint64_t> dropped;
-    const auto ends = ends_of(found);
+    std::set<std::uint64_t> uncommitted;
+    const auto ends = merge_lane_tails(found);
     for (const scan_result& f : found)
-      for (const lacking_chunk& l : f.lacking) judge(l, ends);
+      for (const blockless_chunk& l : f.blockless) check_blockless(l, ends);
     for (const scan_result& f : found)
-      for (const std::uint32_t c : f.freed)
-        for (const std::size_t word : {offsetof(format::chunk_header, end), offsetof(format::chunk_header, first)}) r.abandoned.push_back(space_.offset_of(c) + word);
+      for (const std::uint32_t c : f.torn_headers)
+        for (const std::size_t word : {offsetof(format::chunk_header, end), offsetof(format::chunk_header, first)}) r.words_to_zero.push_back(space_.offset_of(c) + word);
     for (const auto& [lane, end] : ends) {
-      if (whole(end)) continue;
-      dropped.insert(end.version);
-      for (const auto& [offset, peer] : end.blocks) r.abandoned.push_back(offset);
+      if (ring_is_complete(end)) continue;
+      uncommitted.insert(end.version);
+      for (const auto& [offset, peer] : end.blocks) r.words_to_zero.push_back(offset);
     }
-    in_parallel(threads_, [&](unsigned t) {
+    run_parallel(threads_, [&](unsigned t) {
       home_map::writer w;
-      for (std::uint64_t part = t; part < parts_; part += threads_) insert(w, found, part, dropped);
+      for (std::uint64_t part = t; part < parts_; part += threads_) insert(w, found, part, uncommitted);
     });
     return r;
   }
@@ -132,7 +132,7 @@ class rebuilder {
     chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
     chunk.generation = reader.header().generation;
     const log_type type = reader.header().type();
-    if (!reader.in_use() && (reader.header().end != 0 || reader.header().first != 0)) into.freed.push_back(c);
+    if (!reader.in_use() && (reader.header().end != 0 || reader.header().first != 0)) into.torn_headers.push_back(c);
     if (!reader.in_use() || type == log_type::none || type >= log_type::mapping) return;
     bool any = false;
     while (const auto block = reader.next()) {
@@ -141,39 +141,39 @@ class rebuilder {
       if (version >= format::txid_limit) into.problem = fmt::format("{}: the block at offset {} has a TxID that no program draws; restore the pool from a copy", space_.file().path(), block->offset);
       into.newest = std::max(into.newest, version);
       chunk.newest.store(std::max(chunk.newest.load(std::memory_order_relaxed), version), std::memory_order_relaxed);
-      if (type != log_type::moved && version > settled_) note_end(into.ends[reader.header().lane()], *block);
-      deal_out(*block, into);
+      if (type != log_type::moved && version > committed_through_) add_tail_block(into.ends[reader.header().lane()], *block);
+      partition_entries(*block, into);
     }
-    if (!any) return note_lacking(c, reader, into);
+    if (!any) return add_blockless(c, reader, into);
     chunk.type = type;
     chunk.lane = reader.header().lane();
-    chunk.use.store(storage::chunk_use::closed, std::memory_order_relaxed);
+    chunk.use.store(storage::chunk_state::closed, std::memory_order_relaxed);
   }
 
   // No later transaction has its version: what a crash has left of a chunk is not judged twice.
-  void note_lacking(std::uint32_t c, const chunk_reader& reader, scan_result& into) const {
-    const std::uint64_t first = reader.first().value_or(0);
-    if (first <= settled_ || first >= format::txid_limit) return;
+  void add_blockless(std::uint32_t c, const chunk_reader& reader, scan_result& into) const {
+    const std::uint64_t first = reader.first_version().value_or(0);
+    if (first <= committed_through_ || first >= format::txid_limit) return;
     into.newest = std::max(into.newest, first);
-    into.lacking.push_back({c, reader.header().lane(), first});
+    into.blockless.push_back({c, reader.header().lane(), first});
   }
   // The block's transaction had its commit if a later one of its lane has left a block: then it was there. Else a crash came before it.
-  void judge(const lacking_chunk& l, const std::map<std::uint32_t, lane_end>& ends) {
+  void check_blockless(const blockless_chunk& l, const std::map<std::uint32_t, lane_tail>& ends) {
     const auto lane = ends.find(l.lane);
     if (lane != ends.end() && lane->second.version > l.first) space_.damaged.push_back(l.chunk);
   }
 
-  static void note_end(lane_end& end, const chunk_block& b) {
-    const auto& front = b.preamble();
-    if (front.version < end.version) return;
-    if (front.version > end.version) end.blocks.clear();
-    end.version = front.version;
-    end.blocks[b.offset] = front.peer();
+  static void add_tail_block(lane_tail& end, const chunk_block& b) {
+    const auto& preamble = b.preamble();
+    if (preamble.version < end.version) return;
+    if (preamble.version > end.version) end.blocks.clear();
+    end.version = preamble.version;
+    end.blocks[b.offset] = preamble.peer();
   }
 
-  void deal_out(const chunk_block& b, scan_result& into) {
+  void partition_entries(const chunk_block& b, scan_result& into) {
     const auto& h = space_.file().header();
-    b.for_each([&](const format::entry_head& e, std::uint64_t at) {
+    b.for_each([&](const format::entry_header& e, std::uint64_t at) {
       if (!in_home(h, e) || e.words == 0) {
         into.problem = fmt::format("{}: the block at offset {} names home offset {}, which is not there; restore the pool from a copy", space_.file().path(), b.offset, e.offset);
         return;
@@ -181,7 +181,7 @@ class rebuilder {
       const std::uint64_t home = space_.home_of(e.offset);
       for (std::uint32_t done = 0; done < e.words;) {
         const std::uint32_t take = std::min<std::uint32_t>(e.words - done, region_words - (home + done) % region_words);
-        const storage::place at_part = e.tombstone ? at | storage::tombstone_place : at + done;
+        const storage::log_address at_part = e.tombstone ? at | storage::tombstone_bit : at + done;
         into.parts[part_of(home + done)].push_back({home + done, b.preamble().version, at_part, take});
         done += take;
       }
@@ -191,21 +191,21 @@ class rebuilder {
   // Neighbours in a log, where both say so.
   void link(std::uint32_t c) {
     auto& chunk = space_[c];
-    if (chunk.use.load(std::memory_order_relaxed) != storage::chunk_use::closed) return;
+    if (chunk.use.load(std::memory_order_relaxed) != storage::chunk_state::closed) return;
     const chunk_reader reader(space_.file(), space_.offset_of(c), space_.chunk_words());
     const auto previous = reader.neighbour(offsetof(format::chunk_header, previous));
     if (!previous || *previous >= space_.chunk_count() || *previous == c) return;
     auto& before = space_[*previous];
-    if (before.use.load(std::memory_order_relaxed) != storage::chunk_use::closed || before.lane != chunk.lane || before.type != chunk.type || before.next != log_space::none) return;
+    if (before.use.load(std::memory_order_relaxed) != storage::chunk_state::closed || before.lane != chunk.lane || before.type != chunk.type || before.next != log_space::none) return;
     chunk.previous = *previous;
     before.next = c;
   }
 
-  static std::map<std::uint32_t, lane_end> ends_of(std::vector<scan_result>& found) {
-    std::map<std::uint32_t, lane_end> all;
+  static std::map<std::uint32_t, lane_tail> merge_lane_tails(std::vector<scan_result>& found) {
+    std::map<std::uint32_t, lane_tail> all;
     for (scan_result& f : found)
       for (auto& [lane, end] : f.ends) {
-        lane_end& e = all[lane];
+        lane_tail& e = all[lane];
         if (end.version > e.version)
           e = std::move(end);
         else if (end.version == e.version)
@@ -215,7 +215,7 @@ class rebuilder {
   }
 
   // The newest transaction of a lane has committed if its blocks close the ring; every older one has.
-  static bool whole(const lane_end& end) {
+  static bool ring_is_complete(const lane_tail& end) {
     if (planted(mutant::ls_ring_ignored)) return true;
     std::size_t seen = 0;
     auto at = end.blocks.begin();
@@ -227,11 +227,11 @@ class rebuilder {
     return at != end.blocks.end() && seen == end.blocks.size();
   }
 
-  void insert(home_map::writer& w, std::vector<scan_result>& found, std::uint64_t part, const std::set<std::uint64_t>& dropped) {
+  void insert(home_map::writer& w, std::vector<scan_result>& found, std::uint64_t part, const std::set<std::uint64_t>& uncommitted) {
     std::vector<found_entry> all;
     for (scan_result& f : found) {
       for (const found_entry& e : f.parts[part])
-        if (dropped.empty() || !dropped.contains(e.version)) all.push_back(e);
+        if (uncommitted.empty() || !uncommitted.contains(e.version)) all.push_back(e);
       std::vector<found_entry>().swap(f.parts[part]);
     }
     // By region; in it the newest first. Of one transaction a tombstone counts more: what it allocated and freed again.
@@ -253,7 +253,7 @@ class rebuilder {
   }
 
   void insert_region(home_map::writer& w, std::uint64_t region, std::span<const found_entry> newest_first) {
-    std::array<storage::place, region_words> places{};
+    std::array<storage::log_address, region_words> places{};
     std::uint64_t on_media = 0, mapped = 0;
     for (const found_entry& e : newest_first) {
       if (storage::is_data(e.at)) on_media += e.words;
@@ -261,41 +261,41 @@ class rebuilder {
       for (std::uint32_t i = 0; i < e.words; ++i)
         if (auto& p = places[e.home % region_words + i]; p == 0) p = storage::advanced(e.at, i), mapped += storage::is_data(p) ? 1 : 0;
     }
-    const bool nothing_to_hide = on_media == mapped;
+    const bool no_stale_words = on_media == mapped;
     for (std::uint32_t from = 0, to; from < region_words; from = to) {
       for (to = from + 1; to < region_words && places[to] == storage::advanced(places[from], to - from);) ++to;
-      if (places[from] == 0 || (nothing_to_hide && !storage::is_data(places[from]))) continue;
+      if (places[from] == 0 || (no_stale_words && !storage::is_data(places[from]))) continue;
       base::check(space_.map.reserve(w, 1), "the map has no room for what is in the log");
-      space_.ledger.used(places[from], storage::weight_of(places[from], to - from));
+      space_.usage.add_live(places[from], storage::live_words_of(places[from], to - from));
       space_.map.map(w, {region * region_words + from, to - from, places[from]});
     }
-    space_.map.became_stale(region * region_words, static_cast<std::uint32_t>(on_media - mapped));
+    space_.map.add_stale(region * region_words, static_cast<std::uint32_t>(on_media - mapped));
   }
 
   log_space& space_;
-  const std::uint64_t settled_;
+  const std::uint64_t committed_through_;
   const unsigned threads_;
   const std::uint64_t parts_;
 };
 
 }  // namespace
 
-result<rebuilt> rebuild(log_space& space, std::uint64_t settled, unsigned threads) {
-  auto r = rebuilder(space, settled, threads).run();
-  if (r) space.drop_used();
+result<rebuilt> rebuild(log_space& space, std::uint64_t committed_through, unsigned threads) {
+  auto r = rebuilder(space, committed_through, threads).run();
+  if (r) space.remove_used();
   return r;
 }
 
-std::vector<std::uint64_t> mapping_of(const log_space& space) {
+std::vector<std::uint64_t> encode_mapping(const log_space& space) {
   std::vector<std::uint64_t> pairs;
-  space.map.for_each([&](const home_map::piece& p) {
-    pairs.push_back(format::entry_head{space.offset_of_home(p.home), !storage::is_data(p.at), p.words}.pack());
-    pairs.push_back(p.at & ~storage::tombstone_place);
+  space.map.for_each([&](const home_map::mapped_range& p) {
+    pairs.push_back(format::entry_header{space.offset_of_home(p.home), !storage::is_data(p.at), p.words}.pack());
+    pairs.push_back(p.at & ~storage::tombstone_bit);
   });
   const std::uint64_t home_words = space.file().header().home_size / 8;
   for (std::uint64_t home = 0; home < home_words; home += region_words)
     if (const std::uint32_t stale = space.map.stale(home); stale != 0) {
-      pairs.push_back(format::entry_head{space.offset_of_home(home), false, 0}.pack());
+      pairs.push_back(format::entry_header{space.offset_of_home(home), false, 0}.pack());
       pairs.push_back(stale);
     }
   return pairs;
@@ -307,7 +307,7 @@ namespace {
 std::optional<chunk_block> mapping_block(log_space& space, std::uint32_t c, std::uint64_t version) {
   chunk_reader reader(space.file(), space.offset_of(c), space.chunk_words());
   if (!reader.in_use() || reader.header().type() != log_type::mapping) return std::nullopt;
-  auto block = reader.next_as_is();
+  auto block = reader.next_unparsed();
   if (!block || block->preamble().version != version) return std::nullopt;
   return block;
 }
@@ -326,21 +326,21 @@ std::unexpected<error> damaged_chunk(const log_space& space, std::uint32_t c, co
 }
 
 // False: no mapping says that. Errors: corrupt, when the mapping is whole and what it points to is gone.
-result<bool> take_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::uint64_t second) {
-  const auto e = format::entry_head::unpack(first);
+result<bool> load_pair(log_space& space, home_map::writer& w, std::uint64_t first, std::uint64_t second) {
+  const auto e = format::entry_header::unpack(first);
   const auto& h = space.file().header();
   if (!in_home(h, e)) return false;
   const std::uint64_t home = space.home_of(e.offset);
   if (e.words == 0) {
     if (second > h.size / 8) return false;
-    space.map.became_stale(home, static_cast<std::uint32_t>(second));
+    space.map.add_stale(home, static_cast<std::uint32_t>(second));
     return true;
   }
   const auto c = chunk_of(space, second, e.tombstone ? 1 : e.words);
   if (!c || home % region_words + e.words > region_words || !space.map.reserve(w, 1)) return false;
-  if (space[*c].use.load(std::memory_order_relaxed) != storage::chunk_use::closed) return damaged_chunk(space, *c, "content that was there when the pool was closed is gone");
-  const storage::place at = e.tombstone ? second | storage::tombstone_place : second;
-  space.ledger.used(at, storage::weight_of(at, e.words));
+  if (space[*c].use.load(std::memory_order_relaxed) != storage::chunk_state::closed) return damaged_chunk(space, *c, "content that was there when the pool was closed is gone");
+  const storage::log_address at = e.tombstone ? second | storage::tombstone_bit : second;
+  space.usage.add_live(at, storage::live_words_of(at, e.words));
   space.map.map(w, {home, e.words, at});
   return true;
 }
@@ -356,7 +356,7 @@ result<bool> load_mapping(log_space& space, std::uint32_t first, std::uint64_t v
     chunk.type = reader.header().type();
     chunk.lane = reader.header().lane();
     chunk.newest.store(version, std::memory_order_relaxed);
-    chunk.use.store(storage::chunk_use::closed, std::memory_order_relaxed);
+    chunk.use.store(storage::chunk_state::closed, std::memory_order_relaxed);
   }
   home_map::writer w;
   std::uint32_t read = 0;
@@ -365,9 +365,9 @@ result<bool> load_mapping(log_space& space, std::uint32_t first, std::uint64_t v
     if (!block || read > space.chunk_count()) return false;
     const auto pairs = block->words.subspan(format::preamble_words);
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2)
-      if (const auto taken = take_pair(space, w, pairs[i], pairs[i + 1]); !taken || !*taken) return taken;
+      if (const auto taken = load_pair(space, w, pairs[i], pairs[i + 1]); !taken || !*taken) return taken;
     if (block->preamble().peer() == 0) {
-      space.drop_used();
+      space.remove_used();
       return true;
     }
     c = static_cast<std::uint32_t>((block->preamble().peer() - space.file().header().log_offset) / 8 / space.chunk_words());
@@ -379,9 +379,9 @@ namespace {
 
 // Whether a block stands behind a place where none is: it was durable before, and what is between them is damage. A transaction has one block
 // in a chunk, and its fence comes before the next one's; only what cleaning moves is written many blocks at a time.
-bool goes_on_behind(chunk_reader reader, std::uint32_t words) {
-  for (std::uint32_t at = reader.position(); at < words; at += format::block_room(1)) {
-    reader.go_to(at);
+bool has_blocks_behind(chunk_reader reader, std::uint32_t words) {
+  for (std::uint32_t at = reader.position(); at < words; at += format::padded_block_words(1)) {
+    reader.seek(at);
     if (reader.next()) return true;
   }
   return false;
@@ -398,10 +398,10 @@ static_assert(unmix(base::mix(0)) == 0 && unmix(base::mix(0x0123'4567'89AB'CDEF)
 // Whether blocks stand under a header that fails its checksum, of its generation or of the one that the checksum was made of.
 bool has_blocks(chunk_reader reader, const log_space& space, std::uint32_t c) {
   const auto& h = reader.header();
-  if (goes_on_behind(reader, space.chunk_words())) return true;
+  if (has_blocks_behind(reader, space.chunk_words())) return true;
   for (const std::uint64_t lowest : {0, 1}) {
-    reader.assume(unmix(unmix(unmix(h.checksum ^ lowest) ^ space.offset_of(c)) ^ h.owner) ^ space.file().header().id);
-    if (goes_on_behind(reader, space.chunk_words())) return true;
+    reader.set_generation(unmix(unmix(unmix(h.checksum ^ lowest) ^ space.offset_of(c)) ^ h.owner) ^ space.file().header().id);
+    if (has_blocks_behind(reader, space.chunk_words())) return true;
   }
   return false;
 }
@@ -439,16 +439,16 @@ result<chunk_content> content_of(const log_space& space, std::uint32_t c, bool c
   if (reader.header().type() >= log_type::mapping) return all;
   const bool moved = reader.header().type() == log_type::moved;
   while (const auto block = reader.next()) {
-    const auto& front = block->preamble();
+    const auto& preamble = block->preamble();
     if (moved) continue;
-    all.newest = std::max(all.newest, front.version);
-    if (front.peer() != block->offset) rings.push_back({front.version, front.peer()});
+    all.newest = std::max(all.newest, preamble.version);
+    if (preamble.peer() != block->offset) rings.push_back({preamble.version, preamble.peer()});
   }
   all.end = reader.position();
-  const auto end = reader.end();
+  const auto end = reader.recorded_end();
   if (!end) return damaged_chunk(space, c, "its header fails the check bits");
-  const std::uint64_t said = moved && planted(mutant::ls_copies_unsaid) ? 0 : *end;
-  if (said > all.end || (!moved && goes_on_behind(reader, space.chunk_words()))) return damaged_chunk(space, c, "a block of it fails its checksum");
+  const std::uint64_t min_end = moved && planted(mutant::ls_copies_unsaid) ? 0 : *end;
+  if (min_end > all.end || (!moved && has_blocks_behind(reader, space.chunk_words()))) return damaged_chunk(space, c, "a block of it fails its checksum");
   return all;
 }
 
@@ -475,9 +475,9 @@ result<> verify_log(const log_space& space, bool closed) {
     chunks[c] = *content;
   }
   result<> outcome = check_rings(space, chunks, rings);
-  space.map.for_each([&](const home_map::piece& p) {
+  space.map.for_each([&](const home_map::mapped_range& p) {
     if (!outcome) return;
-    const std::uint64_t at = p.at & ~storage::tombstone_place, words = storage::is_data(p.at) ? p.words : 1;
+    const std::uint64_t at = p.at & ~storage::tombstone_bit, words = storage::is_data(p.at) ? p.words : 1;
     const auto c = chunk_of(space, at, words);
     if (!c)
       outcome = base::fail(errc::corrupt, fmt::format("{}: content is said to lie where no chunk is; restore the pool from a copy", space.file().path()));

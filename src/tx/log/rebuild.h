@@ -13,11 +13,11 @@ namespace stele::detail {
 
 struct rebuilt {
   std::uint64_t newest = 0;              // version
-  std::vector<std::uint64_t> abandoned;  // words to be zeroed: versions of blocks of transactions that did not commit, what headers of free chunks still say
+  std::vector<std::uint64_t> words_to_zero;  // words to be zeroed: versions of blocks of transactions that did not commit, what headers of free chunks still say
 };
 
-// Into a space that is as constructed. Transactions up to `settled` are known to have committed. Errors: corrupt.
-[[nodiscard]] result<rebuilt> rebuild(storage::log_space& space, std::uint64_t settled, unsigned threads);
+// Into a space that is as constructed. Transactions up to `committed_through` are known to have committed. Errors: corrupt.
+[[nodiscard]] result<rebuilt> rebuild(storage::log_space& space, std::uint64_t committed_through, unsigned threads);
 
 // The map that a clean close left, from chunk `first` on: pairs of words, see docs/format/log-structured.md. Its chunks are free
 // again. False: it is not whole; the space is to be constructed anew, and rebuilt. Errors: corrupt.
@@ -27,6 +27,6 @@ struct rebuilt {
 // `closed`: the pool was closed; else a crash may have torn the header of a chunk that was being taken.
 [[nodiscard]] result<> verify_log(const storage::log_space& space, bool closed);
 // What load_mapping is to read.
-std::vector<std::uint64_t> mapping_of(const storage::log_space& space);
+std::vector<std::uint64_t> encode_mapping(const storage::log_space& space);
 
 }  // namespace stele::detail

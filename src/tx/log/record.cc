@@ -15,7 +15,7 @@ std::unexpected<error> damaged(const storage::pool_file& file, const ring_view& 
   return fail(errc::corrupt, fmt::format("{}: the log at offset {} is damaged at line {}: {}; restore the pool from a copy", file.path(), ring.log_offset, position % ring.lines, what));
 }
 
-bool sound(const format::line_header& h, bool first) {
+bool valid_header(const format::line_header& h, bool first) {
   return h.words >= 1 && h.words <= format::payload_words && h.first == first && h.kind != format::record_kind::none && h.kind <= format::last_record_kind &&
          (h.last || (h.words == format::payload_words && h.checksum == 0));
 }
@@ -46,11 +46,11 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring, 
     format::log_line line;
     std::memcpy(&line, ring.bytes + at % ring.lines * line_size, line_size);
     const bool sense = ((at / ring.lines) & 1) == 0;
-    const bool there = base::planted(base::mutant::log_one_torn_bit) ? ((line.words[0] & format::torn_bit) != 0) == sense : format::whole(line, sense);
+    const bool there = base::planted(base::mutant::log_one_torn_bit) ? ((line.words[0] & format::torn_bit) != 0) == sense : format::is_untorn(line, sense);
     if (!there) return false;
     const auto header = format::line_header::unpack(line.words[0]);
     if (header.kind == format::record_kind::none && header.words == 0) return false;  // zeroes: never written
-    if (!sound(header, at == position)) return damaged(file, ring, at, "its header makes no sense");
+    if (!valid_header(header, at == position)) return damaged(file, ring, at, "its header makes no sense");
     for (unsigned i = 1; i <= header.words; ++i) {
       const std::uint64_t word = format::payload(line, i);
       sum.add(word);
@@ -62,7 +62,7 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring, 
     if (!header.last) continue;
     if (header.checksum != sum.value32()) return damaged(file, ring, at, "its record fails the checksum");
     record.kind = header.kind == format::record_kind::spilled ? header.spilled_kind : header.kind;
-    if (format::has_front_word(record.kind)) {
+    if (format::has_prefix_word(record.kind)) {
       if (record.payload.empty()) return damaged(file, ring, at, "a record lacks a word");
       record.front = record.payload.front();
       record.payload.erase(record.payload.begin());
@@ -89,7 +89,7 @@ bool read_spilled_payload(const storage::pool_file& file, const spilled_payload&
 
 std::uint64_t payload_words(std::span<const written_line> lines) {
   std::uint64_t words = 0;
-  for_each_run(lines, format::longest_run, [&](std::uint64_t, std::uint8_t, std::uint32_t) { ++words; }, [&](std::uint64_t) { ++words; });
+  for_each_run(lines, format::max_run_words, [&](std::uint64_t, std::uint8_t, std::uint32_t) { ++words; }, [&](std::uint64_t) { ++words; });
   return words;
 }
 

@@ -18,7 +18,7 @@ struct log_record {
   std::uint64_t position = 0;           // of its first line
   std::vector<std::uint64_t> payload;   // runs, without the TxID
   std::uint64_t spill_offset = 0, spill_bytes = 0;
-  std::uint64_t front = 0;              // the word more of kinds that have one: redo_after's TxID that it counts only with; an epoch
+  std::uint64_t front = 0;              // the word more of kinds that have one: redo_dependent's TxID that it counts only with; an epoch
 };
 
 struct ring_view {
@@ -36,13 +36,13 @@ struct ring_view {
 
 // The same for a log of blocks, where `position` is the line after the last commit record that was read: the next committed
 // transaction, over the aborted ones before it, as one run a word. Reads up to the line `end`. False: nothing more is committed.
-inline constexpr std::uint64_t abort_reach = 64;  // blocks: an aborted transaction has an abort record at least this often
+inline constexpr std::uint64_t abort_record_interval = 64;  // blocks: an aborted transaction has an abort record at least this often
 inline constexpr std::uint64_t no_end = std::uint64_t{1} << 60;
 [[nodiscard]] result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, std::uint64_t end, log_record& record);
 
 // In the form that the log's head word names. Errors: corrupt.
 [[nodiscard]] inline result<bool> read_record_by_head(const storage::pool_file& file, const ring_view& ring, std::uint64_t head, std::uint64_t& position, log_record& record) {
-  return (head & format::log_blocks) != 0 ? read_block_record(file, ring, position, no_end, record) : read_record(file, ring, position, record);
+  return (head & format::log_blocks_bit) != 0 ? read_block_record(file, ring, position, no_end, record) : read_record(file, ring, position, record);
 }
 
 // Where the payload of a record lies that did not fit its ring.
@@ -62,13 +62,13 @@ template <class Run, class Before>
 
 // line(offset) for each line of home that a run stores to.
 template <class Line>
-void for_each_line(const format::run_head& run, Line&& line) {
+void for_each_line(const format::run_header& run, Line&& line) {
   for (std::uint64_t at = run.offset & ~std::uint64_t{line_size - 1}; at < run.offset + run.count * std::uint64_t{8}; at += line_size) line(at);
 }
 
 // How many payload words these lines take in a record, and the lines that many words need. The most that what they weighed takes.
 std::uint64_t payload_words(std::span<const written_line> lines);
-constexpr std::uint64_t weight_words(std::uint64_t lines) noexcept { return lines + lines / format::longest_run + 1; }
+constexpr std::uint64_t max_checksum_delta_words(std::uint64_t lines) noexcept { return lines + lines / format::max_run_words + 1; }
 constexpr std::uint64_t lines_for_words(std::uint64_t words) noexcept { return (words + format::payload_words - 1) / format::payload_words; }
 
 // An error for a run that does not lie in home.
@@ -83,7 +83,7 @@ template <class Run, class Before>
 [[nodiscard]] result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before) {
   const auto& h = file.header();
   for (std::size_t at = 0; at < payload.size();) {
-    const auto head = format::run_head::unpack(payload[at]);
+    const auto head = format::run_header::unpack(payload[at]);
     if (head.offset == 0 && head.mask == 0 && head.count < payload.size() - at) {
       for (std::uint32_t i = 1; i <= head.count; ++i) before(0, payload[at + i]);
       at += 1 + head.count;

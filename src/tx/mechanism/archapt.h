@@ -9,7 +9,7 @@
 #include <tx/access_buffer.h>
 #include <tx/mechanism/archapt_recovery.h>
 #include <tx/mechanism/bulk.h>
-#include <tx/parity/covers.h>
+#include <tx/parity/parity_tracker.h>
 #include <tx/parity/home_copy.h>
 
 #include <deque>
@@ -19,56 +19,56 @@ namespace stele::detail {
 template <class Media>
 class archapt : public bulk_engine<Media> {
  public:
-  using typename engine_on<Media>::lane;
+  using typename lane_engine<Media>::lane;
   using mutant = base::mutant;
 
   archapt(pool_state& state, std::unique_ptr<typename Media::shared> shared, bool undo)
       : bulk_engine<Media>(state, std::move(shared), undo ? log_kind::archapt_undo : log_kind::archapt_redo),
-        undo_(undo), gate_(this->lanes_.size()), covers_(state.file, this->control_, gate_), copy_(state.file, covers_.area, this->control_), positions_(this->lanes_.size()), cut_at_(this->lanes_.size()) {
-    for (lane& l : this->lanes_) l.notes.size_for(l.log.lines());
+        undo_(undo), gate_(this->lanes_.size()), tracker_(state.file, this->control_, gate_), checkpoint_copy_(state.file, tracker_.area, this->control_), collected_until_(this->lanes_.size()), truncate_at_(this->lanes_.size()) {
+    for (lane& l : this->lanes_) l.dirty_lines.resize_for_log(l.log.capacity_lines());
   }
   ~archapt() override { this->stop(); }
 
   void set_up(const engine_tuning& tuning) override {
-    covers_.set_up(tuning.archapt, !undo_);
-    if (covers_.ever()) loads_.resize(this->lanes_.size());
-    if (copy_.present()) begin_checkpoints(tuning.archapt.checkpoint_commits);
-    record_.payload.reserve(this->lanes_.front().log.lines() * format::payload_words);
+    tracker_.set_up(tuning.archapt, !undo_);
+    if (tracker_.enabled()) load_buffers_.resize(this->lanes_.size());
+    if (checkpoint_copy_.present()) begin_checkpoints(tuning.archapt.checkpoint_commits);
+    record_.payload.reserve(this->lanes_.front().log.capacity_lines() * format::payload_words);
     bulk_engine<Media>::set_up(tuning);
   }
 
-  access_buffer* loads_of(unsigned log) override { return loads_.empty() ? nullptr : &loads_[log]; }
+  access_buffer* access_buffer_of(unsigned log) override { return load_buffers_.empty() ? nullptr : &load_buffers_[log]; }
 
-  [[nodiscard]] result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> reserve_log(transaction& t) override {
     lane& l = this->lanes_[t.log()];
     const std::uint64_t bound = 2 * (3 * t.lines().size() + 2);  // over redo: also what the lines held
-    if (bound <= l.log.room() && l.log.room() >= l.log.lines() / 2 && l.reserved_bytes == 0) [[likely]]
+    if (bound <= l.log.free_lines() && l.log.free_lines() >= l.log.capacity_lines() / 2 && l.reserved_bytes == 0) [[likely]]
       return {};
-    this->drop_reserved(l);
-    const std::uint64_t lines = 2 * this->lines_needed(t, l.log.lines() / 4) + 1;
-    if (lines <= l.log.lines()) return this->make_room(l, lines);
-    if (auto made = this->make_spill(l, t, l.media); !made) return made;
+    this->release_reserved(l);
+    const std::uint64_t lines = 2 * this->lines_needed(t, l.log.capacity_lines() / 4) + 1;
+    if (lines <= l.log.capacity_lines()) return this->wait_for_log_space(l, lines);
+    if (auto made = this->reserve_spill_chunks(l, t, l.media); !made) return made;
     reserve_spilled(l, t);
-    return this->make_room(l, l.log.lines() / 2);
+    return this->wait_for_log_space(l, l.log.capacity_lines() / 2);
   }
 
   // docs/protocol/archapt.md, 1 to 5.
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
-    enter(l, t);
-    undo_ ? append_old(l, t, txid) : append_both(l, t, txid);                                  // 1
-    if (!planted(mutant::archapt_no_log_fence) && !this->settled(l)) return gate_.leave(l.number), false;  // 2: the record before home changes
-    t.begin_home();
-    this->store_home_volatile(l, t);  // 3
+    enter_gate(l, t);
+    undo_ ? append_old_values(l, t, txid) : append_old_and_new_values(l, t, txid);                                  // 1
+    if (!planted(mutant::archapt_no_log_fence) && !this->fence_ok(l)) return gate_.leave(l.number), false;  // 2: the record before home changes
+    t.begin_home_stores();
+    this->store_home_unflushed(l, t);  // 3
     l.log.publish();
-    this->note_lines(l, t, txid);     // 4
+    this->queue_dirty_lines(l, t, txid);     // 4
     gate_.leave(l.number);
-    if (txid >= due_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (txid >= checkpoint_due_.load(std::memory_order_relaxed)) [[unlikely]]
       checkpoint_if_due();
-    if (!undo_ || t.asked_for_order() || planted(mutant::archapt_undo_acknowledged)) return true;
+    if (!undo_ || t.ordered_requested() || planted(mutant::archapt_undo_acknowledged)) return true;
     this->state_.committing[l.number].value.store(pool_state::no_commit, std::memory_order_release);  // home has it
-    const bool kept = make_physical(txid);  // 5
-    this->state_.durable_moved();
+    const bool kept = commit_physically(txid);  // 5
+    this->state_.notify_durable_advanced();
     return kept;
   }
 
@@ -78,17 +78,17 @@ class archapt : public bulk_engine<Media> {
     if (!mark) return std::unexpected(mark.error());
     const auto fallback = this->read_word(format::fallback_state_offset);
     if (!fallback) return std::unexpected(fallback.error());
-    if (static_cast<format::fallback_state>(*fallback) == format::fallback_state::under_way) return go_back(*mark);  // before R1: spilled payloads may be gone
-    std::vector<typename torn_bit_engine<Media>::found> records;
+    if (static_cast<format::fallback_state>(*fallback) == format::fallback_state::under_way) return restore_checkpoint(*mark);  // before R1: spilled payloads may be gone
+    std::vector<typename torn_bit_engine<Media>::logged_record> records;
     std::vector<std::uint64_t> words;
-    if (auto read = this->collect(*mark, records, words); !read) return read;  // R1
-    std::ranges::stable_sort(records, {}, &torn_bit_engine<Media>::found::txid);
+    if (auto read = this->scan_logs(*mark, records, words); !read) return read;  // R1
+    std::ranges::stable_sort(records, {}, &torn_bit_engine<Media>::logged_record::txid);
     const std::uint64_t newest = records.empty() ? *mark : std::max(*mark, records.back().txid);
-    if (auto whole = make_home_whole(records, words); !whole) return whole.error().code == errc::lost ? fall_back(whole.error(), newest) : whole;  // R2, R3
+    if (auto whole = restore_stale_lines(records, words); !whole) return whole.error().code == errc::lost ? fall_back(whole.error(), newest) : whole;  // R2, R3
     if (undo_ && !planted(mutant::archapt_rolls_forward)) std::ranges::reverse(records);
     line_set lines;
     for (const auto& r : records) {  // R4
-      if (!undo_ && r.kind != format::record_kind::redo_at) continue;
+      if (!undo_ && r.kind != format::record_kind::redo_with_epoch) continue;
       if (auto done = this->replay(std::span(words).subspan(r.first, r.words), lines); !done) return done;
     }
     return this->end_recovery(lines, newest);  // R5, R6
@@ -96,28 +96,28 @@ class archapt : public bulk_engine<Media> {
 
   // Over undo a commit that has returned may be taken back until home is durable; over redo the log has it.
   [[nodiscard]] result<> sync() override {
-    settle();
+    flush_deferred();
     return this->check_medium();
   }
-  void settle() override {
+  void flush_deferred() override {
     if (!undo_) return;
-    make_physical(this->state_.clock.load());  // also past commits with smaller TxIDs that are under way
-    this->state_.durable_moved();
+    commit_physically(this->state_.clock.load());  // also past commits with smaller TxIDs that are under way
+    this->state_.notify_durable_advanced();
   }
-  std::uint64_t durable_through() const noexcept override { return undo_ ? physical_.load(std::memory_order_acquire) : pool_state::no_commit; }
+  std::uint64_t durable_through() const noexcept override { return undo_ ? physically_committed_.load(std::memory_order_acquire) : pool_state::no_commit; }
 
   [[nodiscard]] result<> close() override {
     this->stop();
     {
-      const auto hold = this->hold_truncation();
-      gather_all();
+      const auto hold = this->lock_truncation();
+      collect_all_dirty_lines();
       end_epochs();
     }
     return bulk_engine<Media>::close();
   }
 
   [[nodiscard]] result<> acknowledge_fallback() override {
-    const auto hold = this->hold_truncation();
+    const auto hold = this->lock_truncation();
     this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::none));
     this->control_.fence();
     return this->check_medium();
@@ -125,52 +125,52 @@ class archapt : public bulk_engine<Media> {
 
   engine_totals totals() const noexcept override {
     engine_totals t = bulk_engine<Media>::totals();
-    t.skipped_lines = covers_.skipped_lines();
-    t.checksum_lines = covers_.checksum_lines();
-    t.kept_lines = covers_.kept_lines();
+    t.skipped_lines = tracker_.skipped_lines();
+    t.checksum_lines = tracker_.checksum_lines();
+    t.undo_logged_lines = tracker_.undo_logged_lines();
     return t;
   }
 
  private:
-  bool keeps_sums() const noexcept override { return false; }  // its truncation leaves lines out
-  static constexpr unsigned many_looks = 64;
+  bool maintains_block_checksums() const noexcept override { return false; }  // its truncation leaves lines out
+  static constexpr unsigned polls_before_yield = 64;
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
-  bool in_background() const noexcept override { return true; }
-  void work_once() override {
-    if (this->short_of_room()) truncate();
+  bool may_run_in_background() const noexcept override { return true; }
+  void background_step() override {
+    if (this->is_any_log_low()) truncate();
   }
 
   // Into the gate. A record that goes to chunks of home must find none of them covered, and brings no old values along.
-  void enter(lane& l, const transaction& t) {
+  void enter_gate(lane& l, const transaction& t) {
     gate_.enter(l.number);
-    if (l.reserved_bytes == 0 || !covers_.ever()) [[likely]]
+    if (l.reserved_bytes == 0 || !tracker_.enabled()) [[likely]]
       return;
     for (;;) {
-      const std::span<const std::uint64_t> hit = covered_of(l, t);
+      const std::span<const std::uint64_t> hit = covered_matrices_of(l, t);
       if (hit.empty()) return;
       gate_.leave(l.number);
       {
-        const auto hold = this->hold_truncation();
-        covers_.uncover(hit);
+        const auto hold = this->lock_truncation();
+        tracker_.uncover(hit);
       }
       gate_.enter(l.number);
     }
   }
   // Memory for that, and for the truncation that reads the record back.
   void reserve_spilled(const lane& l, const transaction& t) {
-    hits_[l.number].reserve(covers_.area.matrix_of(l.reserved_bytes + covers_.area.offset_of(0, 0)) + 2 + t.lines().size());
-    const auto hold = this->hold_truncation();
+    covered_hits_[l.number].reserve(tracker_.area.matrix_of(l.reserved_bytes + tracker_.area.offset_of(0, 0)) + 2 + t.lines().size());
+    const auto hold = this->lock_truncation();
     record_.payload.reserve(l.reserved_bytes / 8);
   }
-  std::span<const std::uint64_t> covered_of(const lane& l, const transaction& t) {
-    std::vector<std::uint64_t>& hit = hits_[l.number];
+  std::span<const std::uint64_t> covered_matrices_of(const lane& l, const transaction& t) {
+    std::vector<std::uint64_t>& hit = covered_hits_[l.number];
     hit.clear();
     auto look = [&](std::uint64_t m) {
-      if (covers_.covered(m) && std::ranges::find(hit, m) == hit.end()) hit.push_back(m);
+      if (tracker_.covered(m) && std::ranges::find(hit, m) == hit.end()) hit.push_back(m);
     };
-    for (std::uint64_t m = covers_.area.matrix_of(l.reserved_spill); m <= covers_.area.matrix_of(l.reserved_spill + l.reserved_bytes - 1); ++m) look(m);
+    for (std::uint64_t m = tracker_.area.matrix_of(l.reserved_spill); m <= tracker_.area.matrix_of(l.reserved_spill + l.reserved_bytes - 1); ++m) look(m);
     if (!undo_)
-      for (const written_line& line : t.lines()) look(covers_.area.matrix_of(line.offset));
+      for (const written_line& line : t.lines()) look(tracker_.area.matrix_of(line.offset));
     return hit;
   }
 
@@ -180,43 +180,43 @@ class archapt : public bulk_engine<Media> {
   template <class WordOf>
   void append_at(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
     if (l.reserved_bytes != 0) [[unlikely]]
-      return this->append_spilled(l, l, kind, txid, t, word_of, covers_.epoch());
+      return this->append_spilled(l, l, kind, txid, t, word_of, tracker_.epoch());
     l.log.append(kind, txid, [&](auto& out) {
-      out.word(covers_.epoch());
+      out.append_word(tracker_.epoch());
       this->write_runs(t, out, word_of);
     });
   }
-  void append_old(lane& l, const transaction& t, std::uint64_t txid) { append_at(l, format::record_kind::undo_at, txid, t, old_value()); }
-  void append_both(lane& l, const transaction& t, std::uint64_t txid) {
-    if (l.reserved_bytes == 0 && covers_.ever()) append_covered(l, t, txid);
-    append_at(l, format::record_kind::redo_at, txid, t, this->new_value);
+  void append_old_values(lane& l, const transaction& t, std::uint64_t txid) { append_at(l, format::record_kind::undo_with_epoch, txid, t, old_value()); }
+  void append_old_and_new_values(lane& l, const transaction& t, std::uint64_t txid) {
+    if (l.reserved_bytes == 0 && tracker_.enabled()) append_covered(l, t, txid);
+    append_at(l, format::record_kind::redo_with_epoch, txid, t, this->new_value);
   }
   // What the transaction's lines that are covered hold until now.
   void append_covered(lane& l, const transaction& t, std::uint64_t txid) {
     const auto lines = t.lines();
-    const auto covered = [this](const written_line& line) { return covers_.covered(covers_.area.matrix_of(line.offset)); };
+    const auto covered = [this](const written_line& line) { return tracker_.covered(tracker_.area.matrix_of(line.offset)); };
     if (std::ranges::none_of(lines, covered) || planted(mutant::archapt_no_old_values)) return;
     std::uint64_t kept = 0;
-    l.log.append(format::record_kind::undo_at, txid, [&](auto& out) {
-      out.word(covers_.epoch());
+    l.log.append(format::record_kind::undo_with_epoch, txid, [&](auto& out) {
+      out.append_word(tracker_.epoch());
       for (const written_line& line : lines)
         if (covered(line)) this->write_any_runs({&line, 1}, out, old_value()), ++kept;
     });
     l.log.publish();
-    covers_.kept(kept);
+    tracker_.count_old_lines(kept);
   }
 
   // Until home has everything up to `txid` durably; others' work counts.
-  bool make_physical(std::uint64_t txid) {
-    for (unsigned looks = 1;; ++looks) {  // until commits before it have stored home
+  bool commit_physically(std::uint64_t txid) {
+    for (unsigned polls = 1;; ++polls) {  // until commits before it have stored home
       {
-        const auto hold = this->hold_truncation();
-        if (physical_ >= txid) return true;
+        const auto hold = this->lock_truncation();
+        if (physically_committed_ >= txid) return true;
         if (this->state_.completed() >= txid) make_home_durable();
         if (this->state_.poisoned.load()) return false;
-        if (physical_ >= txid) return true;
+        if (physically_committed_ >= txid) return true;
       }
-      if (looks % many_looks != 0)
+      if (polls % polls_before_yield != 0)
         media::cpu::relax();
       else
         std::this_thread::yield();  // there may be more threads than processors
@@ -226,120 +226,120 @@ class archapt : public bulk_engine<Media> {
   // --- making home durable: docs/protocol/archapt.md, T1 to T6 ---
 
   std::uint64_t truncate() override {
-    const std::uint64_t through = cut_logs();
-    this->state_.durable_moved();
+    const std::uint64_t through = truncate_logs();
+    this->state_.notify_durable_advanced();
     return through;
   }
-  std::uint64_t cut_logs() {
-    const auto hold = this->hold_truncation();
+  std::uint64_t truncate_logs() {
+    const auto hold = this->lock_truncation();
     const std::uint64_t through = make_home_durable();
-    this->cut(cut_at_);  // T5, T6
+    this->advance_heads(truncate_at_);  // T5, T6
     (void)this->check_medium();
     return through;
   }
 
   std::uint64_t make_home_durable() {
-    const std::uint64_t through = this->completed_at_last();  // T1: all of these have stored home
-    for (lane& l : this->lanes_) gather(l, through);         // T2
-    for (access_buffer& b : loads_) b.take([this](std::uint64_t offset) { if (offset >= this->state_.file.header().home_offset) covers_.loaded(offset); });
-    cut_at_ = positions_;
-    covers_.settle([this] { gather_all(); }, [this] { return checkpoint_before_covering(); });  // T3
-    if (between_ != 0 && covers_.covers_any()) due_.store(good_until_, std::memory_order_relaxed);
+    const std::uint64_t through = this->advance_completed();  // T1: all of these have stored home
+    for (lane& l : this->lanes_) collect_dirty_lines(l, through);         // T2
+    for (access_buffer& b : load_buffers_) b.drain([this](std::uint64_t offset) { if (offset >= this->state_.file.header().home_offset) tracker_.record_load(offset); });
+    truncate_at_ = collected_until_;
+    tracker_.flush_or_cover([this] { collect_all_dirty_lines(); }, [this] { return checkpoint_before_covering(); });  // T3
+    if (checkpoint_interval_ != 0 && tracker_.any_covered()) checkpoint_due_.store(checkpoint_valid_until_, std::memory_order_relaxed);
     if (!planted(mutant::archapt_log_released)) this->control_.fence();  // home and blocks are durable before the watermark moves
     this->write_word(format::watermark_offset, through);     // T4
     this->control_.fence();  // the watermark is durable before a commit is told of it, or a head moves
-    physical_.store(through, std::memory_order_release);
+    physically_committed_.store(through, std::memory_order_release);
     (void)this->check_medium();
     return through;
   }
 
   // Of one log: which lines its transactions up to `through` stored to, and used.
-  void gather(lane& l, std::uint64_t through) {
-    std::uint64_t& position = positions_[l.number];
+  void collect_dirty_lines(lane& l, std::uint64_t through) {
+    std::uint64_t& position = collected_until_[l.number];
     position = std::max(position, l.log.head());
-    for (home_notes::note n; l.notes.peek(n) && n.txid <= through;) {
-      if (n.lines == 0) gather_logged(l, position, n.next);
+    for (dirty_line_queue::entry n; l.dirty_lines.peek(n) && n.txid <= through;) {
+      if (n.lines == 0) collect_logged_lines(l, position, n.next);
       position = n.next;
-      l.notes.take(n, [&](std::uint64_t line) { stored(line); });
+      l.dirty_lines.pop(n, [&](std::uint64_t line) { record_store(line); });
     }
   }
-  void gather_all() {
-    for (lane& l : this->lanes_) gather(l, pool_state::no_commit);
+  void collect_all_dirty_lines() {
+    for (lane& l : this->lanes_) collect_dirty_lines(l, pool_state::no_commit);
   }
-  void stored(std::uint64_t line) {
-    covers_.stored(line);
-    copy_.stored(line);
+  void record_store(std::uint64_t line) {
+    tracker_.record_store(line);
+    checkpoint_copy_.record_store(line);
   }
-  void gather_logged(lane& l, std::uint64_t from, std::uint64_t to) {
+  void collect_logged_lines(lane& l, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t at = from; at < to;) {
       (void)l.read(at, to, record_);
-      (void)for_each_stored_run(this->state_.file, record_.payload, [&](format::run_head head, const std::uint64_t*) {
-        for_each_line(head, [&](std::uint64_t line) { stored(line); });
+      (void)for_each_stored_run(this->state_.file, record_.payload, [&](format::run_header head, const std::uint64_t*) {
+        for_each_line(head, [&](std::uint64_t line) { record_store(line); });
       });
     }
   }
   // Home is durable, and from the next fence on no block counts any more. The gate is closed, or there are no commits.
   void end_epochs() {
-    const std::uint64_t epoch = covers_.end_all();
+    const std::uint64_t epoch = tracker_.end_all();
     if (!planted(mutant::archapt_checkpoint_unflushed)) this->control_.fence();  // home is durable before blocks stop to count
-    if (covers_.area.present() && !planted(mutant::archapt_checkpoint_covered)) this->write_word(format::parity_epoch_offset, epoch);
+    if (tracker_.area.present() && !planted(mutant::archapt_checkpoint_covered)) this->write_word(format::parity_epoch_offset, epoch);
   }
 
   // --- checkpoints: docs/protocol/archapt.md, C1 to C5 ---
 
   // The first one comes before anything is covered in this session.
-  void begin_checkpoints(std::uint64_t between) { between_ = between != 0 ? between : this->state_.file.header().checkpoint_commits; }
-  // All of home as it is now. Under truncating_.
+  void begin_checkpoints(std::uint64_t between) { checkpoint_interval_ = between != 0 ? between : this->state_.file.header().checkpoint_commits; }
+  // All of home as it is now. Under truncation_mutex_.
   void make_checkpoint() {
     gate_.close();  // C1
-    gather_all();
+    collect_all_dirty_lines();
     end_epochs();   // C2, C3
     const std::uint64_t newest = this->state_.clock.load();
-    copy_.take();  // C4: home is whole and nothing covered, so nobody goes back to a copy in the making
+    checkpoint_copy_.update();  // C4: home is whole and nothing covered, so nobody goes back to a copy in the making
     this->write_word(format::checkpoint_offset, newest + 1);  // C5
     this->control_.fence();  // before anything is covered
-    good_until_ = newest + between_;
-    due_.store(pool_state::no_commit, std::memory_order_relaxed);
+    checkpoint_valid_until_ = newest + checkpoint_interval_;
+    checkpoint_due_.store(pool_state::no_commit, std::memory_order_relaxed);
     gate_.open();
   }
   // What is covered can be lost, with all since the checkpoint: that must be there, and young enough.
   bool checkpoint_before_covering() {
-    if (between_ == 0 || this->state_.clock.load() < good_until_ || planted(mutant::archapt_no_first_checkpoint)) return false;
+    if (checkpoint_interval_ == 0 || this->state_.clock.load() < checkpoint_valid_until_ || planted(mutant::archapt_no_first_checkpoint)) return false;
     make_checkpoint();
     return true;
   }
   [[gnu::noinline]] void checkpoint_if_due() {
-    const auto hold = this->hold_truncation();
-    if (this->state_.clock.load() >= due_) make_checkpoint();
+    const auto hold = this->lock_truncation();
+    if (this->state_.clock.load() >= checkpoint_due_) make_checkpoint();
   }
 
-  [[nodiscard]] result<> take_over(log_kind logs_were) override {
-    if (auto taken = bulk_engine<Media>::take_over(logs_were); !taken) return taken;
+  [[nodiscard]] result<> attach_logs(log_kind logs_were) override {
+    if (auto taken = bulk_engine<Media>::attach_logs(logs_were); !taken) return taken;
     const auto epoch = this->read_word(format::parity_epoch_offset);
     if (!epoch) return std::unexpected(epoch.error());
-    covers_.begin(*epoch);
-    physical_.store(this->state_.clock.load());
-    for (lane& l : this->lanes_) positions_[l.number] = l.log.head();
+    tracker_.begin(*epoch);
+    physically_committed_.store(this->state_.clock.load());
+    for (lane& l : this->lanes_) collected_until_[l.number] = l.log.head();
     return {};
   }
 
   // R2 and R3.
   template <class Records>
-  [[nodiscard]] result<> make_home_whole(const Records& records, std::span<const std::uint64_t> words) {
-    const parity_area& area = covers_.area;
+  [[nodiscard]] result<> restore_stale_lines(const Records& records, std::span<const std::uint64_t> words) {
+    const parity_area& area = tracker_.area;
     if (!area.present()) return {};
     const auto first = this->read_word(format::parity_epoch_offset);
     if (!first) return std::unexpected(first.error());
     old_values olds(area);
     for (const auto& r : records)
-      if (r.kind == format::record_kind::undo_at)
+      if (r.kind == format::record_kind::undo_with_epoch)
         if (auto added = olds.add(this->state_.file, std::span(words).subspan(r.first, r.words), r.front); !added) return added;
     const covered_home now = find_covered(area, *first, olds);
     if (auto possible = check_epoch(now.newest_epoch); !possible) return possible;
     this->state_.stale_lines = now.stale, this->state_.lost_lines = now.lost.size();
     if (!now.lost.empty()) return report_loss(this->state_.file, this->state_.heap, now);
     for (const covered_home::line& line : now.restored) this->control_.store(this->state_.file.at(line.offset), line.content.data(), line_size);
-    for (std::uint64_t m : now.matrices) covers_.flush(m, area.lines_in_home(m));
+    for (std::uint64_t m : now.matrices) tracker_.flush(m, area.lines_in_home(m));
     if (!planted(mutant::archapt_recover_unfenced)) this->control_.fence();  // all of a covered matrix is durable before its block stops to count
     if (now.newest_epoch != 0) this->write_word(format::parity_epoch_offset, now.newest_epoch + 1);
     this->control_.fence();  // R3: no block counts any more before home changes from what it speaks for
@@ -355,22 +355,22 @@ class archapt : public bulk_engine<Media> {
   [[nodiscard]] result<> fall_back(const error& why, std::uint64_t newest) {
     const auto to = this->read_word(format::checkpoint_offset);
     if (!to) return std::unexpected(to.error());
-    if (!copy_.present() || *to == 0) return std::unexpected(why);
-    this->state_.lost = why.message;
-    if (planted(mutant::archapt_fallback_undecided)) return go_back(newest);
+    if (!checkpoint_copy_.present() || *to == 0) return std::unexpected(why);
+    this->state_.fallback_reason = why.message;
+    if (planted(mutant::archapt_fallback_undecided)) return restore_checkpoint(newest);
     this->write_word(format::fallback_to_offset, *to);  // F1
     this->write_word(format::fallback_from_offset, newest);
     this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::under_way));
     this->control_.fence();  // it is decided before home stops to be what was found wanting
-    return go_back(newest);
+    return restore_checkpoint(newest);
   }
-  [[nodiscard]] result<> go_back(std::uint64_t newest) {
+  [[nodiscard]] result<> restore_checkpoint(std::uint64_t newest) {
     const auto first = this->read_word(format::parity_epoch_offset), from = this->read_word(format::fallback_from_offset);
     if (!first) return std::unexpected(first.error());
     if (!from) return std::unexpected(from.error());
-    const std::uint64_t epoch = newest_epoch(covers_.area, *first);
+    const std::uint64_t epoch = newest_epoch(tracker_.area, *first);
     if (auto possible = check_epoch(epoch); !possible) return possible;
-    copy_.give_back();  // F2
+    checkpoint_copy_.restore_home();  // F2
     if (epoch != 0 && !planted(mutant::archapt_fallback_covered)) this->write_word(format::parity_epoch_offset, epoch + 1);  // F3
     if (auto emptied = planted(mutant::archapt_fallback_replayed) ? this->check_medium() : this->end_recovery({}, std::max(newest, *from)); !emptied) return emptied;
     this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::done));  // F4
@@ -380,15 +380,15 @@ class archapt : public bulk_engine<Media> {
 
   const bool undo_;
   commit_gate gate_;
-  covers<Media> covers_;
-  home_copy<Media> copy_;
-  std::uint64_t between_ = 0;           // commits from one checkpoint to the next; 0: none are made
-  std::uint64_t good_until_ = 0;        // under truncating_: by then the newest checkpoint has too many commits after it
-  std::atomic<std::uint64_t> due_{pool_state::no_commit};  // the same while anything is covered: that commit makes the next
-  std::atomic<std::uint64_t> physical_{0};         // TxID through which home is durable; set under truncating_, like what follows
-  std::deque<access_buffer> loads_;                // of each log; none when nothing is ever skipped
-  std::vector<std::uint64_t> positions_, cut_at_;  // of each log: what has been gathered; what may be cut
-  std::vector<std::vector<std::uint64_t>> hits_{this->lanes_.size()};  // of each log: covered_of's
+  parity_tracker<Media> tracker_;
+  home_copy<Media> checkpoint_copy_;
+  std::uint64_t checkpoint_interval_ = 0;           // commits from one checkpoint to the next; 0: none are made
+  std::uint64_t checkpoint_valid_until_ = 0;        // under truncation_mutex_: by then the newest checkpoint has too many commits after it
+  std::atomic<std::uint64_t> checkpoint_due_{pool_state::no_commit};  // the same while anything is covered: that commit makes the next
+  std::atomic<std::uint64_t> physically_committed_{0};         // TxID through which home is durable; set under truncation_mutex_, like what follows
+  std::deque<access_buffer> load_buffers_;                // of each log; none when nothing is ever skipped
+  std::vector<std::uint64_t> collected_until_, truncate_at_;  // of each log: what has been gathered; what may be cut
+  std::vector<std::vector<std::uint64_t>> covered_hits_{this->lanes_.size()};  // of each log: covered_matrices_of's
   log_record record_;
 };
 

@@ -13,7 +13,7 @@ using base::mutant;
 using base::planted;
 
 result<> old_values::add(const storage::pool_file& file, std::span<const std::uint64_t> runs, std::uint64_t epoch) {
-  return for_each_stored_run(file, runs, [&](format::run_head head, const std::uint64_t* values) {
+  return for_each_stored_run(file, runs, [&](format::run_header head, const std::uint64_t* values) {
     for (std::uint32_t i = 0; i < head.count; ++i) {
       const std::uint64_t offset = head.offset + 8 * i;
       words_[area_.matrix_of(offset)].push_back({static_cast<std::uint8_t>(area_.line_of(offset)), static_cast<std::uint8_t>(offset % line_size / 8), head.mask, epoch, values[i]});
@@ -21,13 +21,13 @@ result<> old_values::add(const storage::pool_file& file, std::span<const std::ui
   });
 }
 
-void old_values::take_back(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept {
+void old_values::roll_back_to(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept {
   const auto found = words_.find(number);
   if (found == words_.end()) return;
   for (auto w = found->second.rbegin(); w != found->second.rend(); ++w) {  // the oldest comes last
     if (w->epoch < epoch) continue;                                       // from before the block
     std::uint64_t& to = content.lines[w->line][w->word];
-    const std::uint64_t counting = spread(w->mask);
+    const std::uint64_t counting = expand_mask(w->mask);
     to = (to & ~counting) | (w->value & counting);
   }
 }
@@ -39,16 +39,16 @@ covered_home find_covered(const parity_area& area, std::uint64_t first, const ol
     const auto at = area.newest(m, first);
     if (!at) continue;
     all.newest_epoch = std::max(all.newest_epoch, at->block.epoch);
-    if (at->block.kind != format::parity_kind::covers) continue;
+    if (at->block.kind != format::parity_kind::active) continue;
     all.matrices.push_back(m);
     area.read(m, media);
     content = media;
-    olds.take_back(m, at->block.epoch, content);
+    olds.roll_back_to(m, at->block.epoch, content);
     const correction done = planted(mutant::archapt_no_detection) ? correction{} : correct(content, area.halves(), at->block);
     all.stale += static_cast<std::uint64_t>(std::popcount(done.stale));
     for (unsigned line = 0; line < format::matrix_lines; ++line) {
       const std::uint64_t offset = area.offset_of(m, line);
-      if ((done.left >> line & 1) != 0) all.lost.push_back(offset);
+      if ((done.uncorrected >> line & 1) != 0) all.lost.push_back(offset);
       // Also what only the old values made right: their transaction may not have committed, and no replay would come.
       const bool differs = planted(mutant::archapt_stale_only) ? (done.stale >> line & 1) != 0 : content.lines[line] != media.lines[line];
       if (differs && area.in_home(offset)) all.restored.push_back({offset, content.lines[line]});
@@ -79,9 +79,9 @@ std::string object_at(const storage::pool_file& file, const storage::heap& heap,
   if (d && d->kind == format::chunk_kind::extent) return fmt::format("the object of {} bytes at offset {}", d->length * chunk_size, begin);
   if (!d || d->kind != format::chunk_kind::small) return fmt::format("unused space at offset {}", offset);
   const std::uint64_t size = format::class_size(d->size_class);
-  const auto shape = format::shape_of(chunk_size, size);
-  if (offset - begin < shape.first) return fmt::format("the states of the objects from offset {} on", begin + shape.first);
-  return fmt::format("the objects of {} bytes at offset {}", size, begin + shape.first + (offset - begin - shape.first) / size * size);
+  const auto layout = format::slab_layout_of(chunk_size, size);
+  if (offset - begin < layout.first) return fmt::format("the states of the objects from offset {} on", begin + layout.first);
+  return fmt::format("the objects of {} bytes at offset {}", size, begin + layout.first + (offset - begin - layout.first) / size * size);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <pool/heap.h>
 #include <stele/error.h>
 #include <tx/log/record.h>
-#include <tx/parity/area.h>
+#include <tx/parity/parity_area.h>
 
 #include <unordered_map>
 #include <vector>
@@ -20,7 +20,7 @@ class old_values {
   // A record's, in order of TxID. Errors: corrupt, for a run outside home.
   [[nodiscard]] result<> add(const storage::pool_file& file, std::span<const std::uint64_t> runs, std::uint64_t epoch);
   // Makes of a matrix's content what it was at an epoch: of each word the oldest value since then.
-  void take_back(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept;
+  void roll_back_to(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept;
 
  private:
   struct old_word {
@@ -34,7 +34,7 @@ class old_values {
 struct covered_home {
   struct line {
     std::uint64_t offset;
-    format::memory_line content;
+    format::line_words content;
   };
   std::vector<std::uint64_t> matrices;  // that are covered
   std::vector<line> restored;           // lines that are not what the blocks speak for, and that

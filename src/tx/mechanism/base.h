@@ -7,48 +7,48 @@
 // not, everything is there.
 #pragma once
 
-#include <format/ordered_log.h>
-#include <tx/engine_on.h>
+#include <format/slot_log.h>
+#include <tx/lane_engine.h>
 
 #include <vector>
 
 namespace stele::detail {
 
 template <class Media>
-class base_log final : public engine_on<Media> {
+class base_log final : public lane_engine<Media> {
  public:
   base_log(pool_state& state, std::unique_ptr<typename Media::shared> shared)
-      : engine_on<Media>(state, std::move(shared), log_kind::ordered_writes), turns_(state.file.header().log_count) {}
+      : lane_engine<Media>(state, std::move(shared), log_kind::ordered_writes), slot_cursors_(state.file.header().log_count) {}
 
-  [[nodiscard]] result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> reserve_log(transaction& t) override {
     auto& l = this->lanes_[t.log()];
-    this->drop_reserved(l);
-    const std::uint64_t bytes = format::ordered_slot_size(this->state_.file.header().log_size);
+    this->release_reserved(l);
+    const std::uint64_t bytes = format::slot_size(this->state_.file.header().log_size);
     if (16 * 8 * t.lines().size() <= bytes) return {};
     const std::uint64_t words = payload_words(t.lines());
     if (words * 8 <= bytes) return {};
-    if (auto reserved = this->prepare_spill(l, t, words); !reserved) return reserved;
-    return this->forget_sums(l.media, l) ? result<>{} : this->check_medium();
+    if (auto reserved = this->reserve_spill(l, t, words); !reserved) return reserved;
+    return this->invalidate_block_checksums(l.media, l) ? result<>{} : this->check_medium();
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {
     using base::mutant;
     using base::planted;
     auto& l = this->lanes_[t.log()];
-    const slot at{&l, turns_[l.number].next};
-    const format::ordered_commit line = describe(t, at, txid);
+    const slot at{&l, slot_cursors_[l.number].next};
+    const format::slot_commit_record line = make_commit_line(t, at, txid);
     if (planted<Media>(mutant::base_commit_first)) write_commit(at, line);
     write_records(t, l, line.offset);                                                    // 1
-    if (!planted<Media>(mutant::base_no_log_fence) && !this->settled(l)) return false;   // 2: records before the commit line
+    if (!planted<Media>(mutant::base_no_log_fence) && !this->fence_ok(l)) return false;   // 2: records before the commit line
     write_commit(at, line);                                                              // 3
-    if (!planted<Media>(mutant::base_no_commit_fence) && !this->settled(l)) return false;  // 4: the commit before home changes
-    t.begin_home();
+    if (!planted<Media>(mutant::base_no_commit_fence) && !this->fence_ok(l)) return false;  // 4: the commit before home changes
+    t.begin_home_stores();
     this->store_home_flushed(l, t, mutant::base_last_home_line);                                        // 5
-    if (!planted<Media>(mutant::base_no_data_fence) && !this->settled(l)) return false;  // 6: home before the log is cut
+    if (!planted<Media>(mutant::base_no_data_fence) && !this->fence_ok(l)) return false;  // 6: home before the log is cut
     clear_commit(l.media, at);                                                           // 7
-    if (!planted<Media>(mutant::base_no_truncate_fence) && !this->settled(l)) return false;  // 8: the cut before locks go
-    this->drop_reserved(l);
-    turns_[l.number].next = (at.number + 1) % format::ordered_slots;
+    if (!planted<Media>(mutant::base_no_truncate_fence) && !this->fence_ok(l)) return false;  // 8: the cut before locks go
+    this->release_reserved(l);
+    slot_cursors_[l.number].next = (at.number + 1) % format::slot_count;
     return true;
   }
 
@@ -57,15 +57,15 @@ class base_log final : public engine_on<Media> {
   [[nodiscard]] result<> recover() override {
     std::vector<log_record> records;
     for (auto& l : this->lanes_)
-      for (unsigned s = 0; s < (base::planted<Media>(base::mutant::base_first_slot_only) ? 1 : format::ordered_slots); ++s)
+      for (unsigned s = 0; s < (base::planted<Media>(base::mutant::base_first_slot_only) ? 1 : format::slot_count); ++s)
         if (auto read = read_slot({&l, s}, records); !read) return read;
-    const auto sums = this->sums_.state();
+    const auto sums = this->block_checksums_.state();
     if (!sums) return std::unexpected(sums.error());
     std::uint64_t newest = 0;
     line_set lines;
     for (const log_record& r : records) {
       auto& file = this->state_.file;
-      auto replayed = for_each_stored_run(file, r.payload, [&](format::run_head head, const std::uint64_t* words) {
+      auto replayed = for_each_stored_run(file, r.payload, [&](format::run_header head, const std::uint64_t* words) {
         for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i, head.mask);
         this->control_.flush(file.at(head.offset), head.count * 8);
         for_each_line(head, [&](std::uint64_t line) { lines.add(line); });
@@ -73,7 +73,7 @@ class base_log final : public engine_on<Media> {
       if (!replayed) return replayed;
       newest = std::max(newest, r.txid);
     }
-    this->renew_sums(lines.all(), *sums);
+    this->recompute_block_checksums(lines.all(), *sums);
     if (!base::planted<Media>(base::mutant::base_recover_unfenced)) this->control_.fence();  // home before the logs are cut
     clear_all();
     this->state_.clock.store(newest);
@@ -81,51 +81,51 @@ class base_log final : public engine_on<Media> {
   }
 
  private:
-  bool keeps_sums() const noexcept override { return true; }
-  using lane = typename engine_on<Media>::lane;
+  bool maintains_block_checksums() const noexcept override { return true; }
+  using lane = typename lane_engine<Media>::lane;
   struct slot {
     lane* l;
     unsigned number;
   };
-  struct alignas(64) turn {  // of a log: its owner's alone
+  struct alignas(64) slot_cursor {  // of a log: its owner's alone
     unsigned next = 0;
   };
 
-  std::uint64_t commit_offset(slot s) const { return this->log_offset(*s.l) + format::ordered_commit_at(s.number); }
+  std::uint64_t commit_offset(slot s) const { return this->log_offset(*s.l) + format::slot_commit_offset(s.number); }
   std::uint64_t records_offset(slot s) const {
-    return this->log_offset(*s.l) + format::ordered_records_of(s.number, this->state_.file.header().log_size);
+    return this->log_offset(*s.l) + format::slot_records_offset(s.number, this->state_.file.header().log_size);
   }
 
-  format::ordered_commit describe(const transaction& t, slot s, std::uint64_t txid) {
+  format::slot_commit_record make_commit_line(const transaction& t, slot s, std::uint64_t txid) {
     const auto& h = this->state_.file.header();
     const std::uint64_t offset = s.l->reserved_bytes != 0 ? s.l->reserved_spill : records_offset(s);
-    struct summer {
+    struct checksum_writer {
       base::checksum sum;
       std::uint64_t words = 0;
-      void word(std::uint64_t w) { sum.add(w), ++words; }
+      void append_word(std::uint64_t w) { sum.add(w), ++words; }
     } out{base::checksum(h.id ^ txid)};
     this->write_any_runs(t.lines(), out, this->new_value);
     return {format::guard(txid, h.id, commit_offset(s)), offset, out.words, out.sum.value(), {}};
   }
 
-  void write_records(const transaction& t, typename engine_on<Media>::lane& l, std::uint64_t offset) {
+  void write_records(const transaction& t, typename lane_engine<Media>::lane& l, std::uint64_t offset) {
     struct writer {
       Media* media;
       std::byte* to;
-      void word(std::uint64_t w) { media->store(to, &w, 8), to += 8; }
+      void append_word(std::uint64_t w) { media->store(to, &w, 8), to += 8; }
     } out{&l.media, this->state_.file.at(offset)};
     std::byte* const begin = out.to;
-    if (l.reserved_bytes != 0) t.before_storing(offset, l.reserved_bytes);
+    if (l.reserved_bytes != 0) t.before_store(offset, l.reserved_bytes);
     this->write_any_runs(t.lines(), out, this->new_value);
     l.media.flush(begin, static_cast<std::size_t>(out.to - begin));
   }
-  void write_commit(slot s, const format::ordered_commit& line) {
+  void write_commit(slot s, const format::slot_commit_record& line) {
     std::byte* const to = this->state_.file.at(commit_offset(s));
     Media& media = s.l->media;
     if (base::planted<Media>(base::mutant::base_word_first)) media.store(to, &line.txid, 8);
-    media.store(to + offsetof(format::ordered_commit, offset), &line.offset, 8);
-    media.store(to + offsetof(format::ordered_commit, words), &line.words, 8);
-    media.store(to + offsetof(format::ordered_commit, checksum), &line.checksum, 8);
+    media.store(to + offsetof(format::slot_commit_record, offset), &line.offset, 8);
+    media.store(to + offsetof(format::slot_commit_record, words), &line.words, 8);
+    media.store(to + offsetof(format::slot_commit_record, checksum), &line.checksum, 8);
     media.store(to, &line.txid, 8);
     media.flush(to, sizeof line);
   }
@@ -137,10 +137,10 @@ class base_log final : public engine_on<Media> {
   }
   void clear_all() {
     for (auto& l : this->lanes_)
-      for (unsigned s = 0; s < format::ordered_slots; ++s) clear_commit(this->control_, {&l, s});
+      for (unsigned s = 0; s < format::slot_count; ++s) clear_commit(this->control_, {&l, s});
     this->control_.fence();  // the cuts before new commits
   }
-  [[nodiscard]] result<> take_over(log_kind logs_were) override {
+  [[nodiscard]] result<> attach_logs(log_kind logs_were) override {
     if (logs_were != log_kind::ordered_writes) clear_all();
     return {};
   }
@@ -151,7 +151,7 @@ class base_log final : public engine_on<Media> {
     auto damaged = [&](const char* what) {
       return base::fail(errc::corrupt, fmt::format("{}: the log slot at offset {} is damaged: {}; restore the pool from a copy", file.path(), commit_offset(s), what));
     };
-    format::ordered_commit line;
+    format::slot_commit_record line;
     std::memcpy(&line, file.at(commit_offset(s)), sizeof line);
     const auto txid = format::unguard(line.txid, h.id, commit_offset(s));
     if (!txid) return damaged("its commit word fails the check bits");
@@ -169,7 +169,7 @@ class base_log final : public engine_on<Media> {
     return {};
   }
 
-  std::vector<turn> turns_;
+  std::vector<slot_cursor> slot_cursors_;
 };
 
 }  // namespace stele::detail

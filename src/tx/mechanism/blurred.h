@@ -13,30 +13,30 @@
 
 namespace stele::detail {
 
-struct blurred_style {
+struct blurred_variant {
   bool in_log, volatile_checkpoint, adaptive;
 };
 
 template <class Media>
 class blurred_engine : public bulk_engine<Media> {
  public:
-  using typename engine_on<Media>::lane;
+  using typename lane_engine<Media>::lane;
 
-  blurred_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared, blurred_style style)
-      : bulk_engine<Media>(state, std::move(shared), style.in_log ? log_kind::by_head : log_kind::torn_bit), style_(style), counted_(this->lanes_.size()) {}
+  blurred_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared, blurred_variant variant)
+      : bulk_engine<Media>(state, std::move(shared), variant.in_log ? log_kind::lines_or_blocks : log_kind::torn_bit), variant_(variant), commit_counts_(this->lanes_.size()) {}
 
   void set_up(const engine_tuning& tuning) override {
     bulk_engine<Media>::set_up(tuning);
-    if (style_.adaptive) choice_.emplace(tuning.adaptive, tuning.media_latency_ns, Media::explores);
+    if (variant_.adaptive) mode_choice_.emplace(tuning.adaptive, tuning.media_latency_ns, Media::under_exploration);
   }
 
-  bool may_execute_in_log() const noexcept override { return style_.in_log; }
+  bool may_execute_in_log() const noexcept override { return variant_.in_log; }
 
   bool begin(transaction& t) override {
     lane& l = this->lanes_[t.log()];
-    if (choice_ && choice_->wants_blocks() != l.has_blocks) [[unlikely]]
-      switch_form(l);
-    if (!l.has_blocks || t.outgrown) return false;
+    if (mode_choice_ && mode_choice_->wants_blocks() != l.has_blocks) [[unlikely]]
+      switch_log_format(l);
+    if (!l.has_blocks || t.exceeds_log) return false;
     l.blocks.begin();
     return true;
   }
@@ -48,35 +48,35 @@ class blurred_engine : public bulk_engine<Media> {
       l.blocks.rewrite(at, r);
       return at;
     }
-    if (!l.blocks.has_room(to_come(l))) [[unlikely]]
-      make_block_room(l, t);
-    return l.blocks.put(r);
+    if (!l.blocks.has_room(blocks_needed(l))) [[unlikely]]
+      wait_for_block_space(l, t);
+    return l.blocks.append(r);
   }
 
   void abort(transaction& t) noexcept override {
     lane& l = this->lanes_[t.log()];
-    if (!l.blocks.any()) return;
+    if (!l.blocks.has_records()) return;
     const std::lock_guard hold(l.spills_mutex);  // a truncation that sees the tail moved sees the hole
-    const typename engine_on<Media>::hole aborted{l.blocks.first_line(), l.blocks.first_line() + l.blocks.lines_used() + 1};
-    const bool noted = note_hole(l, aborted);
+    const typename lane_engine<Media>::aborted_range aborted{l.blocks.first_line(), l.blocks.first_line() + l.blocks.lines_used() + 1};
+    const bool noted = record_aborted_range(l, aborted);
     l.blocks.abort();
     if (noted) return;
-    this->flush_log(l.media, l, aborted);  // without memory to remember it for the truncation
-    (void)this->settled(l);
+    this->flush_log_lines(l.media, l, aborted);  // without memory to remember it for the truncation
+    (void)this->fence_ok(l);
   }
 
-  [[nodiscard]] result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> reserve_log(transaction& t) override {
     lane& l = this->lanes_[t.log()];
     if (t.in_log()) return {};  // every block left room for what ends the transaction
-    return timed([&] { return l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
+    return exclude_wait([&] { return l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
     const bool kept = l.has_blocks ? commit_blocks(l, t, txid) : this->commit_lines(l, t, txid, [] {});
-    if (choice_ && ++counted_[t.log()].commits == choice_->batch()) [[unlikely]] {
-      counted_[t.log()].commits = 0;
-      choice_->committed(choice_->batch());
+    if (mode_choice_ && ++commit_counts_[t.log()].commits == mode_choice_->batch()) [[unlikely]] {
+      commit_counts_[t.log()].commits = 0;
+      mode_choice_->committed(mode_choice_->batch());
     }
     return kept;
   }
@@ -84,7 +84,7 @@ class blurred_engine : public bulk_engine<Media> {
   engine_totals totals() const noexcept override {
     engine_totals t = bulk_engine<Media>::totals();
     t.mode_switches = switches_.load(std::memory_order_relaxed);
-    if (choice_) t.mode = choice_->wants_blocks() ? "blurred" : "vcbp";
+    if (mode_choice_) t.mode = mode_choice_->wants_blocks() ? "blurred" : "vcbp";
     return t;
   }
 
@@ -93,12 +93,12 @@ class blurred_engine : public bulk_engine<Media> {
     std::uint64_t commits = 0;
   };
 
-  bool begins_with_blocks() const noexcept override { return style_.in_log && (!choice_ || choice_->wants_blocks()); }
-  bool home_is_durable() const noexcept override { return !style_.volatile_checkpoint; }
+  bool begins_with_blocks() const noexcept override { return variant_.in_log && (!mode_choice_ || mode_choice_->wants_blocks()); }
+  bool commits_flush_home() const noexcept override { return !variant_.volatile_checkpoint; }
 
-  static bool note_hole(lane& l, const typename engine_on<Media>::hole& h) noexcept {
+  static bool record_aborted_range(lane& l, const typename lane_engine<Media>::aborted_range& h) noexcept {
     try {
-      l.holes.push_back(h);
+      l.aborted_ranges.push_back(h);
       return true;
     } catch (const std::bad_alloc&) {
       return false;
@@ -109,13 +109,13 @@ class blurred_engine : public bulk_engine<Media> {
   bool commit_blocks(lane& l, transaction& t, std::uint64_t txid) {
     using base::mutant;
     using base::planted;
-    t.in_log() ? put_weights(l, t) : put_all(l, t);
+    t.in_log() ? append_checksum_deltas(l, t) : append_all(l, t);
     if (planted<Media>(mutant::xil_home_first)) store_home_of(l, t, false);
     l.blocks.commit(txid);                                                                // 1, 2
-    if (!planted<Media>(mutant::xil_no_log_fence) && !this->settled(l)) return false;     // 3: the log is durable before home changes
-    t.begin_home();
-    store_home_of(l, t, !style_.volatile_checkpoint);                                     // 4, 5
-    if (!style_.volatile_checkpoint && !planted<Media>(mutant::xil_no_data_fence) && !this->settled(l)) return false;  // 6: home, before the log may be cut
+    if (!planted<Media>(mutant::xil_no_log_fence) && !this->fence_ok(l)) return false;     // 3: the log is durable before home changes
+    t.begin_home_stores();
+    store_home_of(l, t, !variant_.volatile_checkpoint);                                     // 4, 5
+    if (!variant_.volatile_checkpoint && !planted<Media>(mutant::xil_no_data_fence) && !this->fence_ok(l)) return false;  // 6: home, before the log may be cut
     l.blocks.publish();
     return true;
   }
@@ -143,47 +143,47 @@ class blurred_engine : public bulk_engine<Media> {
     return words;
   }
   [[nodiscard]] result<> prepare_blocks(lane& l, transaction& t) {
-    this->drop_reserved(l);
-    std::uint64_t lines = (words_stored(t) + (this->weighs_ ? this->stretches_of(t) : 0)) / format::blocks_per_line + 2;
-    if (lines >= l.log.lines()) {
-      if (auto made = this->make_spill(l, t, l.media); !made) return made;
+    this->release_reserved(l);
+    std::uint64_t lines = (words_stored(t) + (this->logs_checksum_deltas_ ? this->checksum_delta_count(t) : 0)) / format::blocks_per_line + 2;
+    if (lines >= l.log.capacity_lines()) {
+      if (auto made = this->reserve_spill_chunks(l, t, l.media); !made) return made;
       lines = 2;
     }
-    return this->make_room(l, lines + 1);
+    return this->wait_for_log_space(l, lines + 1);
   }
-  void put_all(lane& l, const transaction& t) {
+  void append_all(lane& l, const transaction& t) {
     l.blocks.begin();
     if (l.reserved_bytes != 0) {
       const spilled_payload where = this->stream_spill(l, l, t, this->new_value);
-      l.blocks.put({format::block_kind::spill, 0, where.words, where.offset});
-      l.blocks.put({format::block_kind::spill_checksum, 0, where.checksum, 0});
+      l.blocks.append({format::block_kind::spill, 0, where.words, where.offset});
+      l.blocks.append({format::block_kind::spill_checksum, 0, where.checksum, 0});
       return;
     }
     for (const written_line& line : t.lines())
       for (unsigned w = next_word(line.mask, 0); w < 8; w = next_word(line.mask, w + 1))
-        l.blocks.put({format::block_kind::data, line.word_mask(w), line.words[w] & spread(line.word_mask(w)), line.offset + 8 * w});
-    put_weights(l, t);
+        l.blocks.append({format::block_kind::data, line.word_mask(w), line.words[w] & expand_mask(line.word_mask(w)), line.offset + 8 * w});
+    append_checksum_deltas(l, t);
   }
-  void put_weights(lane& l, const transaction& t) {
-    if (!this->weighs_) return;
-    const bool weightless = base::planted<Media>(base::mutant::sums_blocks_weightless);
-    this->for_each_weight(t, [&](std::uint64_t block, std::uint64_t weight) { l.blocks.put({format::block_kind::weight, 0, weightless ? 0 : weight, block}); });
+  void append_checksum_deltas(lane& l, const transaction& t) {
+    if (!this->logs_checksum_deltas_) return;
+    const bool zero_deltas = base::planted<Media>(base::mutant::sums_blocks_weightless);
+    this->for_each_checksum_delta(t, [&](std::uint64_t block, std::uint64_t weight) { l.blocks.append({format::block_kind::checksum_delta, 0, zero_deltas ? 0 : weight, block}); });
   }
   // Records of the running transaction that need room when it stores one more word: that one, and a weight for each at most.
-  std::uint64_t to_come(const lane& l) const noexcept {
-    return 1 + (this->weighs_ && !base::planted<Media>(base::mutant::sums_weights_crowded) ? l.blocks.records() + 1 : 0);
+  std::uint64_t blocks_needed(const lane& l) const noexcept {
+    return 1 + (this->logs_checksum_deltas_ && !base::planted<Media>(base::mutant::sums_weights_crowded) ? l.blocks.records() + 1 : 0);
   }
 
-  void make_block_room(lane& l, transaction& t) {
-    if (l.blocks.lines_used() >= l.log.lines() / 2) {
-      t.outgrown = true;
+  void wait_for_block_space(lane& l, transaction& t) {
+    if (l.blocks.lines_used() >= l.log.capacity_lines() / 2) {
+      t.exceeds_log = true;
       throw restart{};
     }
-    const auto made = timed([&]() -> result<> {
-      while (!l.blocks.has_room(to_come(l))) {
+    const auto made = exclude_wait([&]() -> result<> {
+      while (!l.blocks.has_room(blocks_needed(l))) {
         this->truncate();
         if (this->state_.poisoned.load()) return this->check_medium();
-        if (!l.blocks.has_room(to_come(l))) this->state_.await_announced(l.number);
+        if (!l.blocks.has_room(blocks_needed(l))) this->state_.await_announced(l.number);
       }
       return {};
     });
@@ -192,16 +192,16 @@ class blurred_engine : public bulk_engine<Media> {
 
   // Waiting for room is not the mode's fault: the choice does not count it.
   template <class Work>
-  [[nodiscard]] result<> timed(Work&& work) {
-    return choice_ ? choice_->leaving_out(work) : work();
+  [[nodiscard]] result<> exclude_wait(Work&& work) {
+    return mode_choice_ ? mode_choice_->exclude_time(work) : work();
   }
 
   // Steps S1 to S3 of docs/protocol/adaptive.md, by the log's owner between two transactions.
-  void switch_form(lane& l) {
+  void switch_log_format(lane& l) {
     using base::mutant;
     using base::planted;
     const auto is_empty = [&] {
-      const auto alone = this->hold_truncation();  // others truncate too
+      const auto alone = this->lock_truncation();  // others truncate too
       return l.log.head() == l.log.tail();
     };
     while (!is_empty() && !planted<Media>(mutant::switch_no_truncate)) {  // S1: nothing above the watermark is left in it
@@ -209,35 +209,35 @@ class blurred_engine : public bulk_engine<Media> {
       if (this->state_.poisoned.load()) return;
       if (!is_empty()) this->state_.await_announced(l.number);
     }
-    const auto alone = this->hold_truncation();
+    const auto alone = this->lock_truncation();
     const std::uint64_t old_form = l.flags();
     l.has_blocks = !l.has_blocks;
     const std::uint64_t form = planted<Media>(mutant::switch_old_form) ? old_form : l.flags();
     if (planted<Media>(mutant::switch_head_first)) this->write_head(l, 0, form), this->control_.fence();
-    if (!planted<Media>(mutant::switch_no_zero)) this->zero(l, planted<Media>(mutant::switch_half_zeroed) ? l.log.lines() / 2 : l.log.lines());  // S2
+    if (!planted<Media>(mutant::switch_no_zero)) this->zero_log(l, planted<Media>(mutant::switch_half_zeroed) ? l.log.capacity_lines() / 2 : l.log.capacity_lines());  // S2
     if (!planted<Media>(mutant::switch_no_zero_fence)) this->control_.fence();  // zeroes before the head that has them read in the new form
     this->write_head(l, 0, form);                                              // S3
     if (!planted<Media>(mutant::switch_no_head_fence)) this->control_.fence();  // the head before the first record of the new form
     switches_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  const blurred_style style_;
-  std::optional<mode_choice> choice_;
-  std::vector<count> counted_;
+  const blurred_variant variant_;
+  std::optional<mode_choice> mode_choice_;
+  std::vector<count> commit_counts_;
   std::atomic<std::uint64_t> switches_{0};
 };
 
-template <class Media, blurred_style style>
+template <class Media, blurred_variant variant>
 struct blurred_as final : blurred_engine<Media> {
-  blurred_as(pool_state& state, std::unique_ptr<typename Media::shared> shared) : blurred_engine<Media>(state, std::move(shared), style) {}
+  blurred_as(pool_state& state, std::unique_ptr<typename Media::shared> shared) : blurred_engine<Media>(state, std::move(shared), variant) {}
 };
 template <class Media>
-using xil = blurred_as<Media, blurred_style{.in_log = true, .volatile_checkpoint = false, .adaptive = false}>;
+using xil = blurred_as<Media, blurred_variant{.in_log = true, .volatile_checkpoint = false, .adaptive = false}>;
 template <class Media>
-using vcbp = blurred_as<Media, blurred_style{.in_log = false, .volatile_checkpoint = true, .adaptive = false}>;
+using vcbp = blurred_as<Media, blurred_variant{.in_log = false, .volatile_checkpoint = true, .adaptive = false}>;
 template <class Media>
-using blurred = blurred_as<Media, blurred_style{.in_log = true, .volatile_checkpoint = true, .adaptive = false}>;
+using blurred = blurred_as<Media, blurred_variant{.in_log = true, .volatile_checkpoint = true, .adaptive = false}>;
 template <class Media>
-using adaptive = blurred_as<Media, blurred_style{.in_log = true, .volatile_checkpoint = true, .adaptive = true}>;
+using adaptive = blurred_as<Media, blurred_variant{.in_log = true, .volatile_checkpoint = true, .adaptive = true}>;
 
 }  // namespace stele::detail

@@ -10,7 +10,7 @@
 // memory is flushed at once; where the logs are read back, they are read again.
 #pragma once
 
-#include <tx/engine_on.h>
+#include <tx/lane_engine.h>
 #include <tx/log/line_set.h>
 #include <unistd.h>
 
@@ -23,17 +23,17 @@ template <class Media>
 class bulk_engine : public torn_bit_engine<Media> {
  public:
   using torn_bit_engine<Media>::torn_bit_engine;
-  using typename engine_on<Media>::lane;
+  using typename lane_engine<Media>::lane;
   ~bulk_engine() override { stop(); }
 
   void set_up(const engine_tuning& tuning) override {
-    whole_ = Media::whole_cache == media::whole_cache::best ? tuning.bulk != bulk_persistence::log_walk : Media::whole_cache == media::whole_cache::possible && tuning.bulk == bulk_persistence::whole_cache;
-    this->weighs_ = this->sums_.present() && keeps_sums();
+    persist_whole_home_ = Media::whole_cache == media::whole_cache::preferred ? tuning.bulk != bulk_persistence::log_walk : Media::whole_cache == media::whole_cache::supported && tuning.bulk == bulk_persistence::whole_cache;
+    this->logs_checksum_deltas_ = this->block_checksums_.present() && maintains_block_checksums();
     heads_.reserve(this->lanes_.size());
-    record_.payload.reserve(this->lanes_.front().log.lines() * format::payload_words);
-    if (!tuning.background || !in_background()) return;
+    record_.payload.reserve(this->lanes_.front().log.capacity_lines() * format::payload_words);
+    if (!tuning.background || !may_run_in_background()) return;
     try {
-      background_ = std::thread([this] { work(); });
+      background_ = std::thread([this] { background_loop(); });
     } catch (const std::system_error&) {  // no thread is to be had: commits do its work
     }
   }
@@ -43,205 +43,205 @@ class bulk_engine : public torn_bit_engine<Media> {
     truncate();
     if (auto sound = this->check_medium(); !sound) return sound;
     for (auto& l : this->lanes_) base::check(l.log.head() == l.log.tail(), "a log is not empty after its last truncation");
-    return engine_on<Media>::close();
+    return lane_engine<Media>::close();
   }
 
-  [[nodiscard]] result<> even_sums() override { return checkpoint(); }
+  [[nodiscard]] result<> refresh_block_checksums() override { return checkpoint(); }
   // Beside a truncation, which uses the same medium and asks the header where home ends.
   [[nodiscard]] result<> grow(const format::growth& to) override {
-    const auto hold = hold_truncation();
-    return engine_on<Media>::grow(to);
+    const auto hold = lock_truncation();
+    return lane_engine<Media>::grow(to);
   }
   [[nodiscard]] result<> checkpoint() override {
-    while (truncate() < this->state_.clock.load() && !this->state_.poisoned.load()) this->state_.await_announced(nobodys);
+    while (truncate() < this->state_.clock.load() && !this->state_.poisoned.load()) this->state_.await_announced(no_log);
     return this->check_medium();
   }
 
  protected:
-  bool keeps_sums() const noexcept override { return !sums_lost_; }
+  bool maintains_block_checksums() const noexcept override { return !checksums_lost_; }
 
   // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush. What is to be flushed is in
   // the lanes' notes: no need to read the logs.
-  virtual bool in_background() const noexcept { return false; }
-  virtual bool keeps_notes() const noexcept { return false; }
-  virtual void work_once() { truncate(); }
-  virtual bool home_is_durable() const noexcept { return false; }
+  virtual bool may_run_in_background() const noexcept { return false; }
+  virtual bool queues_dirty_lines() const noexcept { return false; }
+  virtual void background_step() { truncate(); }
+  virtual bool commits_flush_home() const noexcept { return false; }
 
   // Waits for room, cutting the logs as need be. Errors: poisoned, io.
-  [[nodiscard]] result<> make_room(lane& l, std::uint64_t lines) {
-    if (l.log.room() < l.log.lines() / 2) [[unlikely]]
+  [[nodiscard]] result<> wait_for_log_space(lane& l, std::uint64_t lines) {
+    if (l.log.free_lines() < l.log.capacity_lines() / 2) [[unlikely]]
       wake();
-    while (l.log.room() < lines) [[unlikely]] {
+    while (l.log.free_lines() < lines) [[unlikely]] {
       truncate();
       if (this->state_.poisoned.load()) return this->check_medium();
-      if (l.log.room() < lines) this->state_.await_announced(l.number);
+      if (l.log.free_lines() < lines) this->state_.await_announced(l.number);
     }
     return {};
   }
-  static constexpr unsigned nobodys = ~0u;
+  static constexpr unsigned no_log = ~0u;
   // The same, and chunks for a record that outgrows the ring.
-  [[nodiscard]] result<> make_spill(lane& l, transaction& t, Media& media) {
-    const std::uint64_t words = payload_words(t.lines()) + weight_words(t.lines().size());
+  [[nodiscard]] result<> reserve_spill_chunks(lane& l, transaction& t, Media& media) {
+    const std::uint64_t words = payload_words(t.lines()) + max_checksum_delta_words(t.lines().size());
     {
-      const std::lock_guard hold(truncating_);
+      const std::lock_guard hold(truncation_mutex_);
       record_.payload.reserve(words);  // the truncation reads it back
     }
-    if (auto reserved = this->prepare_spill(l, t, words); !reserved) return reserved;
+    if (auto reserved = this->reserve_spill(l, t, words); !reserved) return reserved;
     const std::uint64_t newest = this->state_.clock.load();
     while (truncate() < newest) {  // until no record that would be replayed still names these chunks
       if (this->state_.poisoned.load()) return this->check_medium();
       this->state_.await_announced(l.number);
     }
-    return this->forget_sums(media, l) ? result<>{} : this->check_medium();  // nothing is said of these blocks before the record goes there
+    return this->invalidate_block_checksums(media, l) ? result<>{} : this->check_medium();  // nothing is said of these blocks before the record goes there
   }
 
   // Room and chunks for a record of lines.
   [[nodiscard]] result<> prepare_lines(lane& l, transaction& t) {
     const std::uint64_t bound = 3 * t.lines().size() + 1;  // a line in eight parts takes sixteen words of a record
-    const bool plenty = bound <= l.log.room() && l.log.room() >= l.log.lines() / 2 && l.reserved_bytes == 0;
-    return plenty ? result<>{} : prepare_lines_short(l, t);
+    const bool plenty = bound <= l.log.free_lines() && l.log.free_lines() >= l.log.capacity_lines() / 2 && l.reserved_bytes == 0;
+    return plenty ? result<>{} : prepare_lines_slow(l, t);
   }
-  [[gnu::noinline]] result<> prepare_lines_short(lane& l, transaction& t) {
-    this->drop_reserved(l);
-    const std::uint64_t lines = this->lines_needed(t, l.log.lines() / 2);
-    if (lines > l.log.lines()) [[unlikely]]
-      if (auto made = make_spill(l, t, l.media); !made) return made;
-    return make_room(l, std::min(lines, l.log.lines()));
+  [[gnu::noinline]] result<> prepare_lines_slow(lane& l, transaction& t) {
+    this->release_reserved(l);
+    const std::uint64_t lines = this->lines_needed(t, l.log.capacity_lines() / 2);
+    if (lines > l.log.capacity_lines()) [[unlikely]]
+      if (auto made = reserve_spill_chunks(l, t, l.media); !made) return made;
+    return wait_for_log_space(l, std::min(lines, l.log.capacity_lines()));
   }
 
   // A commit by a streamed record of lines: one fence, home unflushed. What can be done before the fence is, for stores after
-  // it wait for it: `meanwhile()`, when the record is appended.
-  template <class Meanwhile>
-  bool commit_lines(lane& l, transaction& t, std::uint64_t txid, Meanwhile&& meanwhile) {
+  // it wait for it: `before_fence()`, when the record is appended.
+  template <class BeforeFence>
+  bool commit_lines(lane& l, transaction& t, std::uint64_t txid, BeforeFence&& before_fence) {
     using base::mutant;
     using base::planted;
     this->append(l, format::record_kind::redo, txid, t, this->new_value);  // 1
-    meanwhile();
-    if (planted<Media>(mutant::bulk_home_first)) store_home_volatile(l, t);
-    if (!planted<Media>(mutant::bulk_no_log_fence) && !this->settled(l)) return false;  // 2: the log is durable before home changes
-    t.begin_home();
-    store_home_volatile(l, t);  // 3
+    before_fence();
+    if (planted<Media>(mutant::bulk_home_first)) store_home_unflushed(l, t);
+    if (!planted<Media>(mutant::bulk_no_log_fence) && !this->fence_ok(l)) return false;  // 2: the log is durable before home changes
+    t.begin_home_stores();
+    store_home_unflushed(l, t);  // 3
     l.log.publish();
     return true;
   }
-  void store_home_volatile(lane& l, const transaction& t) {
+  void store_home_unflushed(lane& l, const transaction& t) {
     for (const written_line& line : t.lines()) this->store_home(l.media, this->state_.file, line);
   }
 
   // No truncation runs while this is held.
-  std::unique_lock<std::mutex> hold_truncation() { return std::unique_lock(truncating_); }
+  std::unique_lock<std::mutex> lock_truncation() { return std::unique_lock(truncation_mutex_); }
 
   // Cuts every log through one TxID, which is returned.
   virtual std::uint64_t truncate() {
     using base::mutant;
     using base::planted;
-    const std::lock_guard hold(truncating_);
-    if (this->state_.unsettled.load() != 0) this->settle();  // what waits to be stored home keeps its log
-    const std::uint64_t through = completed_at_last();  // T1: all of these have stored home
-    lines_.clear();
+    const std::lock_guard hold(truncation_mutex_);
+    if (this->state_.deferred_logs.load() != 0) this->flush_deferred();  // what waits to be stored home keeps its log
+    const std::uint64_t through = advance_completed();  // T1: all of these have stored home
+    dirty_lines_.clear();
     heads_.clear();
-    if (!changes_.empty()) lose_sums();  // a truncation did not come to its end: what its records change is not known any more
-    changes_.clear();
-    for (lane& l : this->lanes_) heads_.push_back(gather(l, through));  // T2
-    summed_through_ = through;
-    const bool moves = this->weighs_ && !sums_lost_ && !changes_.empty();
-    if (moves) this->begin_moving_sums(mutant::sums_move_unsaid);  // S3
+    if (!checksum_deltas_.empty()) abandon_checksums();  // a truncation did not come to its end: what its records change is not known any more
+    checksum_deltas_.clear();
+    for (lane& l : this->lanes_) heads_.push_back(collect_dirty_lines(l, through));  // T2
+    checksummed_through_ = through;
+    const bool moves = this->logs_checksum_deltas_ && !checksums_lost_ && !checksum_deltas_.empty();
+    if (moves) this->mark_checksums_moving(mutant::sums_move_unsaid);  // S3
     if (moves && this->control_.failed()) return (void)this->check_medium(), through;  // a sum that moves unsaid would be counted twice
-    if (!planted<Media>(mutant::sums_after_mark)) move_sums(through);
+    if (!planted<Media>(mutant::sums_after_mark)) apply_checksum_deltas(through);
     persist_home();                                                     // T3
     if (!planted<Media>(mutant::bulk_no_data_fence)) this->control_.fence();  // home is durable before the watermark moves
     if (this->state_.poisoned.load()) return through;  // what should be durable may be gone
     this->write_word(format::watermark_offset, through + planted<Media>(mutant::bulk_mark_ahead));  // T4
-    if (moves && planted<Media>(mutant::sums_said_early)) this->write_sums_state(format::sums_state::kept);
+    if (moves && planted<Media>(mutant::sums_said_early)) this->write_checksum_state(format::block_checksum_state::valid);
     if (!planted<Media>(mutant::bulk_no_mark_fence)) this->control_.fence();  // the watermark is durable before any head moves, and before sums are said to stand still
-    if (planted<Media>(mutant::sums_after_mark)) move_sums(through);
-    if (moves && !sums_lost_) this->write_sums_state(format::sums_state::kept);
-    cut(heads_);                                                              // T5, T6
-    changes_.clear();
+    if (planted<Media>(mutant::sums_after_mark)) apply_checksum_deltas(through);
+    if (moves && !checksums_lost_) this->write_checksum_state(format::block_checksum_state::valid);
+    advance_heads(heads_);                                                              // T5, T6
+    checksum_deltas_.clear();
     (void)this->check_medium();
     return through;
   }
 
   // T1: H. It never goes back, whatever a commit announces late: a watermark that did would have recovery replay, or take back, what is cut.
-  std::uint64_t completed_at_last() {
+  std::uint64_t advance_completed() {
     const std::uint64_t now = this->state_.completed();
-    through_ = base::planted<Media>(base::mutant::bulk_mark_back) ? now : std::max(through_, now);
-    return through_;
+    completed_through_ = base::planted<Media>(base::mutant::bulk_mark_back) ? now : std::max(completed_through_, now);
+    return completed_through_;
   }
 
   // T5 and T6: the logs begin at these positions.
-  void cut(std::span<const std::uint64_t> heads) {
+  void advance_heads(std::span<const std::uint64_t> heads) {
     for (std::size_t i = 0; i < heads.size(); ++i)
       if (heads[i] != this->lanes_[i].log.head()) this->write_word(this->log_offset(this->lanes_[i]), heads[i] | this->lanes_[i].flags());
     if (!base::planted<Media>(base::mutant::bulk_no_head_fence)) this->control_.fence();  // heads are durable before their lines are written again
     for (std::size_t i = 0; i < heads.size(); ++i) {
       lane& l = this->lanes_[i];
       if (heads[i] == l.log.head()) continue;
-      l.log.cut(heads[i]);
+      l.log.truncate(heads[i]);
       this->release_spills(l, heads[i]);
     }
     ++this->truncations_;
   }
 
   // Leaves a record's lines beside the log, for the truncation; those of a spilled one are in the log.
-  void note_lines(lane& l, const transaction& t, std::uint64_t txid) {
+  void queue_dirty_lines(lane& l, const transaction& t, std::uint64_t txid) {
     const bool spilled = l.spilled;
     if (spilled) l.spilled = false;
-    l.notes.record(txid, l.log.end(), spilled ? std::span<const written_line>() : t.lines());
+    l.dirty_lines.push(txid, l.log.appended_end(), spilled ? std::span<const written_line>() : t.lines());
   }
 
   bool has_background() const noexcept { return background_.joinable(); }
-  bool short_of_room() const {
-    return std::ranges::any_of(this->lanes_, [](const lane& l) { return l.log.room() < l.log.lines() / 2; });
+  bool is_any_log_low() const {
+    return std::ranges::any_of(this->lanes_, [](const lane& l) { return l.log.free_lines() < l.log.capacity_lines() / 2; });
   }
   // Once a piece of work: commits that come while it is done must not pay for a locked instruction each.
   void wake() {
     if (!has_background() || busy_.load(std::memory_order_relaxed)) return;
     busy_.store(true, std::memory_order_relaxed);
-    wanted_.store(true);
-    wanted_.notify_one();
+    wake_requested_.store(true);
+    wake_requested_.notify_one();
   }
   // A class with overrides calls it in its own destructor, before they are gone.
   void stop() {
     if (!background_.joinable()) return;
-    if (opener_ != ::getpid()) return background_.detach();  // a child of fork has no such thread
+    if (opening_pid_ != ::getpid()) return background_.detach();  // a child of fork has no such thread
     stopping_.store(true);
-    wanted_.store(true);
-    wanted_.notify_one();
+    wake_requested_.store(true);
+    wake_requested_.notify_one();
     background_.join();
   }
 
  private:
-  void move_sums(std::uint64_t through) {
-    if (!this->weighs_ || sums_lost_) return;
-    engine_on<Media>::move_sums(changes_);
-    changes_.for_each([&](std::uint64_t block, sum_changes::change) { know_sum(block, through); });
+  void apply_checksum_deltas(std::uint64_t through) {
+    if (!this->logs_checksum_deltas_ || checksums_lost_) return;
+    lane_engine<Media>::apply_checksum_deltas(checksum_deltas_);
+    checksum_deltas_.for_each([&](std::uint64_t block, checksum_deltas::delta) { compute_unknown_checksum(block, through); });
   }
   // A block of which nothing is said is summed up, unless a commit may be storing to it meanwhile.
-  void know_sum(std::uint64_t block, std::uint64_t through) {
-    if (this->sums_.stored(block) != format::sum_unknown || this->state_.clock.load() != through) return;
-    const std::uint64_t sum = this->sums_.sum_now(block);
-    if (this->state_.clock.load() == through) this->sums_.say(this->control_, block, sum);
+  void compute_unknown_checksum(std::uint64_t block, std::uint64_t through) {
+    if (this->block_checksums_.stored(block) != format::block_checksum_unknown || this->state_.clock.load() != through) return;
+    const std::uint64_t sum = this->block_checksums_.compute(block);
+    if (this->state_.clock.load() == through) this->block_checksums_.set(this->control_, block, sum);
   }
   // Without memory for what records change, the sums of this session do not count; closing makes them anew.
-  void lose_sums() {
-    if (sums_lost_) return;
-    sums_lost_ = true;
-    this->write_sums_state(format::sums_state::none);
+  void abandon_checksums() {
+    if (checksums_lost_) return;
+    checksums_lost_ = true;
+    this->write_checksum_state(format::block_checksum_state::none);
     this->control_.fence();  // before home changes without them
   }
-  void count_in(const log_record& r) {
-    if (!this->weighs_ || sums_lost_ || r.txid <= summed_through_) return;
+  void add_checksum_deltas(const log_record& r) {
+    if (!this->logs_checksum_deltas_ || checksums_lost_ || r.txid <= checksummed_through_) return;
     try {
-      (void)changes_.add(this->state_.file, r.payload);
+      (void)checksum_deltas_.add(this->state_.file, r.payload);
     } catch (const std::bad_alloc&) {
-      lose_sums();
+      abandon_checksums();
     }
   }
 
   // The home lines of the records up to `through` in one log, and its holes; the position after them.
-  std::uint64_t gather(lane& l, std::uint64_t through) {
-    if (keeps_notes()) return gather_notes(l, through);
+  std::uint64_t collect_dirty_lines(lane& l, std::uint64_t through) {
+    if (queues_dirty_lines()) return pop_dirty_lines(l, through);
     const std::uint64_t tail = l.log.tail();
     std::uint64_t position = l.log.head();
     while (position < tail) {
@@ -253,97 +253,97 @@ class bulk_engine : public torn_bit_engine<Media> {
         break;
       }
       if (record_.txid > through) break;
-      if (wants_lines_of(l)) add_lines(record_);
-      count_in(record_);
+      if (needs_dirty_lines_of(l)) add_dirty_lines(record_);
+      add_checksum_deltas(record_);
       position = next;
     }
-    if (!base::planted<Media>(base::mutant::xil_holes_left)) this->flush_holes(l, position);
+    if (!base::planted<Media>(base::mutant::xil_holes_left)) this->flush_aborted_ranges(l, position);
     return position;
   }
 
   // Whether it matters which lines of home a log's records name.
-  bool wants_lines_of(const lane& l) const {
-    return !whole_ && !home_is_durable() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
+  bool needs_dirty_lines_of(const lane& l) const {
+    return !persist_whole_home_ && !commits_flush_home() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
   }
 
   // The same from the notes.
-  std::uint64_t gather_notes(lane& l, std::uint64_t through) {
+  std::uint64_t pop_dirty_lines(lane& l, std::uint64_t through) {
     std::uint64_t position = l.log.head();
-    const bool wanted = wants_lines_of(l);
-    for (home_notes::note n; l.notes.peek(n) && n.txid <= through;) {
-      if (this->weighs_ || (n.lines == 0 && wanted)) add_logged(l, position, n.lines == 0 && wanted);
+    const bool wanted = needs_dirty_lines_of(l);
+    for (dirty_line_queue::entry n; l.dirty_lines.peek(n) && n.txid <= through;) {
+      if (this->logs_checksum_deltas_ || (n.lines == 0 && wanted)) add_logged_record(l, position, n.lines == 0 && wanted);
       position = n.next;
-      l.notes.take(n, [&](std::uint64_t line) {
-        if (wanted) add_line(line);
+      l.dirty_lines.pop(n, [&](std::uint64_t line) {
+        if (wanted) add_dirty_line(line);
       });
     }
-    if (this->weighs_) count_overtaken(l, position, through);
+    if (this->logs_checksum_deltas_) add_overtaken_deltas(l, position, through);
     return position;
   }
-  void add_logged(lane& l, std::uint64_t position, bool with_lines) {
-    (void)l.read(position, l.log.tail(), record_);  // it has room: set_up, make_spill
-    if (with_lines) add_lines(record_);
-    count_in(record_);
+  void add_logged_record(lane& l, std::uint64_t position, bool with_lines) {
+    (void)l.read(position, l.log.tail(), record_);  // it has room: set_up, reserve_spill_chunks
+    if (with_lines) add_dirty_lines(record_);
+    add_checksum_deltas(record_);
   }
   // In a log of many threads, records up to `through` may lie behind later ones. They stay, but the watermark passes them now.
-  void count_overtaken(lane& l, std::uint64_t position, std::uint64_t through) {
+  void add_overtaken_deltas(lane& l, std::uint64_t position, std::uint64_t through) {
     for (const std::uint64_t tail = l.log.tail(); position < tail;) {
       (void)l.read(position, tail, record_);
-      if (record_.txid <= through) count_in(record_);
+      if (record_.txid <= through) add_checksum_deltas(record_);
     }
   }
-  void add_lines(const log_record& r) {
-    (void)for_each_stored_run(this->state_.file, r.payload, [&](format::run_head head, const std::uint64_t*) {
-      for_each_line(head, [&](std::uint64_t line) { add_line(line); });
+  void add_dirty_lines(const log_record& r) {
+    (void)for_each_stored_run(this->state_.file, r.payload, [&](format::run_header head, const std::uint64_t*) {
+      for_each_line(head, [&](std::uint64_t line) { add_dirty_line(line); });
     });
   }
   // Without memory to remember it by, a line is flushed at once, whenever it is named.
-  void add_line(std::uint64_t line) noexcept {
-    if (lines_.try_add(line)) return;
+  void add_dirty_line(std::uint64_t line) noexcept {
+    if (dirty_lines_.try_add(line)) return;
     this->control_.flush(this->state_.file.at(line), line_size);
   }
 
   void persist_home() {
-    if (base::planted<Media>(base::mutant::bulk_last_home_line)) lines_.drop_last();
+    if (base::planted<Media>(base::mutant::bulk_last_home_line)) dirty_lines_.drop_last();
     const auto& h = this->state_.file.header();
-    if (whole_) {
+    if (persist_whole_home_) {
       const media::range home{this->state_.file.at(h.home_offset), h.size - h.home_offset};
       return this->control_.bulk_persist({&home, 1});
     }
-    for (std::uint64_t line : lines_.all()) this->control_.flush(this->state_.file.at(line), line_size);
+    for (std::uint64_t line : dirty_lines_.all()) this->control_.flush(this->state_.file.at(line), line_size);
   }
 
-  void work() {
+  void background_loop() {
     for (;;) {
-      wanted_.wait(false);
-      wanted_.store(false);  // before stopping_ is read: stop() sets that first, so its call is not lost
+      wake_requested_.wait(false);
+      wake_requested_.store(false);  // before stopping_ is read: stop() sets that first, so its call is not lost
       if (stopping_.load()) return;
       do {
-        work_or_leave();
+        try_background_step();
         busy_.store(false);  // before asking for more: who raised that and saw busy_ is not missed
-      } while (this->state_.unsettled.load() != 0 && !stopping_.load());
+      } while (this->state_.deferred_logs.load() != 0 && !stopping_.load());
     }
   }
   // What finds no memory is left to the commits, which tell their callers.
-  void work_or_leave() noexcept {
+  void try_background_step() noexcept {
     try {
-      work_once();
+      background_step();
     } catch (const std::bad_alloc&) {
     }
   }
 
-  bool whole_ = false;
-  bool sums_lost_ = false;            // under truncating_
-  std::uint64_t through_ = 0;         // the last H
-  std::uint64_t summed_through_ = 0;  // likewise: what records up to here change is in the sums
-  std::mutex truncating_;
-  line_set lines_;  // truncate's, like the next three: kept for their memory
-  sum_changes changes_;
+  bool persist_whole_home_ = false;
+  bool checksums_lost_ = false;            // under truncation_mutex_
+  std::uint64_t completed_through_ = 0;         // the last H
+  std::uint64_t checksummed_through_ = 0;  // likewise: what records up to here change is in the sums
+  std::mutex truncation_mutex_;
+  line_set dirty_lines_;  // truncate's, like the next three: kept for their memory
+  checksum_deltas checksum_deltas_;
   std::vector<std::uint64_t> heads_;
   log_record record_;
   std::thread background_;
-  const pid_t opener_ = ::getpid();
-  std::atomic<bool> wanted_{false}, stopping_{false};
+  const pid_t opening_pid_ = ::getpid();
+  std::atomic<bool> wake_requested_{false}, stopping_{false};
   alignas(64) std::atomic<bool> busy_{false};
 };
 

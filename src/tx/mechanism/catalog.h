@@ -3,7 +3,7 @@
 #pragma once
 
 #include <format/parity_block.h>
-#include <tx/engine_on.h>
+#include <tx/lane_engine.h>
 
 #include <functional>
 #include <memory>
@@ -38,7 +38,7 @@ struct lab_media {
 };
 void register_lab_media(const lab_media& media);  // outlives everything; before main()
 // Null: this program has none.
-const lab_media* lab_media_here() noexcept;
+const lab_media* registered_lab_media() noexcept;
 
 struct mechanism_entry {
   std::string name;
@@ -53,7 +53,7 @@ struct mechanism_entry {
   std::unique_ptr<engine> on(pool_state& state, const media_choice& choice) const;
 
   // What a pool made for it is to have besides.
-  storage::shape shaped(storage::shape s, const archapt_options& o) const {
+  storage::pool_geometry shape_for(storage::pool_geometry s, const archapt_options& o) const {
     s.home = home;
     if (!has_parity) return s;
     s.parity_block_size = o.halves ? format::halves_block_size : format::plain_block_size;
@@ -64,12 +64,12 @@ struct mechanism_entry {
 
 const std::vector<mechanism_entry>& mechanisms();
 // The mechanism of a pool that asks for none.
-const std::string& default_mechanism() noexcept;
+const std::string& default_mechanism_name() noexcept;
 void set_default_mechanism(std::string name);  // for tests; not thread-safe
 // Errors: not_found, naming those that exist.
 [[nodiscard]] result<const mechanism_entry*> find_mechanism(std::string_view name);
 // The mechanism that recovers logs of a kind; null for none.
-const mechanism_entry* recoverer_of(log_kind logs);
+const mechanism_entry* recovery_mechanism_of(log_kind logs);
 // For tests; not thread-safe.
 void register_mechanism(mechanism_entry entry);
 

@@ -30,18 +30,18 @@ class log_structured final : public media_engine<Media> {
   void set_up(const engine_tuning& tuning) override { tuning_ = tuning; }
 
   // The room for t's entries is taken, cleaning for it if need be.
-  [[nodiscard]] result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> reserve_log(transaction& t) override {
     lane& l = lanes_[t.log()];
-    gather(l, t);
+    stage_transaction(l, t);
     const auto& changes = t.allocations();
-    const bool only_frees = changes.taken.empty() && changes.runs_taken.empty() && !(changes.freed.empty() && changes.runs_freed.empty());
-    const std::uint32_t kept = only_frees ? kept_for_cleaning : kept_for_freeing;
-    for (unsigned failures = 0; !l.log.lay_out(kept);) {
-      if (!make_room(t.log(), kept, failures)) return full("in the log");
+    const bool only_frees = changes.allocated.empty() && changes.runs_allocated.empty() && !(changes.freed.empty() && changes.runs_freed.empty());
+    const std::uint32_t min_free = only_frees ? reserved_for_cleaning : reserved_for_freeing;
+    for (unsigned failures = 0; !l.log.reserve(min_free);) {
+      if (!make_room(t.log(), min_free, failures)) return full("in the log");
     }
     if (!reserve_nodes(l)) return full("for the map of home");
-    if (l.log.takes_chunks()) [[unlikely]]
-      clean_a_little(t.log());
+    if (l.log.has_new_chunks()) [[unlikely]]
+      clean_incrementally(t.log());
     return {};
   }
 
@@ -49,12 +49,12 @@ class log_structured final : public media_engine<Media> {
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = lanes_[t.log()];
     l.log.write(l.media, txid);                                                                          // 1
-    if (!base::planted<Media>(base::mutant::ls_no_fence) && !this->settled(l.media)) return false;  // 2: the blocks are durable before anybody sees them
-    t.begin_home();
-    l.log.count_in();                                                                                     // 3
-    for (const entry& e : l.log.pieces()) space().map.map(l.nodes, {e.home, e.words, e.at}, &t.places());
+    if (!base::planted<Media>(base::mutant::ls_no_fence) && !this->fence_ok(l.media)) return false;  // 2: the blocks are durable before anybody sees them
+    t.begin_home_stores();
+    l.log.count_as_live();                                                                                     // 3
+    for (const entry& e : l.log.fragments()) space().map.map(l.map_writer, {e.home, e.words, e.at}, &t.map_cache());
     l.newest.store(txid, std::memory_order_release);
-    l.log.settle();                                                                                       // 4
+    l.log.advance_tails();                                                                                       // 4
     return true;
   }
 
@@ -62,27 +62,27 @@ class log_structured final : public media_engine<Media> {
   [[nodiscard]] result<> recover() override {
     const auto mark = this->read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
-    if (auto loaded = load(*mark); !loaded || *loaded) return loaded ? result<>{} : std::unexpected(loaded.error());
+    if (auto loaded = load_closed_mapping(*mark); !loaded || *loaded) return loaded ? result<>{} : std::unexpected(loaded.error());
     make_space();
     const unsigned wanted = tuning_.log_structured.recovery_threads;
-    const unsigned threads = !tuning_.background || Media::explores ? 1 : wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
+    const unsigned threads = !tuning_.background || Media::under_exploration ? 1 : wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
     auto found = rebuild(space(), *mark, threads);  // R1 to R4
     if (!found) return std::unexpected(found.error());
-    for (const std::uint64_t block : found->abandoned) {
+    for (const std::uint64_t block : found->words_to_zero) {
       std::byte* const at = state_.file.base() + block;
       const std::uint64_t none = 0;
       control_.store(at, base::planted<Media>(base::mutant::ls_abandoned_left) ? static_cast<const void*>(at) : &none, 8);
       control_.flush(at, 8);
     }
-    if (!found->abandoned.empty()) control_.fence();  // R5: they are no blocks any more before their TxIDs may mean something else
+    if (!found->words_to_zero.empty()) control_.fence();  // R5: they are no blocks any more before their TxIDs may mean something else
     state_.clock.store(std::max(found->newest, *mark));
     return control_.failed() ? base::fail(errc::io, state_.file.path() + ": recovery could not write to the device; open the pool again") : result<>{};
   }
 
   [[nodiscard]] result<> close() override {
     stop_cleaners();
-    if (auto fine = this->check_medium(); !fine) return fine;
-    this->write_word(format::mapping_offset, save_mapping());  // counts in a closed session alone; media_engine fences before it says closed
+    if (auto status = this->check_medium(); !status) return status;
+    this->write_word(format::saved_map_offset, save_mapping());  // counts in a closed session alone; media_engine fences before it says closed
     return media_engine<Media>::close();
   }
 
@@ -95,17 +95,17 @@ class log_structured final : public media_engine<Media> {
     t.moved_bytes = cleaned_.moved_bytes.load(std::memory_order_relaxed);
     return t;
   }
-  void note(unsigned log, media::mark m, std::uint64_t argument) override { lanes_[log].media.note(m, argument); }
+  void note(unsigned log, media::tape_mark m, std::uint64_t argument) override { lanes_[log].media.note(m, argument); }
 
  private:
-  static constexpr std::uint32_t kept_for_cleaning = 2, kept_for_freeing = 5;  // chunks
-  static constexpr double densest = 0.99;       // live share of chunks that are cleaned when nothing else helps
-  static constexpr std::uint32_t sweep_looks = 32;                              // chunks, for each that a lane begins
-  static constexpr format::log_type separate_[] = {format::log_type::update, format::log_type::allocation, format::log_type::deallocation};
-  static constexpr format::log_type together_[] = {format::log_type::update};
+  static constexpr std::uint32_t reserved_for_cleaning = 2, reserved_for_freeing = 5;  // chunks
+  static constexpr double max_victim_live_share = 0.99;       // live share of chunks that are cleaned when nothing else helps
+  static constexpr std::uint32_t sweep_chunks = 32;                              // chunks, for each that a lane begins
+  static constexpr format::log_type separate_logs_[] = {format::log_type::update, format::log_type::allocation, format::log_type::deallocation};
+  static constexpr format::log_type one_log_[] = {format::log_type::update};
   static std::span<const format::log_type> logs_of(const log_structured_options& o) noexcept {
-    if (o.separate_logs) return separate_;
-    return together_;
+    if (o.separate_logs) return separate_logs_;
+    return one_log_;
   }
   enum : std::uint8_t { updates, allocations, frees };
 
@@ -114,7 +114,7 @@ class log_structured final : public media_engine<Media> {
         : media(shared, n), log(space, n, logs_of(space.options)) {}
     Media media;
     chunk_log<Media> log;
-    storage::home_map::writer nodes;
+    storage::home_map::writer map_writer;
     std::vector<const written_line*> order;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;  // blocks that the transaction allocated: home words from, to
     std::atomic<std::uint64_t> newest{0};                        // version that is durable
@@ -128,10 +128,10 @@ class log_structured final : public media_engine<Media> {
   }
 
   // What a clean close left, if it did.
-  [[nodiscard]] result<bool> load(std::uint64_t mark) {
+  [[nodiscard]] result<bool> load_closed_mapping(std::uint64_t mark) {
     const auto session = this->read_word(format::session_offset);
     if (!session) return std::unexpected(session.error());
-    const auto first = this->read_word(format::mapping_offset);
+    const auto first = this->read_word(format::saved_map_offset);
     if (!first) return std::unexpected(first.error());
     if (format::session::unpack(*session).open || *first == 0) return false;
     make_space();
@@ -140,14 +140,14 @@ class log_structured final : public media_engine<Media> {
   }
 
   // Everything up to here has committed: chunks of earlier sessions may be cleaned, their rings need no second look.
-  [[nodiscard]] result<> take_over(log_kind) override {
-    settled_ = state_.clock.load();
-    this->write_word(format::watermark_offset, settled_);
+  [[nodiscard]] result<> attach_logs(log_kind) override {
+    committed_through_ = state_.clock.load();
+    this->write_word(format::watermark_offset, committed_through_);
     control_.fence();  // before the first commit of the session, and before a chunk of an earlier one goes
     for (unsigned i = 0; i < lane_count(); ++i) lanes_.emplace_back(*this->shared_, i, space());
     const unsigned count = std::max(1u, tuning_.log_structured.cleaners);
     for (unsigned i = 0; i < count; ++i) cleaners_.emplace_back(space(), *this->shared_, lane_count() + i, lane_count() + i);
-    if (!tuning_.background || (Media::explores && !base::in_schedules)) return {};
+    if (!tuning_.background || (Media::under_exploration && !base::schedule_explorer_build)) return {};
     threads_.reserve(count);
     try {
       for (auto& c : cleaners_) threads_.emplace_back([this, &c] { clean_in_background(c); });
@@ -165,16 +165,16 @@ class log_structured final : public media_engine<Media> {
 
   // What was laid out goes when there is none.
   bool reserve_nodes(lane& l) try {
-    if (space().map.reserve(l.nodes, l.log.pieces().size())) return true;
-    l.log.drop();
+    if (space().map.reserve(l.map_writer, l.log.fragments().size())) return true;
+    l.log.release_chunks();
     return false;
   } catch (...) {
-    l.log.drop();
+    l.log.release_chunks();
     throw;
   }
 
   // Stages t's stores in order of home, then what it freed. Group update: words side by side are one entry.
-  void gather(lane& l, transaction& t) {
+  void stage_transaction(lane& l, transaction& t) {
     l.log.clear();
     l.order.clear();
     bool sorted = true;
@@ -183,21 +183,21 @@ class log_structured final : public media_engine<Media> {
       l.order.push_back(&line);
     }
     if (!sorted) std::ranges::sort(l.order, {}, &written_line::offset);
-    note_taken(l, t);
+    collect_allocated(l, t);
     for (const written_line* line : l.order) stage_line(l, t, *line);
     const auto& changes = t.allocations();
     for (const auto& b : changes.freed) stage_free(l, state_.heap.range_of(b), true);
     for (const auto& r : changes.runs_freed)
-      if (!r.superblock) stage_free(l, state_.heap.range_of(r), !changes.runs_taken.empty());
+      if (!r.slab) stage_free(l, state_.heap.range_of(r), !changes.runs_allocated.empty());
   }
 
-  void note_taken(lane& l, const transaction& t) {
+  void collect_allocated(lane& l, const transaction& t) {
     l.taken.clear();
     if (!space().options.separate_logs) return;
     auto add = [&](std::pair<std::uint64_t, std::size_t> range) { l.taken.push_back({space().home_of(range.first), space().home_of(range.first + range.second)}); };
-    for (const auto& b : t.allocations().taken) add(state_.heap.range_of(b));
-    for (const auto& r : t.allocations().runs_taken)
-      if (!r.superblock) add(state_.heap.range_of(r));
+    for (const auto& b : t.allocations().allocated) add(state_.heap.range_of(b));
+    for (const auto& r : t.allocations().runs_allocated)
+      if (!r.slab) add(state_.heap.range_of(r));
     std::ranges::sort(l.taken);
   }
   std::uint8_t log_of(const lane& l, std::uint64_t home) const noexcept {
@@ -212,21 +212,21 @@ class log_structured final : public media_engine<Media> {
       const auto w = static_cast<unsigned>(std::countr_zero(left)), words = space().options.group_update ? static_cast<unsigned>(std::countr_one(left >> w)) : 1;
       left &= ~0u << (w + words);
       const std::uint64_t home = first + w;
-      if (goes_on(l, home, words))
+      if (extends_last_entry(l, home, words))
         l.log.staged.back().words += words;
       else
-        l.log.staged.push_back({.home = home, .words = words, .from = l.log.words_added(), .log = log_of(l, home)});
-      std::uint64_t* const to = l.log.add_words(&line.words[w], words);
+        l.log.staged.push_back({.home = home, .words = words, .from = l.log.words_appended(), .log = log_of(l, home)});
+      std::uint64_t* const to = l.log.append_words(&line.words[w], words);
       for (unsigned i = 0; i < words; ++i)
         if (const std::uint8_t mask = line.word_mask(w + i); mask != 0xFF) [[unlikely]]  // an entry has whole words; the line is this transaction's, so the rest of it stays as it is
-          to[i] = (to[i] & spread(mask)) | (space().word(space().map.find(home + i, t.places()).at) & ~spread(mask));
+          to[i] = (to[i] & expand_mask(mask)) | (space().word(space().map.find(home + i, t.map_cache()).at) & ~expand_mask(mask));
     }
   }
   // Words that follow the entry that was staged last, in its region.
-  bool goes_on(const lane& l, std::uint64_t home, unsigned words) const noexcept {
+  bool extends_last_entry(const lane& l, std::uint64_t home, unsigned words) const noexcept {
     if (l.log.staged.empty() || !space().options.group_update || home % format::region_words == 0) return false;
     const entry& last = l.log.staged.back();
-    return last.home + last.words == home && last.words + words <= format::longest_entry;
+    return last.home + last.words == home && last.words + words <= format::max_entry_words;
   }
 
   // Tombstones, each in one region. Of a large block: where something is.
@@ -243,37 +243,37 @@ class log_structured final : public media_engine<Media> {
 
   // Its transactions are no more the newest of their lanes, and all that could come before them has reached the map: see
   // docs/protocol/log_structured.md, "Which chunks may go".
-  auto may_go() const noexcept {
+  auto may_clean() const noexcept {
     return [this, through = state_.completed()](const log_space::chunk& c) {
       const std::uint64_t newest = c.newest.load(std::memory_order_acquire);
       if (base::planted<Media>(base::mutant::ls_cleans_newest)) return true;
       if (newest > through) return false;
-      return c.type == format::log_type::moved || newest <= settled_ || newest < lanes_[c.lane].newest.load(std::memory_order_acquire);
+      return c.type == format::log_type::moved || newest <= committed_through_ || newest < lanes_[c.lane].newest.load(std::memory_order_acquire);
     };
   }
 
-  std::uint64_t clean(cleaner<Media>& c, double most_live) {
+  std::uint64_t clean(cleaner<Media>& c, double max_live_share) {
     try {
-      const std::uint64_t gained = c.step(most_live, state_.completed(), cleaned_, may_go());
+      const std::uint64_t gained = c.step(max_live_share, state_.completed(), cleaned_, may_clean());
       if (c.media.failed()) state_.poisoned.store(true);
       return gained;
     } catch (const std::bad_alloc&) {
       return 0;
     }
   }
-  std::uint64_t sweep(cleaner<Media>& c, std::uint32_t looks) {
+  std::uint64_t sweep(cleaner<Media>& c, std::uint32_t max_chunks) {
     try {
-      return c.sweep(looks, cleaned_, may_go());
+      return c.sweep(max_chunks, cleaned_, may_clean());
     } catch (const std::bad_alloc&) {
       return 0;
     }
   }
-  bool is_short_of_room() const noexcept { return space().free_chunks() < std::max<std::uint32_t>(2 * kept_for_freeing, space().chunk_count() / 32); }
-  double wanted_share() const noexcept { return is_short_of_room() ? densest : tuning_.log_structured.victim_live_share; }
+  bool is_low_on_chunks() const noexcept { return space().free_chunks() < std::max<std::uint32_t>(2 * reserved_for_freeing, space().chunk_count() / 32); }
+  double victim_live_share_limit() const noexcept { return is_low_on_chunks() ? max_victim_live_share : tuning_.log_structured.victim_live_share; }
 
   // A thread between its body and its commit knows no place in the log: cleaning need not wait for it.
   template <class Work>
-  auto away(unsigned log, Work&& work) {
+  auto with_epoch_unpinned(unsigned log, Work&& work) {
     space().epochs.unpin(log);
     const auto done = work();
     space().epochs.pin(log);
@@ -282,26 +282,26 @@ class log_structured final : public media_engine<Media> {
 
   // Tries of 200 us before a pool is called full: 512, and 100 times as many while chunks wait for readers, which may be off
   // their processors.
-  static constexpr unsigned patience = 51'200, cost_of_a_try = 100, cost_for_readers = 1;
+  static constexpr unsigned retry_budget = 51'200, retry_cost = 100, retry_cost_for_readers = 1;
   // False: there is no room, and none to be made.
-  bool make_room(unsigned log, std::uint32_t kept, unsigned& failures) {
-    return away(log, [&] {
+  bool make_room(unsigned log, std::uint32_t min_free, unsigned& failures) {
+    return with_epoch_unpinned(log, [&] {
       if (state_.poisoned.load(std::memory_order_relaxed)) return false;
       std::uint64_t gained = 0;
       {
         const std::lock_guard hold(inline_cleaning_);
-        const std::uint32_t had = space().ready_chunks();
-        (void)space().collect();
-        if (space().ready_chunks() > std::max(had, kept)) return true;
-        gained = clean(cleaners_.front(), densest);
-        (void)space().collect();
+        const std::uint32_t had = space().allocatable_chunks();
+        (void)space().reclaim_retired();
+        if (space().allocatable_chunks() > std::max(had, min_free)) return true;
+        gained = clean(cleaners_.front(), max_victim_live_share);
+        (void)space().reclaim_retired();
       }
-      const bool for_readers = space().free_chunks() > space().ready_chunks();
-      failures += for_readers ? cost_for_readers : cost_of_a_try;
-      const bool again = failures < patience;
+      const bool for_readers = space().free_chunks() > space().allocatable_chunks();
+      failures += for_readers ? retry_cost_for_readers : retry_cost;
+      const bool again = failures < retry_budget;
       if (gained >= space().chunk_words() / 256) return again;
       // Nothing to gain now, unless from readers or from another cleaner's hands.
-      if (!for_readers && threads_.size() <= 1 && space().ready_chunks() <= kept) return false;
+      if (!for_readers && threads_.size() <= 1 && space().allocatable_chunks() <= min_free) return false;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       return again;
     });
@@ -309,29 +309,29 @@ class log_structured final : public media_engine<Media> {
 
   // A lane has begun a chunk: cleaning keeps up, in its own threads or here. Chunks without live data go at any time, so that the log
   // stays where it is warm; others when the pool fills.
-  void clean_a_little(unsigned log) {
+  void clean_incrementally(unsigned log) {
     if (!threads_.empty()) {
-      if (chunks_begun_.fetch_add(1, std::memory_order_relaxed) % 16 == 15 || is_filling()) wake();
+      if (chunks_begun_.fetch_add(1, std::memory_order_relaxed) % 16 == 15 || needs_cleaning()) wake();
       return;
     }
-    (void)away(log, [&] {
+    (void)with_epoch_unpinned(log, [&] {
       const std::lock_guard hold(inline_cleaning_);
-      return clean_once(cleaners_.front(), sweep_looks);
+      return clean_once(cleaners_.front(), sweep_chunks);
     });
   }
-  bool is_filling() const noexcept { return space().utilisation() >= tuning_.log_structured.clean_from; }
+  bool needs_cleaning() const noexcept { return space().utilisation() >= tuning_.log_structured.clean_from; }
 
-  std::uint64_t clean_once(cleaner<Media>& c, std::uint32_t looks) {
+  std::uint64_t clean_once(cleaner<Media>& c, std::uint32_t max_chunks) {
     std::uint64_t gained = 0;
-    if (tuning_.log_structured.fast_cleaning) gained = sweep(c, looks);
-    if (is_filling()) gained += clean(c, wanted_share());
-    (void)space().collect();
+    if (tuning_.log_structured.fast_cleaning) gained = sweep(c, max_chunks);
+    if (needs_cleaning()) gained += clean(c, victim_live_share_limit());
+    (void)space().reclaim_retired();
     return gained;
   }
 
   void clean_in_background(cleaner<Media>& c) {
     for (;;) {
-      wanted_.store(false);
+      wake_requested_.store(false);
       if (stopping_.load()) return wake();  // another cleaner may have been woken in vain just now
       std::uint64_t gained = 0;
       {
@@ -339,21 +339,21 @@ class log_structured final : public media_engine<Media> {
         if (&c == &cleaners_.front()) first.lock();
         gained = clean_once(c, space().chunk_count());
       }
-      const bool goes_on = is_filling() && (is_short_of_room() ? gained != 0 : gained >= space().chunk_words());
-      if (!goes_on) wanted_.wait(false);
+      const bool more_work = needs_cleaning() && (is_low_on_chunks() ? gained != 0 : gained >= space().chunk_words());
+      if (!more_work) wake_requested_.wait(false);
     }
   }
   void wake() noexcept {
-    if (wanted_.load(std::memory_order_relaxed)) return;
-    wanted_.store(true);
-    wanted_.notify_all();
+    if (wake_requested_.load(std::memory_order_relaxed)) return;
+    wake_requested_.store(true);
+    wake_requested_.notify_all();
   }
   void stop_cleaners() noexcept {
     stopping_.store(true);
-    wanted_.store(true);  // whether or not it is: who clears it sees that we stop
-    wanted_.notify_all();
+    wake_requested_.store(true);  // whether or not it is: who clears it sees that we stop
+    wake_requested_.notify_all();
     for (auto& t : threads_) {
-      if (opener_ == ::getpid())
+      if (opening_pid_ == ::getpid())
         t.join();
       else
         t.detach();  // a child of fork has no such thread
@@ -363,12 +363,12 @@ class log_structured final : public media_engine<Media> {
 
   // Into free chunks, if there are enough. The first of them, counted from 1; 0: there is no mapping.
   std::uint64_t save_mapping() {
-    const std::vector<std::uint64_t> pairs = mapping_of(space());  // what finds no memory leaves its chunks open: nothing reads them
+    const std::vector<std::uint64_t> pairs = encode_mapping(space());  // what finds no memory leaves its chunks open: nothing reads them
     const std::uint32_t each = (space().chunk_words() - format::chunk_header_words - format::preamble_words) / 2 * 2;
     std::vector<std::uint32_t> chunks;
-    (void)space().collect();
+    (void)space().reclaim_retired();
     for (std::uint64_t done = 0; done < pairs.size() || chunks.empty(); done += each) {
-      const auto c = space().take(0);
+      const auto c = space().allocate_chunk(0);
       if (!c) return 0;
       chunks.push_back(*c);
     }
@@ -388,23 +388,23 @@ class log_structured final : public media_engine<Media> {
     std::memcpy(words.data(), &h, sizeof h);
     const std::span block = std::span(words).subspan(format::chunk_header_words);
     block[0] = state_.clock.load();
-    block[1] = format::block_preamble::ring_of(peer, 0);
+    block[1] = format::block_preamble::pack_link(peer, 0);
     block[2] = std::uint64_t{block.size()} << 32;
-    block[2] |= format::block_crc(format::block_seed(id, offset + sizeof h, h.generation), block);
-    words.resize(format::block_room(static_cast<std::uint32_t>(words.size())));
+    block[2] |= format::block_crc(format::block_crc_seed(id, offset + sizeof h, h.generation), block);
+    words.resize(format::padded_block_words(static_cast<std::uint32_t>(words.size())));
     control_.stream(state_.file.base() + offset, words.data(), words.size() * 8);
   }
 
   engine_tuning tuning_;
-  std::uint64_t settled_ = 0;  // versions up to it were there when the session began
+  std::uint64_t committed_through_ = 0;  // versions up to it were there when the session began
   std::deque<lane> lanes_;
   std::deque<cleaner<Media>> cleaners_;
   cleaning_totals cleaned_;
   std::atomic<std::uint32_t> chunks_begun_{0};
   std::mutex inline_cleaning_;  // of cleaners_.front()
-  std::atomic<bool> wanted_{false}, stopping_{false};
+  std::atomic<bool> wake_requested_{false}, stopping_{false};
   std::vector<std::thread> threads_;
-  const pid_t opener_ = ::getpid();
+  const pid_t opening_pid_ = ::getpid();
 };
 
 }  // namespace stele::detail

@@ -17,8 +17,8 @@ namespace stele::detail {
 
 class mode_choice {
  public:
-  mode_choice(const adaptive_options& o, std::uint32_t media_latency_ns, bool made_up_clock)
-      : warm_up_(std::max<std::uint64_t>(o.warm_up, 1)), fixed_(o.threshold_ns != 0), made_up_(made_up_clock), blocks_(!fixed_ || media_latency_ns <= o.threshold_ns) {
+  mode_choice(const adaptive_options& o, std::uint32_t media_latency_ns, bool fake_clock)
+      : warm_up_(std::max<std::uint64_t>(o.warm_up, 1)), fixed_(o.threshold_ns != 0), fake_clock_(fake_clock), blocks_(!fixed_ || media_latency_ns <= o.threshold_ns) {
     start_clock();
   }
 
@@ -29,38 +29,38 @@ class mode_choice {
   void committed(std::uint64_t commits) {
     if (fixed_) return;
     const std::uint64_t before = commits_.fetch_add(commits, std::memory_order_relaxed);
-    const std::uint64_t settling = warm_up_ / 8;  // the first transactions pay for the switch
-    if (before < settling && before + commits >= settling) start_clock();
+    const std::uint64_t uncounted = warm_up_ / 8;  // the first transactions pay for the switch
+    if (before < uncounted && before + commits >= uncounted) start_clock();
     if (before < warm_up_ && before + commits >= warm_up_) end_window();
   }
 
   // Runs something whose time is nobody's fault.
   template <class Work>
-  auto leaving_out(Work&& work) {
+  auto exclude_time(Work&& work) {
     const std::int64_t begin = now_ns();
     auto done = work();
-    left_out_ns_.fetch_add(now_ns() - begin, std::memory_order_relaxed);
+    excluded_ns_.fetch_add(now_ns() - begin, std::memory_order_relaxed);
     return done;
   }
 
  private:
-  enum class phase : std::uint8_t { trying_blurred, trying_vcbp, settled };
-  static constexpr unsigned least_windows = 100;  // in the mode chosen before it is asked again; doubles while the answer is the same
-  static constexpr unsigned most_windows = 1600;
-  static constexpr unsigned odd_windows = 4;      // on end, before the workload counts as another
-  static constexpr double odd = 1.3;              // times quicker or slower than when it was chosen
+  enum class phase : std::uint8_t { trying_blurred, trying_vcbp, chosen };
+  static constexpr unsigned min_windows = 100;  // in the mode chosen before it is asked again; doubles while the answer is the same
+  static constexpr unsigned max_windows = 1600;
+  static constexpr unsigned drift_window_limit = 4;      // on end, before the workload counts as another
+  static constexpr double drift_factor = 1.3;              // times quicker or slower than when it was chosen
 
   std::int64_t now_ns() const {
-    if (made_up_) return 0;
+    if (fake_clock_) return 0;
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
   void start_clock() {
-    left_out_ns_.store(0, std::memory_order_relaxed);
+    excluded_ns_.store(0, std::memory_order_relaxed);
     began_ns_.store(now_ns(), std::memory_order_relaxed);
   }
   double window_ns() {
-    if (made_up_) return (phase_ == phase::trying_blurred) == (rounds_ % 2 == 0) ? 1 : 2;
-    return static_cast<double>(std::max<std::int64_t>(1, now_ns() - began_ns_.load(std::memory_order_relaxed) - left_out_ns_.load(std::memory_order_relaxed)));
+    if (fake_clock_) return (phase_ == phase::trying_blurred) == (rounds_ % 2 == 0) ? 1 : 2;
+    return static_cast<double>(std::max<std::int64_t>(1, now_ns() - began_ns_.load(std::memory_order_relaxed) - excluded_ns_.load(std::memory_order_relaxed)));
   }
 
   void end_window() {
@@ -69,45 +69,45 @@ class mode_choice {
     switch (phase_) {
       case phase::trying_blurred:
         blurred_ns_ = ns;
-        go(phase::trying_vcbp, false);
+        enter_phase(phase::trying_vcbp, false);
         break;
       case phase::trying_vcbp: choose(ns); break;
-      case phase::settled: watch(ns); break;
+      case phase::chosen: check_drift(ns); break;
     }
     start_clock();  // for a warm-up too short to leave commits out
     commits_.store(0, std::memory_order_relaxed);
   }
-  void go(phase p, bool blocks) {
+  void enter_phase(phase p, bool blocks) {
     phase_ = p;
     blocks_.store(blocks, std::memory_order_relaxed);
   }
   void choose(double vcbp_ns) {
     const bool blocks = blurred_ns_ <= vcbp_ns;
-    patience_ = rounds_ != 0 && blocks == chosen_blocks_ ? std::min(patience_ * 2, most_windows) : least_windows;
+    windows_before_retry_ = rounds_ != 0 && blocks == chosen_blocks_ ? std::min(windows_before_retry_ * 2, max_windows) : min_windows;
     chosen_blocks_ = blocks;
     expected_ns_ = std::min(blurred_ns_, vcbp_ns);
-    windows_ = odd_ones_ = 0;
+    windows_ = drifted_windows_ = 0;
     ++rounds_;
-    go(phase::settled, blocks);
+    enter_phase(phase::chosen, blocks);
   }
-  void watch(double ns) {
+  void check_drift(double ns) {
     ++windows_;
-    odd_ones_ = ns > expected_ns_ * odd || ns * odd < expected_ns_ ? odd_ones_ + 1 : 0;
-    const bool again = made_up_ ? windows_ == 2 : windows_ >= patience_ && odd_ones_ >= odd_windows;
-    if (again) go(phase::trying_blurred, true);
+    drifted_windows_ = ns > expected_ns_ * drift_factor || ns * drift_factor < expected_ns_ ? drifted_windows_ + 1 : 0;
+    const bool again = fake_clock_ ? windows_ == 2 : windows_ >= windows_before_retry_ && drifted_windows_ >= drift_window_limit;
+    if (again) enter_phase(phase::trying_blurred, true);
   }
 
   const std::uint64_t warm_up_;
-  const bool fixed_, made_up_;
+  const bool fixed_, fake_clock_;
   std::atomic<bool> blocks_;
   std::atomic<std::uint64_t> commits_{0};  // of this window
-  std::atomic<std::int64_t> began_ns_{0}, left_out_ns_{0};
+  std::atomic<std::int64_t> began_ns_{0}, excluded_ns_{0};
 
   std::mutex mutex_;  // of everything below
   phase phase_ = phase::trying_blurred;
   double blurred_ns_ = 0, expected_ns_ = 0;
   bool chosen_blocks_ = true;
-  unsigned rounds_ = 0, windows_ = 0, odd_ones_ = 0, patience_ = least_windows;
+  unsigned rounds_ = 0, windows_ = 0, drifted_windows_ = 0, windows_before_retry_ = min_windows;
 };
 
 }  // namespace stele::detail

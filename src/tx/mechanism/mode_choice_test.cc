@@ -73,7 +73,7 @@ TEST(mode_choice, is_the_same_in_every_run_under_the_made_up_clock) {
     std::vector<bool> modes;
     for (int i = 0; i < 300; ++i) {
       modes.push_back(c.wants_blocks());
-      if (i % 7 == 0) c.leaving_out([&] { return busy_wait(10us), 0; });
+      if (i % 7 == 0) c.exclude_time([&] { return busy_wait(10us), 0; });
       c.committed(1);
     }
     if (run == 0) first = modes;
@@ -163,7 +163,7 @@ TEST(mode_choice, does_not_count_what_was_left_out) {
     return chosen_with([](mode_choice& c, std::uint64_t) {
       busy_wait(c.wants_blocks() ? 20us : 100us);
       if (!c.wants_blocks()) return;
-      EXPECT_EQ(c.leaving_out([] { return busy_wait(200us), 42; }), 42);
+      EXPECT_EQ(c.exclude_time([] { return busy_wait(200us), 42; }), 42);
     });
   })) << "waiting was held against the mode";
 }

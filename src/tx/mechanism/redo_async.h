@@ -12,11 +12,11 @@ class redo_async final : public bulk_engine<Media> {
  public:
   using bulk_engine<Media>::bulk_engine;
 
-  [[nodiscard]] result<> prepare(transaction& t) override { return this->prepare_lines(this->lanes_[t.log()], t); }
+  [[nodiscard]] result<> reserve_log(transaction& t) override { return this->prepare_lines(this->lanes_[t.log()], t); }
   bool commit(transaction& t, std::uint64_t txid) override { return this->commit_lines(this->lanes_[t.log()], t, txid, [] {}); }
 
  private:
-  bool in_background() const noexcept override { return true; }
+  bool may_run_in_background() const noexcept override { return true; }
 };
 
 }  // namespace stele::detail

@@ -3,7 +3,7 @@
 // its commit, as one batch: one fence for their old values, where an in-place undo log pays one a range.
 #pragma once
 
-#include <tx/engine_on.h>
+#include <tx/lane_engine.h>
 
 namespace stele::detail {
 
@@ -12,12 +12,12 @@ class undo final : public torn_bit_engine<Media> {
  public:
   using torn_bit_engine<Media>::torn_bit_engine;
 
-  [[nodiscard]] result<> prepare(transaction& t) override {
+  [[nodiscard]] result<> reserve_log(transaction& t) override {
     auto& l = this->lanes_[t.log()];
-    this->drop_reserved(l);
-    if (this->lines_needed(t, l.log.lines()) <= l.log.lines()) return {};
-    if (auto reserved = this->prepare_spill(l, t, payload_words(t.lines())); !reserved) return reserved;
-    return this->forget_sums(l.media, l) ? result<>{} : this->check_medium();
+    this->release_reserved(l);
+    if (this->lines_needed(t, l.log.capacity_lines()) <= l.log.capacity_lines()) return {};
+    if (auto reserved = this->reserve_spill(l, t, payload_words(t.lines())); !reserved) return reserved;
+    return this->invalidate_block_checksums(l.media, l) ? result<>{} : this->check_medium();
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {
@@ -29,21 +29,21 @@ class undo final : public torn_bit_engine<Media> {
       return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)), __ATOMIC_RELAXED);
     };
     this->append(l, format::record_kind::undo, txid, t, old_value);                      // 1
-    if (!planted<Media>(mutant::undo_no_log_fence) && !this->settled(l)) return false;   // 2: old values are durable before home changes
+    if (!planted<Media>(mutant::undo_no_log_fence) && !this->fence_ok(l)) return false;   // 2: old values are durable before home changes
     l.log.publish();
-    t.begin_home();
+    t.begin_home_stores();
     if (planted<Media>(mutant::undo_truncate_first)) l.log.write_head(l.log.tail());
     this->store_home_flushed(l, t, mutant::undo_last_home_line);                         // 3
-    if (!planted<Media>(mutant::undo_no_data_fence) && !this->settled(l)) return false;  // 4: home is durable before the log is cut
+    if (!planted<Media>(mutant::undo_no_data_fence) && !this->fence_ok(l)) return false;  // 4: home is durable before the log is cut
     l.log.write_head(l.log.tail());                                                      // 5: committed when this is durable
-    if (!planted<Media>(mutant::undo_no_truncate_fence) && !this->settled(l)) return false;  // 6: the commit is durable before it is told
-    l.log.reuse();
+    if (!planted<Media>(mutant::undo_no_truncate_fence) && !this->fence_ok(l)) return false;  // 6: the commit is durable before it is told
+    l.log.release_truncated();
     this->release_spills(l, l.log.head());
     return true;
   }
 
  private:
-  bool keeps_sums() const noexcept override { return true; }
+  bool maintains_block_checksums() const noexcept override { return true; }
 };
 
 }  // namespace stele::detail

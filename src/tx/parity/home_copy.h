@@ -6,7 +6,7 @@
 
 #include <media/media.h>
 #include <pool/pool_file.h>
-#include <tx/parity/area.h>
+#include <tx/parity/parity_area.h>
 
 #include <cstring>
 #include <vector>
@@ -19,14 +19,14 @@ class home_copy {
   home_copy(const storage::pool_file& file, const parity_area& area, Media& media)
       : file_(file), area_(area), media_(media), changed_(present() ? area.matrices() : 0, true) {}
 
-  bool present() const noexcept { return file_.header().copy_offset != 0; }
+  bool present() const noexcept { return file_.header().home_copy_offset != 0; }
   // A commit has stored to a line of home.
-  void stored(std::uint64_t offset) {
+  void record_store(std::uint64_t offset) {
     if (!changed_.empty() && !base::planted<Media>(base::mutant::archapt_copy_unchanged)) changed_[area_.matrix_of(offset)] = true;
   }
 
   // The copy becomes what home is; durable after the medium's next fence. Nothing may change home meanwhile.
-  void take() {
+  void update() {
     for (std::uint64_t m = 0; m < changed_.size(); ++m) {
       if (!changed_[m]) continue;
       changed_[m] = false;
@@ -35,7 +35,7 @@ class home_copy {
   }
   // Home becomes what the copy is; durable after the medium's next fence. All of it is flushed: a process that was killed in the middle of
   // this has left lines that do not differ, but in the cache.
-  void give_back() {
+  void restore_home() {
     for (std::uint64_t m = 0; m < area_.matrices(); ++m) for_each_different(m, [&](std::byte* home, const std::byte* copy) { media_.store(home, copy, line_size); });
     if (!base::planted<Media>(base::mutant::archapt_fallback_unflushed)) media_.flush(file_.at(file_.header().home_offset), area_.home_size());
   }
@@ -47,7 +47,7 @@ class home_copy {
     for (std::uint64_t lines = area_.lines_in_home(matrix); lines != 0; lines &= lines - 1) {
       const std::uint64_t offset = area_.offset_of(matrix, static_cast<unsigned>(std::countr_zero(lines)));
       std::byte* const home = file_.at(offset);
-      std::byte* const copy = file_.base() + file_.header().copy_offset + (offset - file_.header().home_offset);
+      std::byte* const copy = file_.base() + file_.header().home_copy_offset + (offset - file_.header().home_offset);
       if (std::memcmp(home, copy, line_size) != 0) each(home, copy);
     }
   }

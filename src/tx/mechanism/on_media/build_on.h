@@ -31,7 +31,7 @@ std::unique_ptr<engine> build_on([[maybe_unused]] pool_state& state, [[maybe_unu
     case kind::process:
       return build<Mechanism, media::process>(state, choice);
     case kind::file:
-      return build<Mechanism, media::file>(state, choice, state.file.region());
+      return build<Mechanism, media::file>(state, choice, state.file.mapping());
     case kind::lab:
       break;
   }

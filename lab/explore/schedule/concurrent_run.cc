@@ -1,0 +1,168 @@
+// The threads of a run, and their marks on its tape.
+#include <base/check.h>
+#include <explore/schedule/concurrent_run.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <tx/open.h>
+#include <unistd.h>
+
+#include <bit>
+#include <filesystem>
+#include <thread>
+
+namespace stele::explore {
+
+using base::fail;
+using media::tape_mark;
+
+// What the threads know of each other; one runs at a time.
+struct concurrent_runner::progress {
+  std::uint32_t invoked = 0, ended = 0, acknowledged = 0;
+  bool ordered = false;
+};
+
+concurrent_runner::concurrent_runner(subject& s, const concurrency_plan& o) : subject_(s), concurrency_(o) {
+  const plan& p = s.run_plan();
+  base::rng random(p.seed);
+  for (std::uint64_t i = 0; i < p.operations; ++i) sequential_.push_back(s.workload().draw(random));
+  for (unsigned i = 0; i < p.threads * o.each; ++i) concurrent_.push_back(s.workload().draw(random));
+}
+
+result<concurrent_run> concurrent_runner::make(schedule::strategy& chooser, std::uint64_t limit,
+                                         std::function<void(const std::string&)> stuck) {
+  concurrent_run made;
+  made.operations = concurrent_;
+  made.before.assign(concurrent_.size(), 0);
+  progress p;
+  p.ordered = subject_.run_plan().sync_every != 0;
+  schedule::begin(chooser, concurrency_.points, limit, std::move(stuck));
+  auto tape = subject_.record_with(concurrency_.background, [&](hashed_image&) { return run(made, p); });
+  schedule::end();
+  if (!tape) made.problem = tape.error().message;
+  if (tape) made.tape = std::move(*tape);
+  return made;
+}
+
+result<> concurrent_runner::run(concurrent_run& made, progress& p) {
+  workloads::workload& w = subject_.workload();
+  w.set_commit_durability(durability::durable);
+  for (const auto& op : sequential_)
+    if (auto done = w.apply({&op, 1}); !done && done.error().code != errc::full) return done;
+  w.set_commit_durability(p.ordered ? durability::ordered : durability::durable);
+  w.core().mechanism().note(0, tape_mark::tx_begin, 0);
+  {
+    const plan& of = subject_.run_plan();
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < of.threads; ++t) threads.emplace_back([&, t] { apply_share(t, made, p); });
+    if (!concurrency_.beside.empty()) threads.emplace_back([&] { work_beside(made, p); });
+    schedule::enable_choices(true);
+    threads.clear();
+    schedule::enable_choices(false);
+  }
+  if (!made.problem.empty()) return {};
+  auto& core = w.core();
+  if (auto synced = sync(p); !synced) return synced;
+  const auto digest = w.digest();
+  if (!digest) return fail(digest.error().code, "the structure is broken: " + digest.error().message);
+  made.digest = *digest;
+  return core.close();
+}
+
+void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progress& p) {
+  auto& engine = subject_.workload().core().mechanism();
+  const auto lane = static_cast<unsigned>(thread % subject_.run_plan().log_count);
+  for (unsigned n = thread * concurrency_.each; n < (thread + 1) * concurrency_.each && made.problem.empty(); ++n) {
+    engine.note(lane, tape_mark::invoked, n);
+    p.invoked |= 1u << n;
+    const std::uint32_t ended = made.before[n] = p.ended;
+    auto& op = made.operations[n];
+    // Looked at before the transaction begins; and one thread runs at a time.
+    subject_.workload().set_commit_durability(ordered(thread, p) ? durability::ordered : durability::durable);
+    const auto done = subject_.workload().apply({&op, 1});
+    if (!done && done.error().code != errc::full) {
+      made.problem = fmt::format("operation {} of the run itself failed: {}", n, done.error().message);
+      return;
+    }
+    if (!done) op.what = workloads::operation::kind::read;
+    p.ended |= 1u << n;
+    if (ordered(thread, p))
+      engine.note(lane, tape_mark::tx_commit, n);
+    else
+      acknowledge(p.ordered ? ended | 1u << n : 1u << n, p);  // and the ordered ones before it
+    const std::uint64_t every = subject_.run_plan().sync_every;
+    if (p.ordered && (n + 1) % every == 0)
+      if (auto synced = sync(p); !synced) made.problem = "a sync failed: " + synced.error().message;
+  }
+}
+
+// What had ended when it began is durable when it returns.
+result<> concurrent_runner::sync(progress& p) {
+  const std::uint32_t ended = p.ended;
+  auto& core = subject_.workload().core();
+  if (auto synced = detail::sync_pool(core); !synced) return synced;
+  acknowledge(ended, p);
+  return {};
+}
+
+bool concurrent_runner::ordered(unsigned thread, const progress& p) const noexcept {
+  return p.ordered && !(concurrency_.mixed && thread % 2 != 0);
+}
+
+void concurrent_runner::acknowledge(std::uint32_t which, progress& p) {
+  for (std::uint32_t left = which & ~p.acknowledged; left != 0; left &= left - 1)
+    subject_.workload().core().mechanism().note(0, tape_mark::returned, static_cast<unsigned>(std::countr_zero(left)));
+  p.acknowledged |= which;
+}
+
+void concurrent_runner::work_beside(concurrent_run& made, progress& p) {
+  std::string_view left = concurrency_.beside;
+  while (!left.empty() && made.problem.empty()) {
+    const auto end = std::min(left.find('+'), left.size());
+    const std::string_view work = left.substr(0, end);
+    left.remove_prefix(std::min(end + 1, left.size()));
+    const auto done = do_beside(work, made, p);
+    if (!done && done.error().code != errc::unsupported && done.error().code != errc::full)
+      made.problem = fmt::format("{} beside the operations failed: {}", work, done.error().message);
+  }
+}
+
+result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& made, progress& p) {
+  auto& core = subject_.workload().core();
+  if (work == "check") return detail::check_storage(core);
+  if (work == "sync") return sync(p);
+  if (work == "backup") return back_up(made, p);
+  if (work == "grow") return detail::grow(core, core.state().file.header().size + subject_.run_plan().pool_size / 4);
+  if (work == "read") return read(made, p);
+  return fail(errc::invalid_argument,
+              fmt::format("nothing is known of '{}' beside operations; choose check, sync, backup, grow or read", work));
+}
+
+result<> concurrent_runner::read(concurrent_run& made, progress& p) {
+  concurrent_run::observation o;
+  o.must = p.ended;
+  const auto seen = subject_.workload().digest();
+  if (!seen) return fail(seen.error().code, "what a reader saw is broken: " + seen.error().message);
+  o.digest = *seen;
+  o.may = p.invoked;
+  made.seen.push_back(o);
+  return {};
+}
+
+result<> concurrent_runner::back_up(concurrent_run& made, progress& p) {
+  concurrent_run::backup copy;
+  copy.must = p.ended;
+  const std::string path = fmt::format("/dev/shm/stele-copy-{}", ::getpid());
+  const auto done = detail::back_up(subject_.workload().core(), path, {});
+  copy.may = p.invoked;
+  if (!done) return done;
+  copy.bytes.resize(std::filesystem::file_size(path));
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const ssize_t got = ::pread(fd, copy.bytes.data(), copy.bytes.size(), 0);
+  ::close(fd);
+  ::unlink(path.c_str());
+  if (got != static_cast<ssize_t>(copy.bytes.size())) return fail(errc::io, "the copy cannot be read back");
+  made.backups.push_back(std::move(copy));
+  return {};
+}
+
+}  // namespace stele::explore

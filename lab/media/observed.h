@@ -1,0 +1,76 @@
+// observed: another medium, with a store_observer who is told of every store to home and every mark. Explores: planted bugs are
+// real here.
+//
+// For media whose home is mapped: a store there is no system call, so os::syscall_hook does not see it. What passes by system
+// calls is the syscall_hook's to see. The store_observer is told inside a turn that it takes itself, with the store between: whoever
+// looks at home in a turn finds what the store_observer has been told.
+#pragma once
+
+#include <media/media.h>
+
+#include <utility>
+
+namespace stele::media {
+
+class store_observer {
+ public:
+  virtual ~store_observer() = default;
+  virtual void lock() noexcept = 0;
+  virtual void unlock() noexcept = 0;
+  // In a turn, of home: what is at base + offset now.
+  virtual void store_recorded(const std::byte* base, std::uint64_t home_offset, std::uint64_t offset, std::size_t size) = 0;
+  virtual void mark_recorded(unsigned thread, tape_mark m, std::uint64_t argument) = 0;
+};
+
+template <class Inner>
+class observed {
+ public:
+  struct shared {
+    store_observer& observer;
+    pool_mapping mapping;
+    typename Inner::shared inner;
+
+    shared(store_observer& w, const pool_mapping& r) : observer(w), mapping(r), inner(r) {}
+  };
+  static constexpr bool under_exploration = true;
+  static constexpr auto whole_cache = Inner::whole_cache;
+
+  observed(shared& s, unsigned thread) : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
+
+  void store(void* to, const void* from, std::size_t size) {
+    observed_store(to, size, [&] { inner_.store(to, from, size); });
+  }
+  void stream(void* to, const void* from, std::size_t size) {
+    observed_store(to, size, [&] { inner_.stream(to, from, size); });
+  }
+  void flush(const void* at, std::size_t size) noexcept { inner_.flush(at, size); }
+  void fence() noexcept { inner_.fence(); }
+  void bulk_persist(std::span<const range> ranges) noexcept { inner_.bulk_persist(ranges); }
+  void note(tape_mark m, std::uint64_t argument) {
+    shared_.observer.lock();
+    shared_.observer.mark_recorded(thread_, m, argument);
+    shared_.observer.unlock();
+  }
+  bool failed() const noexcept { return inner_.failed(); }
+
+ private:
+  // Header and logs are memory that no crash leaves anything of.
+  template <class Store>
+  void observed_store(void* to, std::size_t size, Store&& store) {
+    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(to) - shared_.mapping.base);
+    if (offset < shared_.mapping.home_offset) return store();
+    shared_.observer.lock();
+    store();
+    shared_.observer.store_recorded(shared_.mapping.base, shared_.mapping.home_offset, offset, size);
+    shared_.observer.unlock();
+  }
+
+  shared& shared_;
+  unsigned thread_;
+  Inner inner_;
+
+ public:
+  counters& count;
+};
+
+}  // namespace stele::media

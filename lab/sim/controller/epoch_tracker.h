@@ -1,0 +1,91 @@
+// The order in which writes were asked for, cut into epochs by persist barriers, and how much of it is persistent.
+//
+// There is one stream, of all sources and channels. Barrier schedulers ask it whether a write may start: which epochs are
+// wholly persistent, which epochs still lack log records, which logs still have a write to their commit record under way.
+// Barriers without a write between them are one barrier.
+#pragma once
+
+#include <sim/controller/log_ranges.h>
+
+#include <deque>
+
+namespace stele::sim {
+
+// A write's place in the stream.
+struct epoch_position {
+  std::uint64_t epoch = 0;
+  write_origin origin;
+  std::uint64_t commits_before = 0;  // writes to its log's commit record that came before it
+  bool after_records = false;        // of a commit record: its log has had a record written since the last such write
+};
+
+class epoch_tracker {
+ public:
+  explicit epoch_tracker(log_ranges ranges = {}) : ranges_(std::move(ranges)), logs_(ranges_.logs()) { epochs_.emplace_back(); }
+
+  const log_ranges& ranges() const noexcept { return ranges_; }
+
+  void barrier() {
+    if (epochs_.back().has_writes) epochs_.emplace_back();
+  }
+
+  epoch_position submitted(std::uint64_t address) {
+    epoch_position p{first_ + epochs_.size() - 1, ranges_.classify(address)};
+    epoch& e = epochs_.back();
+    e.has_writes = true;
+    ++e.pending;
+    if (p.origin.what == write_class::data) return p;
+    log& l = logs_[p.origin.log];
+    p.commits_before = l.first + l.commits.size();
+    if (p.origin.what == write_class::log_record) {
+      ++e.pending_records;
+      l.after_records = true;
+    } else {
+      l.commits.push_back(false);
+      p.after_records = std::exchange(l.after_records, false);
+    }
+    return p;
+  }
+
+  // The write is persistent. True: writes that had to wait may now start.
+  bool persisted(const epoch_position& p) {
+    epoch& e = epochs_[p.epoch - first_];
+    bool unblocked = --e.pending == 0;
+    if (p.origin.what == write_class::log_record) unblocked |= --e.pending_records == 0;
+    if (p.origin.what == write_class::commit_record) unblocked |= logs_[p.origin.log].commit_persisted(p.commits_before);
+    while (epochs_.size() > 1 && epochs_.front().pending == 0) epochs_.pop_front(), ++first_;
+    return unblocked;
+  }
+
+  // Every write of every epoch before `e` is persistent.
+  bool persistent_before(std::uint64_t e) const noexcept { return e <= first_; }
+  // Every log record of epoch `e` is persistent.
+  bool records_persistent(std::uint64_t e) const noexcept { return e < first_ || epochs_[e - first_].pending_records == 0; }
+  // Every write to the log's commit record that came before the write at `p` is persistent.
+  bool commits_persistent_before(const epoch_position& p) const noexcept { return p.commits_before <= logs_[p.origin.log].first; }
+
+ private:
+  struct epoch {
+    std::uint32_t pending = 0, pending_records = 0;  // asked for and not persistent
+    bool has_writes = false;
+  };
+  struct log {
+    std::deque<bool> commits;  // persistent or not, from the first that is not
+    std::uint64_t first = 0;
+    bool after_records = false;
+
+    bool commit_persisted(std::uint64_t number) {
+      commits[number - first] = true;
+      const std::uint64_t before = first;
+      while (!commits.empty() && commits.front()) commits.pop_front(), ++first;
+      return first != before;
+    }
+  };
+
+  log_ranges ranges_;
+  std::vector<log> logs_;
+  std::deque<epoch> epochs_;  // from the first that is not wholly persistent, or the newest
+  std::uint64_t first_ = 0;
+};
+
+}  // namespace stele::sim

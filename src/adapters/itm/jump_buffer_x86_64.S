@@ -1,0 +1,53 @@
+// _ITM_beginTransaction and the way back to where it was called, for x86-64 (System V ABI). See jump_buffer.h.
+//
+// The control words of floating point are not kept, nor is a shadow stack unwound: a block that changes the former, or a process
+// that enforces the latter, is not supported. Another processor needs a file of this kind.
+#if !defined(__x86_64__)
+#error "libstele_itm saves registers in assembly, and has it for x86-64 only; write jump_buffer_<processor>.S for this one"
+#endif
+
+        .text
+        .globl  _ITM_beginTransaction
+        .type   _ITM_beginTransaction, @function
+_ITM_beginTransaction:
+        .cfi_startproc
+        endbr64
+        leaq    8(%rsp), %rax
+        subq    $72, %rsp
+        .cfi_adjust_cfa_offset 72
+        movq    %rax, (%rsp)
+        movq    %rbx, 8(%rsp)
+        movq    %rbp, 16(%rsp)
+        movq    %r12, 24(%rsp)
+        movq    %r13, 32(%rsp)
+        movq    %r14, 40(%rsp)
+        movq    %r15, 48(%rsp)
+        movq    72(%rsp), %rax
+        movq    %rax, 56(%rsp)
+        movq    %rsp, %rsi
+        call    stele_itm_begin
+        addq    $72, %rsp
+        .cfi_adjust_cfa_offset -72
+        ret
+        .cfi_endproc
+        .size   _ITM_beginTransaction, . - _ITM_beginTransaction
+
+        .globl  stele_itm_resume
+        .type   stele_itm_resume, @function
+stele_itm_resume:
+        .cfi_startproc
+        endbr64
+        movl    %edi, %eax
+        movq    8(%rsi), %rbx
+        movq    16(%rsi), %rbp
+        movq    24(%rsi), %r12
+        movq    32(%rsi), %r13
+        movq    40(%rsi), %r14
+        movq    48(%rsi), %r15
+        movq    56(%rsi), %rdx
+        movq    (%rsi), %rsp
+        jmp     *%rdx
+        .cfi_endproc
+        .size   stele_itm_resume, . - stele_itm_resume
+
+        .section .note.GNU-stack, "", @progbits

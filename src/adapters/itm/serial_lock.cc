@@ -1,0 +1,89 @@
+// Being alone, and waiting for older blocks; see serial_lock.h.
+#include <adapters/itm/serial_lock.h>
+#include <sched.h>
+
+namespace stele::itm {
+
+constinit serial_lock the_serial_lock;
+
+serial_lock::thread_state& serial_lock::register_thread() {
+  for (thread_state* m = first_.load(std::memory_order_acquire); m != nullptr; m = m->next) {
+    bool in_use = false;
+    if (m->in_use.compare_exchange_strong(in_use, true, std::memory_order_acquire)) return *m;
+  }
+  auto* const m = new thread_state;  // for the life of the process
+  m->number = last_number_.fetch_add(1) + 1;
+  m->next = first_.load(std::memory_order_relaxed);
+  while (!first_.compare_exchange_weak(m->next, m, std::memory_order_release)) {
+  }
+  if (m->next != nullptr) multithreaded_.store(true, std::memory_order_relaxed);
+  base::asymmetric_fence_heavy();  // a running block's publish comes before this, or it sees that there are several
+  return *m;
+}
+
+void serial_lock::unregister_thread(thread_state& m) noexcept {
+  if (m.announced) outside_accessors_.fetch_sub(1, std::memory_order_relaxed);
+  m.announced = false;
+  m.in_use.store(false, std::memory_order_release);
+}
+
+void serial_lock::wait_and_enter(thread_state& m) noexcept {
+  while (thread_state* const other = serial_owner_.load(std::memory_order_acquire)) {
+    m.active.store(false, std::memory_order_release);
+    serial_owner_.wait(other, std::memory_order_acquire);
+    m.active.store(true, std::memory_order_relaxed);
+    base::asymmetric_fence_light();
+  }
+}
+
+bool serial_lock::acquire_serial(thread_state& m) noexcept {
+  thread_state* nobody = nullptr;
+  if (!serial_owner_.compare_exchange_strong(nobody, &m, std::memory_order_acq_rel)) return false;
+  base::asymmetric_fence_heavy();  // whoever enters from here on sees that; whoever is inside already is seen here
+  for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr; other = other->next)
+    while (other != &m && other->active.load(std::memory_order_acquire)) ::sched_yield();
+  return true;
+}
+
+void serial_lock::release_serial() noexcept {
+  serial_owner_.store(nullptr, std::memory_order_release);
+  serial_owner_.notify_all();
+}
+
+void serial_lock::announce_outside_access(thread_state& m) noexcept {
+  m.snapshot.store(1, std::memory_order_relaxed);
+  if (!m.announced) [[unlikely]] {
+    m.announced = true;
+    outside_accessors_.fetch_add(1, std::memory_order_relaxed);
+    base::asymmetric_fence_heavy();  // a commit that does not see that there is one more is seen by what m reads from here on
+  }
+  if (multithreaded_.load(std::memory_order_relaxed))
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // before what it reads: a commit that it misses sees it
+  else
+    base::asymmetric_fence_light();
+}
+
+void serial_lock::wait_for_older_slow(std::uint64_t commit) const noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // after the commit: who is not seen here sees it
+  for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr; other = other->next) {
+    for (unsigned looks = 0;; ++looks) {
+      const std::uint64_t seen = other->snapshot.load(std::memory_order_acquire);
+      if (seen == 0 || seen > commit) break;
+      if (looks > 64) ::sched_yield();
+    }
+  }
+}
+
+void serial_lock::reset_after_fork(const thread_state* left) noexcept {
+  for (thread_state* m = first_.load(std::memory_order_relaxed); m != nullptr; m = m->next) {
+    if (m == left) continue;
+    if (m->announced) outside_accessors_.fetch_sub(1, std::memory_order_relaxed);
+    m->announced = false;
+    m->active.store(false, std::memory_order_relaxed);
+    m->snapshot.store(0, std::memory_order_relaxed);
+    m->in_use.store(false, std::memory_order_relaxed);
+  }
+  if (serial_owner_.load(std::memory_order_relaxed) != left) serial_owner_.store(nullptr, std::memory_order_relaxed);
+}
+
+}  // namespace stele::itm

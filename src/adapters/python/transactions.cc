@@ -1,0 +1,102 @@
+// Begin and end of transactions that Python holds open, and the end of a pool.
+#include "transactions.h"
+
+namespace stele::python {
+
+void throw_library_error(errc code, std::string message) {
+  throw library_error({code, std::move(message)});
+}
+
+transactions::transactions(std::string path, detail::runtime& core, durability how)
+    : path_(std::move(path)), core_(core), default_durability_(how), reads_take_writer_lock_(core.state().file.header().log_count < 2) {}
+
+void transactions::leave() noexcept {
+  if (!in_transaction()) return;
+  roll_back();
+  owner_ = std::thread::id();
+  writer_.unlock();
+}
+
+void transactions::check_usable() const {
+  if (closed_) throw_library_error(errc::invalid_argument, path_ + " has been closed; open it again");
+  if (detail::this_access.size != 0)
+    throw_library_error(errc::nested, path_ +
+                             ": a transaction on another pool is running in this thread; a transaction changes one pool, so "
+                             "end that one first");
+}
+
+// The line locks of ordered commits that other threads have made: a `with` cannot give way to them.
+void transactions::flush_deferred_commits() {
+  if (core().state().overlays.load() == 0) return;
+  detail::thread_context* const v = unwrap(core().enter_slow());
+  core().leave(*v);
+  core().release_idle_overlays(*v);
+}
+
+void transactions::begin(durability how) {
+  if (in_transaction()) {
+    if (doomed_by_) throw library_error(*doomed_by_);
+    ++depth_;
+    return;
+  }
+  check_usable();
+  {
+    const nb::gil_scoped_release gil_released;
+    std::unique_lock hold(writer_);
+    flush_deferred_commits();
+    if (detail::begin_transaction(core(), true, how) == detail::begin_status::refused) throw library_error(detail::last_error());
+    hold.release();
+  }
+  owner_ = std::this_thread::get_id();
+  depth_ = 1;
+}
+
+// With the memory gathered that an allocation did not find, if that is why.
+void transactions::roll_back() {
+  if (detail::this_access.running->wants_reclaim) {
+    detail::retry_transaction();
+    if (detail::begin_transaction(core(), true, durability::durable) == detail::begin_status::refused) return;
+  }
+  detail::roll_back_transaction();
+}
+
+void transactions::end(bool failed) {
+  if (!in_transaction()) throw_library_error(errc::invalid_argument, path_ + ": a transaction ends in the thread that began it");
+  if (failed && !doomed_by_)
+    doom({errc::cancelled, path_ + ": an exception ended a transaction inside this one, so nothing of it is kept"});
+  if (--depth_ != 0) return;
+  const std::optional<error> lost = std::exchange(doomed_by_, std::nullopt);
+  std::optional<error> why = failed ? std::nullopt : lost;
+  {
+    const nb::gil_scoped_release gil_released;
+    if (lost) {
+      roll_back();
+    } else if (const auto done = detail::commit_transaction(); done == detail::commit_status::failed) {
+      why = detail::last_error();
+    } else if (done == detail::commit_status::retry) {
+      roll_back();
+      why = error{errc::cancelled,
+                  path_ + ": another user of the pool in this process changed what the transaction has read; run it again"};
+    }
+    owner_ = std::thread::id();
+    writer_.unlock();
+  }
+  if (why) throw library_error(std::move(*why));
+}
+
+void transactions::sync() {
+  check_usable();
+  const nb::gil_scoped_release gil_released;
+  unwrap(detail::sync_pool(core()));
+}
+
+void transactions::close() {
+  if (closed_) return;
+  if (in_transaction()) throw_library_error(errc::in_use, path_ + " cannot be closed inside a transaction on it");
+  const nb::gil_scoped_release gil_released;
+  const std::lock_guard hold(writer_);
+  unwrap(detail::close_pool(core()));
+  closed_ = true;
+}
+
+}  // namespace stele::python

@@ -1,0 +1,21 @@
+// A number that one thread counts and any other may read meanwhile.
+#pragma once
+
+#include <cstdint>
+
+namespace stele::base {
+
+class relaxed_counter {
+ public:
+  relaxed_counter& operator+=(std::uint64_t n) noexcept {
+    __atomic_store_n(&value_, value_ + n, __ATOMIC_RELAXED);  // nobody else stores
+    return *this;
+  }
+  relaxed_counter& operator++() noexcept { return *this += 1; }
+  operator std::uint64_t() const noexcept { return __atomic_load_n(&value_, __ATOMIC_RELAXED); }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+}  // namespace stele::base

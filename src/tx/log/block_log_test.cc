@@ -1,0 +1,553 @@
+// The block log, written by block_log and read back by read_block_record: what a crash may have kept from media, line by
+// line, block by block and word by word, and bytes that no writer wrote.
+//
+// "Lost" is what a power failure does to a line that nobody flushed: it has its old content, or that of any moment since.
+#include <base/checksum.h>
+#include <base/rng.h>
+#include <gtest/gtest.h>
+#include <media/adr.h>
+#include <tx/log/block_log.h>
+
+#include <cstdlib>
+#include <deque>
+#include <memory>
+#include <optional>
+
+namespace stele::detail {
+namespace {
+
+using format::block_kind;
+using format::block_record;
+using format::blocks_per_line;
+using format::log_block;
+using stored = std::vector<block_record>;  // data records of one transaction
+
+class block_log_test : public ::testing::Test {
+ protected:
+  static constexpr std::size_t size = 512 << 10;
+
+  block_log_test() {
+    auto header = storage::pool_file::make_header({.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
+    EXPECT_TRUE(header) << header.error().message;
+    image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
+    std::memset(image_.get(), 0, size);
+    storage::pool_file::write_header(image_.get(), *header);
+    auto file = storage::pool_file::adopt(image_.get(), size);
+    EXPECT_TRUE(file) << file.error().message;
+    file_ = std::make_unique<storage::pool_file>(std::move(*file));
+    fresh(0);
+  }
+
+  // A zeroed log whose first record goes to this line.
+  void fresh(std::uint64_t head) {
+    log_.reset();
+    ring_ = std::make_unique<ring<media::adr>>(media_, *file_, 0);
+    std::memset(ring_->bytes(), 0, ring_->capacity_lines() * line_size);
+    log_ = std::make_unique<block_log<media::adr>>(media_, *ring_, file_->header().id);
+    truncate(0);
+    log_->reset(0);
+    committed_end_ = 0;
+    while (committed_end_ < head) truncate(committed_end_ = commit(1, {word(0, 0)}));  // as a log gets there: every line written in every lap
+  }
+  void truncate(std::uint64_t head) {
+    if (head == 0)
+      ring_->reset(0);
+    else
+      ring_->truncate(head);
+  }
+
+  block_record word(std::uint64_t number, std::uint64_t value, std::uint8_t mask = 0xFF) const {
+    return {block_kind::data, mask, value, file_->header().chunks_offset + 8 * number};
+  }
+  stored words(std::uint64_t count, std::uint64_t salt) const {
+    stored all;
+    for (std::uint64_t i = 0; i < count; ++i) all.push_back(word(i, base::rng(salt * 1000 + i)()));
+    return all;
+  }
+
+  std::vector<log_block*> put(const stored& records) {
+    log_->begin();
+    std::vector<log_block*> at;
+    for (const block_record& r : records) {
+      EXPECT_TRUE(log_->has_room());
+      at.push_back(log_->append(r));
+    }
+    return at;
+  }
+  std::uint64_t commit(std::uint64_t txid, const stored& records) {
+    put(records);
+    log_->commit(txid);
+    log_->publish();
+    return ring_->tail();
+  }
+  std::uint64_t abort(const stored& records) {
+    put(records);
+    return log_->abort();
+  }
+
+  result<bool> read(std::uint64_t& position, log_record& record, std::uint64_t end = no_end) const {
+    return read_block_record(*file_, ring_->view(), position, end, record);
+  }
+  // The TxIDs that recovery would find, from committed_end_ on; nothing when it is an error.
+  std::optional<std::vector<std::uint64_t>> found() const {
+    std::vector<std::uint64_t> all;
+    log_record record;
+    for (std::uint64_t position = committed_end_;;) {
+      const auto whole = read(position, record);
+      if (!whole) {
+        EXPECT_EQ(whole.error().code, errc::corrupt);
+        return std::nullopt;
+      }
+      if (!*whole) return all;
+      all.push_back(record.txid);
+    }
+  }
+  using txids = std::vector<std::uint64_t>;
+
+  static void expect_same(const log_record& record, const stored& expected) {
+    ASSERT_EQ(record.payload.size(), 2 * expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const auto head = format::run_header::unpack(record.payload[2 * i]);
+      EXPECT_EQ(head.offset, expected[i].address);
+      EXPECT_EQ(head.mask, expected[i].mask);
+      EXPECT_EQ(head.count, 1u);
+      EXPECT_EQ(record.payload[2 * i + 1], expected[i].data);
+    }
+  }
+
+  std::byte* line_at(std::uint64_t position) const { return ring_->bytes() + position % ring_->capacity_lines() * line_size; }
+  log_block* block_at(std::uint64_t number) const {
+    return reinterpret_cast<log_block*>(ring_->bytes()) + number % (ring_->capacity_lines() * blocks_per_line);
+  }
+  using content = std::vector<std::byte>;
+  content log_content() const { return {ring_->bytes(), ring_->bytes() + ring_->capacity_lines() * line_size}; }
+  void restore(const content& c) const { std::memcpy(ring_->bytes(), c.data(), c.size()); }
+  void lose_line(const content& old, std::uint64_t position) const {
+    std::memcpy(line_at(position), old.data() + position % ring_->capacity_lines() * line_size, line_size);
+  }
+  void lose_block(const content& old, std::uint64_t number) const {
+    std::memcpy(block_at(number), old.data() + number % (ring_->capacity_lines() * blocks_per_line) * sizeof(log_block),
+                sizeof(log_block));
+  }
+  // Each of a line's words old or new.
+  void tear_line(const content& old, std::uint64_t position, base::rng& random) const {
+    for (std::size_t w = 0; w < line_size; w += 8)
+      if (random.below(2) != 0)
+        std::memcpy(line_at(position) + w, old.data() + position % ring_->capacity_lines() * line_size + w, 8);
+  }
+
+  // Where logs are begun: at the start, with the end of the lap in the middle of what follows, one and two laps on.
+  std::vector<std::uint64_t> heads() const {
+    const std::uint64_t lines = ring_->capacity_lines();
+    return {0, 5, lines - 1, lines - 2, lines - 5, lines, lines + 7, 2 * lines - 3, 2 * lines, 3 * lines - 1};
+  }
+
+  // A transaction of records that a block log does not write, with the checksum of one that it does.
+  std::uint64_t forge(const std::vector<block_record>& records, std::uint64_t txid = 7) {
+    put(records);
+    log_->commit(txid);
+    log_->publish();
+    return ring_->tail();
+  }
+
+  struct freeing {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, freeing> image_;
+  std::unique_ptr<storage::pool_file> file_;
+  media::adr::shared shared_;
+  media::adr media_{shared_, 0};
+  std::unique_ptr<ring<media::adr>> ring_;
+  std::unique_ptr<block_log<media::adr>> log_;
+  std::uint64_t committed_end_ = 0;
+};
+
+TEST_F(block_log_test, gives_back_values_masks_and_top_bits) {
+  const stored written = {word(0, 0),
+                          word(1, ~std::uint64_t{0}),
+                          word(2, std::uint64_t{1} << 63),
+                          word(3, ~(std::uint64_t{1} << 63)),
+                          word(9, 0xFF00, 0b0000'0010),
+                          word(65, 0x8000'0000'0000'0000, 0b1000'0000)};
+  for (const std::uint64_t head : heads()) {
+    SCOPED_TRACE("from line " + std::to_string(head));
+    fresh(head);
+    commit(42 | std::uint64_t{1} << 60, written);
+    log_record record;
+    std::uint64_t position = committed_end_;
+    const auto whole = read(position, record);
+    ASSERT_TRUE(whole && *whole);
+    EXPECT_EQ(record.txid, 42 | std::uint64_t{1} << 60);
+    EXPECT_EQ(record.kind, format::record_kind::redo);
+    EXPECT_EQ(position, ring_->tail());
+    expect_same(record, written);
+    const auto more = read(position, record);
+    EXPECT_TRUE(more && !*more);
+    EXPECT_EQ(position, ring_->tail()) << "a position moved over nothing";
+  }
+}
+
+TEST_F(block_log_test, tells_each_lap_from_the_one_before) {
+  struct committed {
+    std::uint64_t txid, end;
+    stored records;
+  };
+  std::deque<committed> model;
+  base::rng random(1);
+  for (std::uint64_t txid = 1; txid <= 1500; ++txid) {
+    const stored records = words(1 + random.below(random.below(10) == 0 ? 100 : 10), txid);
+    const std::uint64_t lines = (records.size() + 1) / blocks_per_line + 2;
+    while (ring_->free_lines() < lines || random.below(4) == 0) {
+      if (model.empty()) break;
+      committed_end_ = model.front().end;
+      model.pop_front();
+      truncate(committed_end_);
+    }
+    model.push_back({txid, commit(txid, records), records});
+    log_record record;
+    std::uint64_t position = committed_end_;
+    for (const committed& c : model) {
+      const auto whole = read(position, record);
+      ASSERT_TRUE(whole) << whole.error().message;
+      ASSERT_TRUE(*whole) << c.txid << " of " << txid;
+      ASSERT_EQ(record.txid, c.txid);
+      ASSERT_EQ(position, c.end);
+      expect_same(record, c.records);
+      if (HasFatalFailure()) return;
+    }
+    const auto more = read(position, record);
+    ASSERT_TRUE(more) << more.error().message;
+    ASSERT_FALSE(*more) << "a record of an earlier lap was read as one of this lap, after " << txid;
+  }
+  EXPECT_GT(ring_->tail(), 20 * ring_->capacity_lines());
+}
+
+TEST_F(block_log_test, gives_back_the_last_value_of_a_block_stored_many_times) {
+  for (const std::uint64_t head : heads()) {
+    fresh(head);
+    stored records = words(12, 3);
+    const auto at = put(records);
+    base::rng random(head);
+    for (int i = 0; i < 200; ++i) {
+      const std::size_t which = random.below(records.size());
+      records[which].data = random();
+      records[which].mask |= static_cast<std::uint8_t>(random.below(256));
+      log_->rewrite(at[which], records[which]);
+    }
+    log_->commit(9);
+    log_->publish();
+    log_record record;
+    std::uint64_t position = committed_end_;
+    const auto whole = read(position, record);
+    ASSERT_TRUE(whole && *whole) << "from line " << head;
+    expect_same(record, records);
+  }
+}
+
+TEST_F(block_log_test, steps_over_an_aborted_transaction_whichever_of_its_lines_are_lost) {
+  for (const std::uint64_t head : heads())
+    for (const std::uint64_t blocks : {1u, 3u, 4u, 7u, 20u, 30u}) {
+      fresh(head);
+      SCOPED_TRACE("from line " + std::to_string(committed_end_) + ", " + std::to_string(blocks) + " blocks");
+      const auto old = log_content();
+      const std::uint64_t first = ring_->tail(),
+                          last = abort(words(blocks, 5)) -
+                                 1;  // the last one has the abort record: durable with the next commit
+      const stored after = words(3, 6);
+      commit(11, after);
+      const auto whole = log_content();
+      for (std::uint64_t lost = 0; lost < std::uint64_t{1} << (last - first); ++lost) {
+        restore(whole);
+        for (std::uint64_t l = first; l < last; ++l)
+          if ((lost >> (l - first) & 1) != 0) lose_line(old, l);
+        log_record record;
+        std::uint64_t position = committed_end_;
+        const auto is = read(position, record);
+        ASSERT_TRUE(is) << is.error().message;
+        ASSERT_TRUE(*is) << "lost lines " << lost;
+        ASSERT_EQ(record.txid, 11u);
+        expect_same(record, after);
+        ASSERT_EQ(found(), txids{11}) << "lost lines " << lost;
+      }
+    }
+}
+
+TEST_F(block_log_test, steps_over_long_aborted_transactions_with_lost_and_torn_lines) {
+  base::rng random(2);
+  for (const std::uint64_t head : heads())
+    for (const std::uint64_t blocks : {63u, 64u, 65u, 127u, 128u, 150u, 200u})
+      for (int trial = 0; trial < 40; ++trial) {
+        fresh(head);
+        const auto old = log_content();
+        const std::uint64_t first = ring_->tail(), end = abort(words(blocks, 5));
+        commit(11, words(2, 6));
+        commit(12, words(6, 7));
+        for (std::uint64_t l = first; l < end; ++l) {
+          const bool holds_abort =
+              l + 1 == end || (l - first) % (abort_record_interval / blocks_per_line) == abort_record_interval / blocks_per_line - 1;
+          if (holds_abort) continue;
+          if (trial % 4 == 0 || random.below(3) == 0)
+            lose_line(old, l);
+          else if (trial % 4 != 1)
+            tear_line(old, l, random);
+        }
+        ASSERT_EQ(found(), (txids{11, 12})) << "from line " << committed_end_ << ", " << blocks << " blocks, trial " << trial;
+      }
+}
+
+TEST_F(block_log_test, steps_over_several_aborted_transactions_at_once) {
+  base::rng random(3);
+  for (const std::uint64_t head : heads())
+    for (int trial = 0; trial < 100; ++trial) {
+      fresh(head);
+      const auto old = log_content();
+      std::vector<std::uint64_t> may_be_lost;
+      for (int a = 0; a < 3; ++a) {
+        const std::uint64_t first = ring_->tail(), end = abort(words(1 + random.below(40), 5));
+        for (std::uint64_t l = first; l + 1 < end; ++l) may_be_lost.push_back(l);
+      }
+      commit(11, words(2, 6));
+      abort(words(5, 8));
+      commit(12, words(5, 8));
+      for (const std::uint64_t l : may_be_lost)
+        if (random.below(2) != 0) lose_line(old, l);
+      ASSERT_EQ(found(), (txids{11, 12})) << "from line " << committed_end_ << ", trial " << trial;
+    }
+}
+
+// Nobody else has seen it: the next commit would have made the abort records durable.
+TEST_F(block_log_test, finds_nothing_after_an_abort_that_no_commit_followed) {
+  base::rng random(4);
+  for (const std::uint64_t head : heads())
+    for (const std::uint64_t blocks : {1u, 9u, 100u})
+      for (int trial = 0; trial < 50; ++trial) {
+        fresh(head);
+        commit(10, words(5, 4));
+        const auto old = log_content();
+        const std::uint64_t first = ring_->tail(), end = abort(words(blocks, 5));
+        for (std::uint64_t l = first; l < end; ++l) tear_line(old, l, random);
+        ASSERT_EQ(found(), txids{10});
+      }
+}
+
+TEST_F(block_log_test, does_not_return_a_commit_that_lacks_any_block) {
+  for (const std::uint64_t head : heads())
+    for (const std::uint64_t blocks : {1u, 2u, 3u, 4u, 30u}) {
+      fresh(head);
+      commit(10, words(5, 4));
+      const auto old = log_content();
+      const std::uint64_t first = ring_->tail() * blocks_per_line;
+      commit(11, words(blocks, 5));
+      const auto whole = log_content();
+      for (std::uint64_t b = first; b <= first + blocks; ++b)
+        for (const int part : {0, 1, 2}) {
+          restore(whole);
+          const log_block there = *block_at(b);
+          lose_block(old, b);
+          if (part == 0) block_at(b)->data = there.data;
+          if (part == 1) block_at(b)->metadata = there.metadata;
+          ASSERT_EQ(found(), txids{10}) << "from line " << head << ", block " << b - first << " of " << blocks << ", part "
+                                        << part;
+        }
+      restore(whole);
+      ASSERT_EQ(found(), (txids{10, 11}));
+    }
+}
+
+TEST_F(block_log_test, does_not_return_a_commit_with_the_first_value_of_a_block_stored_twice) {
+  for (const std::uint64_t head : heads())
+    for (std::uint64_t which = 0; which < 9; ++which)
+      for (const bool top_bit_alone : {false, true}) {
+        fresh(head);
+        commit(10, words(5, 4));
+        stored records = words(9, 5);
+        const auto at = put(records);
+        const log_block first = *at[which];
+        records[which].data ^= top_bit_alone ? std::uint64_t{1} << 63 : 1;
+        log_->rewrite(at[which], records[which]);
+        log_->commit(11);
+        log_->publish();
+        ASSERT_EQ(found(), (txids{10, 11}));
+        const log_block second = *at[which];
+        *at[which] = first;
+        ASSERT_EQ(found(), txids{10}) << "from line " << head << ", block " << which;
+        *at[which] = {first.data, second.metadata};
+        if (!top_bit_alone) {
+          ASSERT_EQ(found(), txids{10});
+        }
+      }
+}
+
+TEST_F(block_log_test, calls_damage_before_another_commit_an_error) {
+  for (const std::uint64_t head : heads())
+    for (const bool abort_between : {false, true}) {
+      fresh(head);
+      const std::uint64_t first = committed_end_ * blocks_per_line;
+      commit(11, words(9, 5));
+      if (abort_between) abort(words(9, 6));
+      commit(12, words(2, 7));
+      const auto whole = log_content();
+      for (std::uint64_t b = first; b < first + 10; ++b) {
+        restore(whole);
+        block_at(b)->data ^= 1 << 20;
+        if (b != first + 9) {  // that one's is the TxID, which the checksum does not cover
+          ASSERT_EQ(found(), std::nullopt) << "from line " << head << ", block " << b - first;
+        }
+        restore(whole);
+        block_at(b)->metadata ^= 1 << 20;
+        ASSERT_EQ(found(), std::nullopt) << "from line " << head << ", address of block " << b - first;
+      }
+    }
+}
+
+TEST_F(block_log_test, reads_no_further_than_asked) {
+  const std::uint64_t first = commit(1, words(3, 1)), second = commit(2, words(3, 2));
+  log_record record;
+  for (std::uint64_t end = 0; end <= second; ++end) {
+    std::uint64_t position = 0;
+    const auto whole = read(position, record, end);
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(*whole, end >= first) << end;
+    EXPECT_EQ(position, *whole ? first : 0u);
+  }
+}
+
+TEST_F(block_log_test, calls_flags_that_no_record_has_an_error) {
+  for (std::uint64_t flags = 0; flags < 64; ++flags) {
+    fresh(0);
+    put(words(3, 1));
+    log_->commit(5);
+    log_->publish();
+    log_block& b = *block_at(1);
+    b.metadata = (b.metadata & ~std::uint64_t{0xFC00}) | flags << 10;
+    block_record r;
+    if (format::unpack(b, r)) continue;
+    EXPECT_EQ(found(), std::nullopt) << flags;
+  }
+}
+
+TEST_F(block_log_test, calls_an_abort_record_that_points_past_itself_an_error) {
+  abort(words(3, 1));
+  ASSERT_EQ(found(), txids{});
+  block_at(3)->data = (block_at(3)->data & (std::uint64_t{1} << 63)) | 1000;
+  EXPECT_EQ(found(), std::nullopt);
+}
+
+TEST_F(block_log_test, survives_random_bytes) {
+  base::rng random(5);
+  const auto fill = [&](int kind) {
+    auto* const words = reinterpret_cast<std::uint64_t*>(ring_->bytes());
+    for (std::uint64_t i = 0; i < ring_->capacity_lines() * 8; ++i) words[i] = random();
+    for (std::uint64_t i = 0; kind != 0 && i < ring_->capacity_lines() * 8;
+         i += 2) {  // whole in the first lap, with flags that mean something
+      words[i] |= std::uint64_t{1} << 63;
+      const block_kind k = kind == 1               ? static_cast<block_kind>(random.below(6))
+                           : random.below(20) == 0 ? static_cast<block_kind>(random.below(6))
+                                                   : block_kind::data;
+      words[i + 1] = (words[i + 1] & ~std::uint64_t{0xFC00}) | format::flags_of(k) | 1;
+      if (k == block_kind::abort) words[i] = (std::uint64_t{1} << 63) | random.below(3), words[i + 1] &= ~std::uint64_t{2};
+    }
+  };
+  for (int trial = 0; trial < 2000; ++trial) {
+    fill(trial % 3);
+    for (const std::uint64_t from :
+         {std::uint64_t{0}, random.below(1000), (std::uint64_t{1} << 46) - 1 - random.below(1000)}) {
+      log_record record;
+      for (std::uint64_t position = from;;) {
+        const std::uint64_t before = position;
+        const auto whole = read(position, record);
+        if (!whole || !*whole) break;
+        ASSERT_GT(position, before);
+        (void)for_each_stored_run(*file_, record.payload, [&](format::run_header head, const std::uint64_t*) {
+          ASSERT_GE(head.offset, file_->header().home_offset);
+          ASSERT_LE(head.offset + 8 * head.count, size);
+        });
+      }
+    }
+  }
+}
+
+TEST_F(block_log_test, calls_a_store_outside_home_an_error) {
+  const auto& h = file_->header();
+  const std::uint64_t good = h.chunks_offset;
+  for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{512}, h.home_offset - 8, h.size, h.size + 8,
+                                      (std::uint64_t{1} << 48) - 8, std::uint64_t{1} << 47, std::uint64_t{1} << 47 | good,
+                                      std::uint64_t{1} << 46 | good, std::uint64_t{1} << 45 | good, good + 1, good + 7}) {
+    fresh(0);
+    forge({{block_kind::data, 0xF0, 1, address}});
+    log_record record;
+    std::uint64_t position = 0;
+    const auto whole = read(position, record);
+    const bool refused =
+        !whole || !*whole || !for_each_stored_run(*file_, record.payload, [](format::run_header, const std::uint64_t*) {});
+    EXPECT_TRUE(refused) << "address " << address << " was taken for " << format::run_header::unpack(record.payload[0]).offset
+                         << " with mask " << static_cast<int>(format::run_header::unpack(record.payload[0]).mask);
+  }
+}
+
+class spilled_block_log_test : public block_log_test {
+ protected:
+  // A payload in the heap; its checksum.
+  std::uint64_t stream(std::uint64_t offset, const std::vector<std::uint64_t>& payload) {
+    base::checksum sum(file_->header().id ^ offset);
+    for (const std::uint64_t w : payload) sum.add(w);
+    std::memcpy(file_->at(offset), payload.data(), 8 * payload.size());
+    return sum.value();
+  }
+  bool refused(const std::vector<block_record>& records) {
+    fresh(0);
+    forge(records);
+    return found() == std::nullopt;
+  }
+  const std::uint64_t at_ = file_->header().chunks_offset;
+  const std::vector<std::uint64_t> payload_ = {format::run_header{at_ + 4096, 0xFF, 3}.pack(), 1, 2, 3};
+  const std::uint64_t sum_ = stream(at_, payload_);
+};
+
+TEST_F(spilled_block_log_test, gives_the_payload_back) {
+  for (const std::uint64_t head : heads()) {
+    fresh(head);
+    forge({{block_kind::spill, 0, payload_.size(), at_}, {block_kind::spill_checksum, 0, sum_, 0}});
+    log_record record;
+    std::uint64_t position = committed_end_;
+    const auto whole = read(position, record);
+    ASSERT_TRUE(whole) << whole.error().message;
+    ASSERT_TRUE(*whole);
+    EXPECT_EQ(record.payload, payload_);
+    EXPECT_EQ(record.spill_offset, at_);
+    EXPECT_EQ(record.spill_bytes, 8 * payload_.size());
+    commit(8, words(2, 2));
+    ASSERT_TRUE(read(position, record).value_or(false));
+    EXPECT_EQ(record.spill_bytes, 0u) << "the spill of one record stuck to the next";
+  }
+}
+
+TEST_F(spilled_block_log_test, calls_a_payload_that_is_elsewhere_or_another_an_error) {
+  const auto& h = file_->header();
+  const block_record sum{block_kind::spill_checksum, 0, sum_, 0};
+  ASSERT_FALSE(refused({{block_kind::spill, 0, payload_.size(), at_}, sum}));
+  for (const std::uint64_t offset :
+       {std::uint64_t{0}, h.home_offset, at_ - 64, at_ + 8, at_ + 64, h.size, h.size - 64, (std::uint64_t{1} << 48) - 64})
+    EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), offset}, sum})) << offset;
+  for (const std::uint64_t words : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{5}, (h.size - at_) / 8 + 1,
+                                    std::uint64_t{1} << 61, std::uint64_t{1} << 63, ~std::uint64_t{0}})
+    EXPECT_TRUE(refused({{block_kind::spill, 0, words, at_}, sum})) << words;
+  EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), at_}, {block_kind::spill_checksum, 0, sum_ ^ 1, 0}}));
+  EXPECT_TRUE(refused(
+      {{block_kind::spill, 0, payload_.size(), at_}, {block_kind::spill_checksum, 0, sum_ ^ std::uint64_t{1} << 63, 0}}));
+  *file_->at(at_ + 9) ^= std::byte{1};
+  EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), at_}, sum}));
+}
+
+TEST_F(spilled_block_log_test, calls_spill_records_that_do_not_come_as_a_pair_an_error) {
+  const block_record spill{block_kind::spill, 0, payload_.size(), at_}, sum{block_kind::spill_checksum, 0, sum_, 0};
+  EXPECT_TRUE(refused({spill}));
+  EXPECT_TRUE(refused({sum}));
+  EXPECT_TRUE(refused({sum, spill}));
+  EXPECT_TRUE(refused({spill, sum, spill}));
+  EXPECT_TRUE(refused({spill, sum, word(0, 1)}));
+  EXPECT_TRUE(refused({word(0, 1), spill, sum}));
+}
+
+}  // namespace
+}  // namespace stele::detail

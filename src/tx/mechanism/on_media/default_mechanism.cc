@@ -1,0 +1,11 @@
+// The mechanism default, on every medium.
+#include <tx/mechanism/default_mechanism.h>
+#include <tx/mechanism/on_media/build_on.h>
+
+namespace stele::detail {
+
+std::unique_ptr<engine> make_default_mechanism(pool_state& state, const media_choice& choice) {
+  return build_on<default_mechanism>(state, choice);
+}
+
+}  // namespace stele::detail

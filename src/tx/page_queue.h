@@ -1,0 +1,63 @@
+// Copies of pages on their way to a file: threads that must not wait for it leave them here, one thread takes them out and writes them.
+//
+// There is room for so many; who finds none writes its page itself. Nothing allocates after the constructor. Thread-safe; one taker.
+#pragma once
+
+#include <tx/page_snapshot.h>
+
+#include <cstring>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace stele::detail {
+
+class page_queue {
+ public:
+  explicit page_queue(std::size_t count) : buffer_(count * page_snapshot::page_size) {
+    for (auto* list : {&queued_, &draining_}) list->reserve(count);
+    for (std::size_t i = count; i-- > 0;) free_.push_back(i * page_snapshot::page_size);
+  }
+
+  // At most a page. False: there is no room.
+  bool try_push(std::span<const std::byte> bytes, std::uint64_t offset) noexcept {
+    std::size_t slot;
+    {
+      const std::lock_guard hold(mutex_);
+      if (free_.empty()) return false;
+      slot = free_.back();
+      free_.pop_back();
+    }
+    std::memcpy(buffer_.data() + slot, bytes.data(), bytes.size());
+    const std::lock_guard hold(mutex_);
+    queued_.push_back({slot, bytes.size(), offset});
+    return true;
+  }
+  // put(bytes, offset) for each that is here now, until one says an error.
+  template <class Put>
+  auto drain(Put&& put) -> decltype(put(std::span<const std::byte>(), std::uint64_t{})) {
+    {
+      const std::lock_guard hold(mutex_);
+      std::swap(queued_, draining_);
+    }
+    for (const page& p : draining_)
+      if (auto done = put({buffer_.data() + p.slot, p.size}, p.offset); !done) return done;
+    const std::lock_guard hold(mutex_);
+    for (const page& p : draining_) free_.push_back(p.slot);
+    draining_.clear();
+    return {};
+  }
+
+ private:
+  struct page {
+    std::size_t slot, size;
+    std::uint64_t offset;
+  };
+
+  std::vector<std::byte> buffer_;
+  std::mutex mutex_;
+  std::vector<std::size_t> free_;
+  std::vector<page> queued_, draining_;
+};
+
+}  // namespace stele::detail
