@@ -1,4 +1,5 @@
-// stele bench media|all|store|lsnvmm|sim: the machine's own limits, and the project's marks beside what was measured.
+// stele bench media|all|store|lsnvmm|sim: the machine's own limits, and the project's marks beside
+// what was measured.
 #include <bench/machine.h>
 #include <bench/targets.h>
 #include <cli/command.h>
@@ -30,15 +31,22 @@ void media(const options& o) {
   const auto m = bench::measure_machine(o.dir, o.file_dir, o.runs);
   if (!m) fail(m.error());
   if (o.json != "-") {
-    fmt::print("memory in {}, {}; medians of {} runs, one thread\n", o.reported_dir, m->write_back, o.runs);
+    fmt::print("memory in {}, {}; medians of {} runs, one thread\n", o.reported_dir, m->write_back,
+               o.runs);
     fmt::print("  {:<44} {:>9.1f} ns\n", "one streamed line, fence", m->streamed_line_fence_ns);
-    for (const auto& [k, ns] : m->lines_fence_ns) fmt::print("  {:<44} {:>9.1f} ns\n", fmt::format("{} random line{} stored and flushed, fence", k, k == 1 ? "" : "s"), ns);
+    for (const auto& [k, ns] : m->lines_fence_ns)
+      fmt::print("  {:<44} {:>9.1f} ns\n",
+                 fmt::format("{} random line{} stored and flushed, fence", k, k == 1 ? "" : "s"),
+                 ns);
     fmt::print("  {:<44} {:>9.1f} ns\n", "fence with nothing to order", m->empty_fence_ns);
     fmt::print("  {:<44} {:>9.2f} GB/s\n", "streaming 64 MiB", m->stream_gb_per_s);
     fmt::print("  {:<44} {:>9.2f} GB/s\n", "storing and flushing 64 MiB", m->flush_gb_per_s);
     fmt::print("device below {}\n", o.reported_file_dir);
-    fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, fdatasync", m->synced_block_ns / 1e3, 1e9 / m->synced_block_ns);
-    if (m->direct_block_ns != 0) fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, O_DIRECT and O_DSYNC", m->direct_block_ns / 1e3, 1e9 / m->direct_block_ns);
+    fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, fdatasync",
+               m->synced_block_ns / 1e3, 1e9 / m->synced_block_ns);
+    if (m->direct_block_ns != 0)
+      fmt::print("  {:<44} {:>9.1f} us  {:>8.0f} /s\n", "4 KiB overwritten, O_DIRECT and O_DSYNC",
+                 m->direct_block_ns / 1e3, 1e9 / m->direct_block_ns);
   }
   if (o.json.empty()) return;
   nlohmann::json j{{"write_back", m->write_back},
@@ -53,7 +61,8 @@ void media(const options& o) {
   write_json(o.json, j);
 }
 
-using measure_function = result<std::vector<bench::performance_target>> (*)(const bench::target_options& o);
+using measure_function =
+    result<std::vector<bench::performance_target>> (*)(const bench::target_options& o);
 
 void run_targets(const options& o, measure_function measure) {
   bench::target_options m;
@@ -63,18 +72,29 @@ void run_targets(const options& o, measure_function measure) {
   m.seconds = o.seconds;
   m.configs = STELE_CONFIGS;
   m.cancelled = interrupted;
-  if (isatty(STDERR_FILENO) != 0) m.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{} ...", what); };
+  if (isatty(STDERR_FILENO) != 0)
+    m.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{} ...", what); };
   std::FILE* const out = o.json == "-" ? stderr : stdout;
   fmt::print(out, "\n{:<46} {:>14} {:>14}\n", "figure", "mark", "measured");
   nlohmann::json j = nlohmann::json::array();
   m.measured = [&, out](const bench::performance_target& f) {
     if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
     const bool count = f.unit == "states/s";
-    const std::string mark = count ? fmt::format("{} {:.0f}", f.at_most ? "<=" : ">=", f.bound) : fmt::format("{} {:g} {}", f.at_most ? "<=" : ">=", f.bound, f.unit);
-    const std::string measured = count ? fmt::format("{:.0f}", f.measured) : fmt::format("{:.2f} {}", f.measured, f.unit);
-    fmt::print(out, "{:<46} {:>14} {:>14}  {:<6} {}\n", f.what, mark, measured, f.met() ? "met" : "SHORT", f.detail);
+    const std::string mark =
+        count ? fmt::format("{} {:.0f}", f.at_most ? "<=" : ">=", f.bound)
+              : fmt::format("{} {:g} {}", f.at_most ? "<=" : ">=", f.bound, f.unit);
+    const std::string measured =
+        count ? fmt::format("{:.0f}", f.measured) : fmt::format("{:.2f} {}", f.measured, f.unit);
+    fmt::print(out, "{:<46} {:>14} {:>14}  {:<6} {}\n", f.what, mark, measured,
+               f.met() ? "met" : "SHORT", f.detail);
     std::fflush(stdout);
-    j.push_back({{"figure", f.what}, {"unit", f.unit}, {"mark", f.bound}, {"at_most", f.at_most}, {"measured", f.measured}, {"met", f.met()}, {"detail", f.detail}});
+    j.push_back({{"figure", f.what},
+                 {"unit", f.unit},
+                 {"mark", f.bound},
+                 {"at_most", f.at_most},
+                 {"measured", f.measured},
+                 {"met", f.met()},
+                 {"detail", f.detail}});
   };
   const auto targets = measure(m);
   if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
@@ -89,11 +109,16 @@ void all(const options& o) {
   run_targets(o, bench::measure_targets);
 }
 
-CLI::App* add(CLI::App& group, const char* name, const char* what, const std::shared_ptr<options>& o) {
+CLI::App* add(CLI::App& group, const char* name, const char* what,
+              const std::shared_ptr<options>& o) {
   CLI::App* command = group.add_subcommand(name, what);
   command->add_option("--dir", o->dir, "where memory is mapped; default /dev/shm");
-  command->add_option("--file-dir", o->file_dir, "a directory on the device to measure")->capture_default_str()->check(CLI::ExistingDirectory);
-  command->add_option("--runs", o->runs, "medians of so many runs")->capture_default_str()->check(CLI::Range(1, 1000));
+  command->add_option("--file-dir", o->file_dir, "a directory on the device to measure")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
+  command->add_option("--runs", o->runs, "medians of so many runs")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
   command->add_option("--json", o->json, "write the figures to FILE; - is standard output");
   return command;
 }
@@ -102,19 +127,33 @@ CLI::App* add(CLI::App& group, const char* name, const char* what, const std::sh
 
 void add_bench(CLI::App& app) {
   const auto o = std::make_shared<options>();
-  CLI::App* group = app.add_subcommand("bench", "what this machine can do, and what Stele does with it");
+  CLI::App* group =
+      app.add_subcommand("bench", "what this machine can do, and what Stele does with it");
   group->require_subcommand(1);
-  add(*group, "media", "the costs of lines, fences and syncs here", o)->callback([o] { use_scratch(*o), media(*o); });
+  add(*group, "media", "the costs of lines, fences and syncs here", o)->callback([o] {
+    use_scratch(*o), media(*o);
+  });
   CLI::App* marks = add(*group, "all", "every figure that the project has set itself, measured", o);
-  marks->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
+  marks->add_option("--seconds", o->seconds, "of each system in each run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 3600.0));
   marks->callback([o] { use_scratch(*o), all(*o); });
-  CLI::App* lsnvmm = add(*group, "lsnvmm", "the figures of the mechanism log_structured, some ten minutes", o);
-  lsnvmm->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
+  CLI::App* lsnvmm =
+      add(*group, "lsnvmm", "the figures of the mechanism log_structured, some ten minutes", o);
+  lsnvmm->add_option("--seconds", o->seconds, "of each system in each run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 3600.0));
   lsnvmm->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_lsnvmm_targets); });
-  CLI::App* store = add(*group, "store", "the key-value store beside other embedded stores, commits on a file, care of a pool", o);
-  store->add_option("--seconds", o->seconds, "of each system in each run")->capture_default_str()->check(CLI::Range(0.01, 3600.0));
+  CLI::App* store =
+      add(*group, "store",
+          "the key-value store beside other embedded stores, commits on a file, care of a pool", o);
+  store->add_option("--seconds", o->seconds, "of each system in each run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.01, 3600.0));
   store->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_store_targets); });
-  add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] { use_scratch(*o), run_targets(*o, bench::measure_sim_targets); });
+  add(*group, "sim", "the simulator's speeds and the memory of a run", o)->callback([o] {
+    use_scratch(*o), run_targets(*o, bench::measure_sim_targets);
+  });
 }
 
 }  // namespace stele::cli

@@ -19,7 +19,7 @@ void on_interrupt(int) {
 }
 
 bool watch_interrupts() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_interrupt;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   sigaction(SIGINT, &action, nullptr);
@@ -42,7 +42,8 @@ void write_text(const std::string& file, const std::string& text) {
 
 int run(CLI::App& app, int argc, char** argv, const std::string& version) {
   app.require_subcommand(1);
-  app.set_version_flag("--version", fmt::format("stele {} (pool format 1, tape formats 1 and 2)", version));
+  app.set_version_flag("--version",
+                       fmt::format("stele {} (pool format 1, tape formats 1 and 2)", version));
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& e) {

@@ -1,6 +1,8 @@
-// The subcommands of `stele`: each is one file x.cc with an add_x that declares its options and what it does.
+// The subcommands of `stele`: each is one file x.cc with an add_x that declares its options and
+// what it does.
 //
-// A subcommand reports failure by throwing from its callback what fail() throws; main turns that into the exit status.
+// A subcommand reports failure by throwing from its callback what fail() throws; main turns that
+// into the exit status.
 #pragma once
 
 #include <stele/error.h>
@@ -30,11 +32,13 @@ int run(CLI::App& app, int argc, char** argv, const std::string& version);
   fail(e.message);
 }
 
-// Writes to the file; "-" is standard output. Fails the command when it cannot. Keys are sorted, or stay in their order.
+// Writes to the file; "-" is standard output. Fails the command when it cannot. Keys are sorted, or
+// stay in their order.
 void write_json(const std::string& file, const nlohmann::json& content);
 void write_ordered_json(const std::string& file, const nlohmann::ordered_json& content);
 
-// From the first call on, an interrupt (^C, SIGTERM) no longer ends the process but makes this true; a second one ends it.
+// From the first call on, an interrupt (^C, SIGTERM) no longer ends the process but makes this
+// true; a second one ends it.
 bool interrupted();
 
 }  // namespace stele::cli

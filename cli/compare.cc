@@ -22,8 +22,9 @@ struct options {
   bool no_limits = false;
 };
 
-const std::map<std::string, concurrency> policies = {
-    {"stm", concurrency::stm}, {"single_writer", concurrency::single_writer}, {"external", concurrency::external}};
+const std::map<std::string, concurrency> policies = {{"stm", concurrency::stm},
+                                                     {"single_writer", concurrency::single_writer},
+                                                     {"external", concurrency::external}};
 
 // Memory media on tmpfs, which is memory; files where the system keeps files.
 std::string default_dir(const std::string& media) {
@@ -54,7 +55,9 @@ void check(options& o) {
   bench::comparison& c = o.comparison;
   c.what.policy = policies.at(o.policy);
   if (c.what.policy == concurrency::external && c.what.threads > 1)
-    fail("--policy external leaves locking to the caller, and this caller has none: use --threads 1");
+    fail(
+        "--policy external leaves locking to the caller, and this caller has none: use --threads "
+        "1");
   if (o.zipf >= 0) {
     c.what.parameters.choice = workloads::key_choice::zipf;
     c.what.parameters.zipf_theta = o.zipf;
@@ -66,19 +69,23 @@ void check(options& o) {
 std::string title(const options& o) {
   const bench::comparison& c = o.comparison;
   const bench::task& t = c.what;
-  std::string out = fmt::format("{}: {} B values, {} a transaction, {} keys", t.workload, t.parameters.value_size,
-                                counted(t.ops_per_tx, "operation"), t.parameters.keys);
+  std::string out =
+      fmt::format("{}: {} B values, {} a transaction, {} keys", t.workload, t.parameters.value_size,
+                  counted(t.ops_per_tx, "operation"), t.parameters.keys);
   if (o.zipf >= 0) out += fmt::format(" by zipf {}", o.zipf);
-  if (t.parameters.read_share > 0) out += fmt::format(", {:.0f} % reads", t.parameters.read_share * 100);
+  if (t.parameters.read_share > 0)
+    out += fmt::format(", {:.0f} % reads", t.parameters.read_share * 100);
   if (t.parameters.coalesce) out += ", in coalescing memory";
-  return out + fmt::format(", {}, policy {}, media {}, {} of {} s in turn\n", counted(t.threads, "thread"), o.policy,
-                           t.media, counted(c.runs, "run"), c.seconds);
+  return out + fmt::format(", {}, policy {}, media {}, {} of {} s in turn\n",
+                           counted(t.threads, "thread"), o.policy, t.media, counted(c.runs, "run"),
+                           c.seconds);
 }
 
 void run(options& o) {
   check(o);
   const bool watched = isatty(STDERR_FILENO) != 0;
-  if (watched) o.comparison.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{}", what); };
+  if (watched)
+    o.comparison.progress = [](const std::string& what) { fmt::print(stderr, "\r\033[K{}", what); };
   o.comparison.cancelled = interrupted;
   const auto report = bench::compare(o.comparison);
   if (watched) fmt::print(stderr, "\r\033[K");
@@ -91,10 +98,15 @@ void run(options& o) {
 
 void add_task_options(CLI::App& command, options& o) {
   bench::task& t = o.comparison.what;
-  command.add_option("--workload", t.workload, fmt::format("{}", fmt::join(workloads::workload_names(), ", ")))
+  command
+      .add_option("--workload", t.workload,
+                  fmt::format("{}", fmt::join(workloads::workload_names(), ", ")))
       ->capture_default_str()
       ->check(check_workload);
-  command.add_option("--value-size", t.parameters.value_size, "bytes of a value: a power of two from 8 to 4096; of store any number from 1 to 1048576")
+  command
+      .add_option(
+          "--value-size", t.parameters.value_size,
+          "bytes of a value: a power of two from 8 to 4096; of store any number from 1 to 1048576")
       ->capture_default_str();
   command.add_option("--ops-per-tx", t.ops_per_tx, "operations in each transaction")
       ->capture_default_str()
@@ -102,23 +114,35 @@ void add_task_options(CLI::App& command, options& o) {
   command.add_option("--keys", t.parameters.keys, "size of the key space; elements of sps")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command.add_option("--read-share", t.parameters.read_share, "share of operations that only read; ycsb, tpcc and linkbench have their own")
+  command
+      .add_option("--read-share", t.parameters.read_share,
+                  "share of operations that only read; ycsb, tpcc and linkbench have their own")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  command.add_flag("--coalesce", t.parameters.coalesce, "Stele's structures in coalescing memory: hash, rbtree, kv, ycsb, tpcc, linkbench");
-  command.add_option("--zipf", o.zipf, "draw keys by Zipf's law with this theta instead of uniformly")
+  command.add_flag(
+      "--coalesce", t.parameters.coalesce,
+      "Stele's structures in coalescing memory: hash, rbtree, kv, ycsb, tpcc, linkbench");
+  command
+      .add_option("--zipf", o.zipf, "draw keys by Zipf's law with this theta instead of uniformly")
       ->check(CLI::Range(0.0, 0.9999));
-  command.add_option("--policy", o.policy, "how transactions are kept apart: stm, single_writer or external")
+  command
+      .add_option("--policy", o.policy,
+                  "how transactions are kept apart: stm, single_writer or external")
       ->capture_default_str()
       ->check(check_policy);
-  command.add_option("--media", t.media, "adr, eadr, file, process, delayed:NS[:GBPS] or pcm:strict|rules[:LOG_SPEEDUP][:waits]")
+  command
+      .add_option(
+          "--media", t.media,
+          "adr, eadr, file, process, delayed:NS[:GBPS] or pcm:strict|rules[:LOG_SPEEDUP][:waits]")
       ->capture_default_str()
       ->check(check_media);
   command.add_option("--threads", t.threads, "threads that run transactions")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
   command.add_option("--seed", t.seed, "of content and operations")->capture_default_str();
-  command.add_option("--dir", o.dir, "where pools are created; default: /dev/shm, for media file the current directory");
+  command.add_option(
+      "--dir", o.dir,
+      "where pools are created; default: /dev/shm, for media file the current directory");
 }
 
 }  // namespace
@@ -126,14 +150,16 @@ void add_task_options(CLI::App& command, options& o) {
 void add_compare(CLI::App& app) {
   const auto o = std::make_shared<options>();
   o->comparison.mechanisms = {"default"};
-  CLI::App* command = app.add_subcommand("compare", "mechanisms and rivals side by side on one workload");
+  CLI::App* command =
+      app.add_subcommand("compare", "mechanisms and rivals side by side on one workload");
   add_task_options(*command, *o);
   command->add_option("--mechanisms", o->comparison.mechanisms, "mechanisms of stele, by commas")
       ->delimiter(',')
       ->capture_default_str();
   command
-      ->add_option("--rivals", o->comparison.rivals,
-                   fmt::format("other systems, by commas: {}", fmt::join(bench::rival_names(), ", ")))
+      ->add_option(
+          "--rivals", o->comparison.rivals,
+          fmt::format("other systems, by commas: {}", fmt::join(bench::rival_names(), ", ")))
       ->delimiter(',');
   command->add_option("--runs", o->comparison.runs, "runs of each system")
       ->capture_default_str()
@@ -141,8 +167,10 @@ void add_compare(CLI::App& app) {
   command->add_option("--seconds", o->comparison.seconds, "of each system in each run")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 86'400.0));
-  command->add_option("--baseline", o->baseline, "the system that ratios are to; default: the first mechanism");
-  command->add_flag("--no-limits", o->no_limits, "leave out the limits: volatile, the log by hand, the hardware's costs");
+  command->add_option("--baseline", o->baseline,
+                      "the system that ratios are to; default: the first mechanism");
+  command->add_flag("--no-limits", o->no_limits,
+                    "leave out the limits: volatile, the log by hand, the hardware's costs");
   command->add_option("--json", o->json, "write the figures to FILE; - is standard output");
   command->callback([o] {
     o->comparison.what.parameters.seed = o->comparison.what.seed;

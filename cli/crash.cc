@@ -1,5 +1,5 @@
-// stele crash: every crash state of a run judged by real recovery; crashes behind a cache or a memory controller; planted
-// bugs; a state replayed from its line.
+// stele crash: every crash state of a run judged by real recovery; crashes behind a cache or a
+// memory controller; planted bugs; a state replayed from its line.
 #include <cli/command.h>
 #include <explore/cache_crashes.h>
 #include <explore/controller_crashes.h>
@@ -38,18 +38,19 @@ std::FILE* text_output(const options& o) {
 }
 
 void show_progress(const findings& f) {
-  fmt::print(stderr, "\r\033[K{}/{} crash points, {} states, {:.0f} states/s, {} violations", f.points, f.points_total,
-             f.states, f.states_per_s(), f.violations.size());
+  fmt::print(stderr, "\r\033[K{}/{} crash points, {} states, {:.0f} states/s, {} violations",
+             f.points, f.points_total, f.states, f.states_per_s(), f.violations.size());
 }
 
 void show_crashes(const findings& f) {
-  fmt::print(stderr, "\r\033[K{}/{} crashes, {:.0f} crashes/s, {} violations", f.points, f.points_total, f.states_per_s(),
-             f.violations.size());
+  fmt::print(stderr, "\r\033[K{}/{} crashes, {:.0f} crashes/s, {} violations", f.points,
+             f.points_total, f.states_per_s(), f.violations.size());
 }
 
 // Plants the bug, runs, and tells the findings in a sentence and as JSON.
-void run_and_report(options& o, const std::function<result<findings>(bool)>& run, std::string (*sentence)(const findings&),
-                  nlohmann::json (*json)(const findings&)) {
+void run_and_report(options& o, const std::function<result<findings>(bool)>& run,
+                    std::string (*sentence)(const findings&),
+                    nlohmann::json (*json)(const findings&)) {
   const auto mutant = base::mutant_named(o.mutant);
   if (!mutant) fail(fmt::format("there is no mutant '{}'; see `stele crash mutants`", o.mutant));
   o.what.mutant = *mutant;
@@ -104,7 +105,8 @@ void run_mutants(options& o) {
     std::fflush(text_output(o));
   };
   const auto outcomes = explore_mutants(o.mutants);
-  if (outcomes.empty() && !interrupted()) fail("there is no such mutant, or none that this mechanism runs");
+  if (outcomes.empty() && !interrupted())
+    fail("there is no such mutant, or none that this mechanism runs");
   const double score = score_of(outcomes);
   fmt::print(text_output(o), "{} mutants, {:.1f} % killed\n", outcomes.size(), 100 * score);
   if (!o.json.empty()) write_json(o.json, json_of(outcomes));
@@ -115,14 +117,22 @@ void run_mutants(options& o) {
 void run_fences(options& o) {
   o.fences.cancelled = interrupted;
   o.fences.on_outcome = [&](const fence_outcome& f) {
-    fmt::print(text_output(o), "{:22} {}; passed by {}\n", f.site, f.killed() ? "killed: " + f.what : fmt::format("SURVIVED {} states{}{}", f.states, f.reason.empty() ? "" : "; it is for this: ", f.reason), fmt::join(f.mechanisms, ", "));
+    fmt::print(text_output(o), "{:22} {}; passed by {}\n", f.site,
+               f.killed() ? "killed: " + f.what
+                          : fmt::format("SURVIVED {} states{}{}", f.states,
+                                        f.reason.empty() ? "" : "; it is for this: ", f.reason),
+               fmt::join(f.mechanisms, ", "));
     std::fflush(text_output(o));
   };
   const auto outcomes = explore_fences(o.fences);
-  if (outcomes.empty() && !interrupted()) fail("there is no such fence, or none that this mechanism passes");
+  if (outcomes.empty() && !interrupted())
+    fail("there is no such fence, or none that this mechanism passes");
   const auto killed = std::ranges::count_if(outcomes, &fence_outcome::killed);
   const auto unexplained = std::ranges::count_if(outcomes, &fence_outcome::unexplained);
-  fmt::print(text_output(o), "{} fences, {} killed, {} kept for a reason that no run shows, {} survived\n", outcomes.size(), killed, outcomes.size() - static_cast<std::size_t>(killed + unexplained), unexplained);
+  fmt::print(text_output(o),
+             "{} fences, {} killed, {} kept for a reason that no run shows, {} survived\n",
+             outcomes.size(), killed,
+             outcomes.size() - static_cast<std::size_t>(killed + unexplained), unexplained);
   if (!o.json.empty()) write_json(o.json, json_of(outcomes));
   if (interrupted()) throw CLI::RuntimeError(130);
   if (unexplained != 0) throw CLI::RuntimeError(1);
@@ -140,8 +150,11 @@ void run_replay(options& o) {
                                                      : replay_parsed(parse_line(o.line));
   if (!seen) fail(seen.error());
   fmt::print(text_output(o), "{}{}\n", seen->explanation,
-             !seen->refused.empty() ? "refused, as it may be: " + seen->refused : seen->problem.empty() ? "recovered as it should be" : "VIOLATION: " + seen->problem);
-  if (!o.json.empty()) write_json(o.json, {{"story", seen->explanation}, {"problem", seen->problem}});
+             !seen->refused.empty()  ? "refused, as it may be: " + seen->refused
+             : seen->problem.empty() ? "recovered as it should be"
+                                     : "VIOLATION: " + seen->problem);
+  if (!o.json.empty())
+    write_json(o.json, {{"story", seen->explanation}, {"problem", seen->problem}});
   if (!seen->problem.empty()) throw CLI::RuntimeError(1);
 }
 
@@ -150,28 +163,53 @@ void add_json(CLI::App& command, options& o) {
 }
 
 void add_plan_options(CLI::App& command, options& o) {
-  command.add_option("--mechanism", o.what.mechanism, "none, base, redo, redo-async, undo, ...")->capture_default_str();
-  command.add_option("--reopen", o.what.reopen, "the mechanism that opens the pool after a crash; default: the same");
-  command.add_option("--made-for", o.what.created_for, "the mechanism that the pool is created for; default: the same");
-  command.add_option("--workload", o.what.workload, fmt::format("{}, churn, edges", fmt::join(workloads::workload_names(), ", ")))->capture_default_str();
+  command.add_option("--mechanism", o.what.mechanism, "none, base, redo, redo-async, undo, ...")
+      ->capture_default_str();
+  command.add_option("--reopen", o.what.reopen,
+                     "the mechanism that opens the pool after a crash; default: the same");
+  command.add_option("--made-for", o.what.created_for,
+                     "the mechanism that the pool is created for; default: the same");
+  command
+      .add_option("--workload", o.what.workload,
+                  fmt::format("{}, churn, edges", fmt::join(workloads::workload_names(), ", ")))
+      ->capture_default_str();
   command.add_option("--pool-size", o.what.pool_size, "bytes")->capture_default_str();
-  command.add_option("--log-size", o.what.log_size, "bytes of each log; small ones wrap often")->capture_default_str();
-  command.add_option("--ops", o.what.operations, "operations, one a transaction")->capture_default_str();
+  command.add_option("--log-size", o.what.log_size, "bytes of each log; small ones wrap often")
+      ->capture_default_str();
+  command.add_option("--ops", o.what.operations, "operations, one a transaction")
+      ->capture_default_str();
   command.add_option("--keys", o.what.keys, "size of the key space")->capture_default_str();
   command.add_option("--value-size", o.what.value_size, "bytes")->capture_default_str();
   command.add_flag("--coalesce", o.what.coalesce, "the structure in coalescing memory");
-  command.add_option("--threads", o.what.threads, "threads, taking turns")->capture_default_str()->check(CLI::Range(1, 64));
-  command.add_option("--sync-every", o.what.sync_every, "ordered commits, a sync after so many operations; 0: durable ones")
+  command.add_option("--threads", o.what.threads, "threads, taking turns")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  command
+      .add_option("--sync-every", o.what.sync_every,
+                  "ordered commits, a sync after so many operations; 0: durable ones")
       ->capture_default_str();
-  command.add_option("--warm-up", o.what.warm_up, "transactions in each mode before adaptive chooses")->capture_default_str();
-  command.add_option("--cache-bytes", o.what.cache_bytes, "archapt: what the queue of lines used last takes the cache for; short, so that lines are skipped")->capture_default_str();
-  command.add_flag("--halves", o.what.halves, "archapt: sums of the odd half of each row and column too");
-  command.add_flag("--shared-log", o.what.shared_log, "default: all threads commit in one log, as on a file");
-  command.add_flag("--sums", o.what.block_checksums, "the pool has sums of home's blocks, which are judged at each opening");
-  command.add_option("--grow-every", o.what.grow_every, "operations after which the pool grows; 0: it does not");
-  command.add_option("--checkpoint-commits", o.what.checkpoint_commits, "archapt: commits from one checkpoint to the next; 0: none");
-  command.add_flag("--whole-cache", o.what.whole_cache, "bulk persistence of the whole cache, not of the lines that logs name");
-  command.add_option("--seed", o.what.seed, "of content, operations and samples")->capture_default_str();
+  command
+      .add_option("--warm-up", o.what.warm_up, "transactions in each mode before adaptive chooses")
+      ->capture_default_str();
+  command
+      .add_option("--cache-bytes", o.what.cache_bytes,
+                  "archapt: what the queue of lines used last takes the cache for; short, so that "
+                  "lines are skipped")
+      ->capture_default_str();
+  command.add_flag("--halves", o.what.halves,
+                   "archapt: sums of the odd half of each row and column too");
+  command.add_flag("--shared-log", o.what.shared_log,
+                   "default: all threads commit in one log, as on a file");
+  command.add_flag("--sums", o.what.block_checksums,
+                   "the pool has sums of home's blocks, which are judged at each opening");
+  command.add_option("--grow-every", o.what.grow_every,
+                     "operations after which the pool grows; 0: it does not");
+  command.add_option("--checkpoint-commits", o.what.checkpoint_commits,
+                     "archapt: commits from one checkpoint to the next; 0: none");
+  command.add_flag("--whole-cache", o.what.whole_cache,
+                   "bulk persistence of the whole cache, not of the lines that logs name");
+  command.add_option("--seed", o.what.seed, "of content, operations and samples")
+      ->capture_default_str();
   command.add_option("--mutant", o.mutant, "plant this bug")->capture_default_str();
   command.add_option("--violations", o.how.max_violations, "end after so many")
       ->capture_default_str()
@@ -181,27 +219,41 @@ void add_plan_options(CLI::App& command, options& o) {
 
 void add_run_options(CLI::App& command, options& o) {
   add_plan_options(command, o);
-  command.add_option("--media", o.what.media, "what the power fails on: memory, by lines; file, a real pool file, by sectors that no write or sync has made durable")
+  command
+      .add_option("--media", o.what.media,
+                  "what the power fails on: memory, by lines; file, a real pool file, by sectors "
+                  "that no write or sync has made durable")
       ->capture_default_str()
       ->check(CLI::IsMember({"memory", "file"}));
-  command.add_option("--fail-call", o.what.fail_call,
-                     "on a file: the call of this number, of those that the fault can strike, is struck; 0: none");
+  command.add_option(
+      "--fail-call", o.what.fail_call,
+      "on a file: the call of this number, of those that the fault can strike, is struck; 0: none");
   command
       .add_option_function<std::string>(
           "--fault", [&o](const std::string& name) { o.what.fault = *file_fault_named(name); },
-          "what strikes it: refused, write_back (failed, told once, the pages lost), short_write, interrupted")
+          "what strikes it: refused, write_back (failed, told once, the pages lost), short_write, "
+          "interrupted")
       ->check(CLI::IsMember({"refused", "write_back", "short_write", "interrupted"}));
   command.add_option("--dir", o.what.directory, "where that file is; default: in memory");
-  command.add_option("--bound", o.how.bound, "states a crash point; where there are more they are sampled")
+  command
+      .add_option("--bound", o.how.bound,
+                  "states a crash point; where there are more they are sampled")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command.add_option("--recovery-depth", o.how.recovery_depth, "1: crashes in the run; 2: also in the recovery; and so on")
+  command
+      .add_option("--recovery-depth", o.how.recovery_depth,
+                  "1: crashes in the run; 2: also in the recovery; and so on")
       ->capture_default_str()
       ->check(CLI::Range(1, 16));
-  command.add_option("--recovery-samples", o.how.recovery_samples, "recoveries explored a crash point")
+  command
+      .add_option("--recovery-samples", o.how.recovery_samples, "recoveries explored a crash point")
       ->capture_default_str();
-  command.add_option("--recovery-bound", o.how.recovery_bound, "states a crash point of a recovery")->capture_default_str();
-  command.add_option("--recovery-ops", o.how.recovery_operations, "operations after an explored recovery")
+  command
+      .add_option("--recovery-bound", o.how.recovery_bound, "states a crash point of a recovery")
+      ->capture_default_str();
+  command
+      .add_option("--recovery-ops", o.how.recovery_operations,
+                  "operations after an explored recovery")
       ->capture_default_str();
 }
 
@@ -209,21 +261,28 @@ void add_cache_options(CLI::App& command, options& o) {
   add_plan_options(command, o);
   std::set<std::string> policies = {"all"};
   for (const std::string_view name : all_policies()) policies.emplace(name);
-  command.add_option("--policy", o.policy, "which line leaves the cache: lru, plru, bip, random; all: a share each")
+  command
+      .add_option("--policy", o.policy,
+                  "which line leaves the cache: lru, plru, bip, random; all: a share each")
       ->capture_default_str()
       ->check(CLI::IsMember(policies));
   command.add_option("--crashes", o.cache.crashes, "how many")->capture_default_str();
-  command.add_option("--cache-lines", o.cache.lines, "of 64 bytes; few of them evict often")->capture_default_str();
+  command.add_option("--cache-lines", o.cache.lines, "of 64 bytes; few of them evict often")
+      ->capture_default_str();
   command.add_option("--ways", o.cache.ways, "lines of a set")->capture_default_str();
 }
 
 void add_controller_options(CLI::App& command, options& o) {
   add_plan_options(command, o);
-  command.add_option("--scheduler", o.controller.scheduler,
-                     "how the controller orders writes: strict, rule1, rule2, rules; ideal, bare, bare_rule1, bare_rule2, commit_first, which lose data")
+  command
+      .add_option("--scheduler", o.controller.scheduler,
+                  "how the controller orders writes: strict, rule1, rule2, rules; ideal, bare, "
+                  "bare_rule1, bare_rule2, commit_first, which lose data")
       ->capture_default_str();
   command.add_option("--crashes", o.controller.crashes, "how many")->capture_default_str();
-  command.add_flag("--expired", o.controller.expired, "the power is off for longer than logs are kept: recovery may refuse, but not be wrong");
+  command.add_flag(
+      "--expired", o.controller.expired,
+      "the power is off for longer than logs are kept: recovery may refuse, but not be wrong");
 }
 
 #ifdef STELE_SCHEDULES
@@ -234,7 +293,8 @@ void add_controller_options(CLI::App& command, options& o) {
   for (std::string& w : words) arguments.push_back(w.data());
   arguments.push_back(nullptr);
   ::execv(STELE_SCHEDULES, arguments.data());
-  fmt::print(stderr, "cannot run {}: {}; build it with `make build`\n", STELE_SCHEDULES, std::generic_category().message(errno));
+  fmt::print(stderr, "cannot run {}: {}; build it with `make build`\n", STELE_SCHEDULES,
+             std::generic_category().message(errno));
   std::exit(2);
 }
 #endif
@@ -243,33 +303,44 @@ void add_controller_options(CLI::App& command, options& o) {
 
 void add_crash(CLI::App& app) {
   const auto o = std::make_shared<options>();
-  CLI::App* crash = app.add_subcommand("crash", "explore crash states: run, cache, controller, schedules, mutants, replay");
+  CLI::App* crash = app.add_subcommand(
+      "crash", "explore crash states: run, cache, controller, schedules, mutants, replay");
   crash->require_subcommand(1);
-  CLI::App* one = crash->add_subcommand("run", "every crash state of a run, judged by real recovery");
+  CLI::App* one =
+      crash->add_subcommand("run", "every crash state of a run, judged by real recovery");
   add_run_options(*one, *o);
   one->callback([o] { run(*o); });
-  CLI::App* behind = crash->add_subcommand("cache", "random crashes behind a write-back cache, judged by real recovery");
+  CLI::App* behind = crash->add_subcommand(
+      "cache", "random crashes behind a write-back cache, judged by real recovery");
   add_cache_options(*behind, *o);
   behind->callback([o] { run_cache(*o); });
   const auto c = std::make_shared<options>();
   c->what.mechanism = "base";
-  CLI::App* ordered = crash->add_subcommand("controller", "crashes behind a memory controller that reorders writes, judged by real recovery");
+  CLI::App* ordered = crash->add_subcommand(
+      "controller",
+      "crashes behind a memory controller that reorders writes, judged by real recovery");
   add_controller_options(*ordered, *c);
   ordered->callback([c] { run_controller(*c); });
-  CLI::App* all = crash->add_subcommand("mutants", "plant bugs one at a time and see which are found");
+  CLI::App* all =
+      crash->add_subcommand("mutants", "plant bugs one at a time and see which are found");
   all->add_option("--mechanism", o->mutants.mechanism, "only what can break this mechanism");
   all->add_option("--mutant", o->mutants.name, "only this one");
   all->add_option("--seed", o->mutants.seed, "of content and operations")->capture_default_str();
   add_json(*all, *o);
   all->callback([o] { run_mutants(*o); });
 #ifdef STELE_SCHEDULES
-  CLI::App* overlapping = crash->add_subcommand("schedules", "overlapping commits under every schedule, and every crash that may befall them; see its own --help");
+  CLI::App* overlapping =
+      crash->add_subcommand("schedules",
+                            "overlapping commits under every schedule, and every crash that may "
+                            "befall them; see its own --help");
   overlapping->prefix_command()->set_help_flag();
   overlapping->callback([overlapping] { exec_schedules(overlapping->remaining()); });
 #endif
-  CLI::App* without = crash->add_subcommand("fences", "leave each fence out, one at a time, and see whether anything notices");
+  CLI::App* without = crash->add_subcommand(
+      "fences", "leave each fence out, one at a time, and see whether anything notices");
   without->add_option("--mechanism", o->fences.mechanism, "only those that this mechanism passes");
-  without->add_option("--site", o->fences.site, "only this one, by file, line and function: bulk.h:149:truncate");
+  without->add_option("--site", o->fences.site,
+                      "only this one, by file, line and function: bulk.h:149:truncate");
   without->add_option("--seed", o->fences.seed, "of content and operations")->capture_default_str();
   add_json(*without, *o);
   without->callback([o] { run_fences(*o); });

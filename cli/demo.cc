@@ -1,5 +1,6 @@
-// stele demo: the main job, end to end, on a real text. Index it from two threads, die by SIGKILL at a random moment,
-// recover in a new process, prove that every acknowledged line is there and nothing is torn, finish, compare mechanisms.
+// stele demo: the main job, end to end, on a real text. Index it from two threads, die by SIGKILL
+// at a random moment, recover in a new process, prove that every acknowledged line is there and
+// nothing is torn, finish, compare mechanisms.
 #include <bench/compare.h>
 #include <cli/command.h>
 #include <cli/scratch.h>
@@ -29,12 +30,18 @@ struct options {
   bool no_compare = false;
 };
 
-double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+double seconds_since(clock::time_point begin) {
+  return std::chrono::duration<double>(clock::now() - begin).count();
+}
 
 // Bold where somebody looks.
-std::string bold(const std::string& text) { return isatty(STDOUT_FILENO) != 0 ? fmt::format(fmt::emphasis::bold, "{}", text) : text; }
+std::string bold(const std::string& text) {
+  return isatty(STDOUT_FILENO) != 0 ? fmt::format(fmt::emphasis::bold, "{}", text) : text;
+}
 
-void step(int number, const std::string& what) { fmt::print(text_output, "\n{}  {}\n", bold(fmt::format("{}", number)), what); }
+void step(int number, const std::string& what) {
+  fmt::print(text_output, "\n{}  {}\n", bold(fmt::format("{}", number)), what);
+}
 
 // Blue for done, grey for not: one character a 1/40.
 std::string bar(double share) {
@@ -44,7 +51,8 @@ std::string bar(double share) {
   return out;
 }
 
-// Acknowledgements of the indexer_process process, by thread: lines finished, read from its pipe until it is gone.
+// Acknowledgements of the indexer_process process, by thread: lines finished, read from its pipe
+// until it is gone.
 struct indexer_process {
   pid_t pid = -1;
   int pipe = -1;
@@ -62,25 +70,29 @@ indexer_process start_indexer(const options& o, const text& t, const std::string
     return d;
   }
   ::close(ends[0]);
-  const auto done = index_text(t, pool, o.mechanism, o.media, [&](unsigned thread, std::uint64_t line) {
-    const acknowledgement a{thread, line};
-    if (::write(ends[1], &a, sizeof a) != sizeof a) ::_exit(2);
-  });
+  const auto done =
+      index_text(t, pool, o.mechanism, o.media, [&](unsigned thread, std::uint64_t line) {
+        const acknowledgement a{thread, line};
+        if (::write(ends[1], &a, sizeof a) != sizeof a) ::_exit(2);
+      });
   if (!done) fmt::print(stderr, "stele: {}\n", done.error().message);
   ::_exit(done ? 0 : 1);
 }
 
-// Reads acknowledgements until so many lines are in, then kills; then reads what was still in the pipe.
+// Reads acknowledgements until so many lines are in, then kills; then reads what was still in the
+// pipe.
 void kill_at(indexer_process& d, std::uint64_t lines) {
   acknowledgement a{};
   std::uint64_t seen = 0;
-  while (seen < lines && ::read(d.pipe, &a, sizeof a) == sizeof a) d.lines[a.thread] = a.line + 1, ++seen;
+  while (seen < lines && ::read(d.pipe, &a, sizeof a) == sizeof a)
+    d.lines[a.thread] = a.line + 1, ++seen;
   ::kill(d.pid, SIGKILL);
   while (::read(d.pipe, &a, sizeof a) == sizeof a) d.lines[a.thread] = a.line + 1;
   ::close(d.pipe);
   int status = 0;
   ::waitpid(d.pid, &status, 0);
-  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) fail("the indexing process failed before it could be killed");
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+    fail("the indexing process failed before it could be killed");
 }
 
 void compare(const options& o, nlohmann::json& out) {
@@ -111,38 +123,64 @@ void run(options& o) {
 
   const auto t = read_text(o.input);
   if (!t) fail(t.error());
-  step(1, fmt::format("Read {}: {:.1f} MB, {} lines, {} words, {} of them different.", t->path, static_cast<double>(t->bytes) / 1e6, t->lines.size(), t->words, t->distinct));
-  step(2, fmt::format("Index it into {} from two threads: one durable transaction a line ({}, media {}).", pool, o.mechanism, o.media));
+  step(1, fmt::format("Read {}: {:.1f} MB, {} lines, {} words, {} of them different.", t->path,
+                      static_cast<double>(t->bytes) / 1e6, t->lines.size(), t->words, t->distinct));
+  step(2, fmt::format(
+              "Index it into {} from two threads: one durable transaction a line ({}, media {}).",
+              pool, o.mechanism, o.media));
   base::rng random(o.seed);
   const std::uint64_t kill_after_lines = t->lines.size() / 5 + random.below(t->lines.size() / 2);
   indexer_process d = start_indexer(o, *t, pool);
   auto begin = clock::now();
   kill_at(d, kill_after_lines);
   const std::uint64_t acknowledged_lines = d.lines[0] + d.lines[1];
-  fmt::print(text_output, "     {}  killed with SIGKILL after {} lines were acknowledged ({:.0f} lines/s, seed {})\n", bar(static_cast<double>(acknowledged_lines) / static_cast<double>(t->lines.size())),
-             acknowledged_lines, static_cast<double>(acknowledged_lines) / seconds_since(begin), o.seed);
+  fmt::print(
+      text_output,
+      "     {}  killed with SIGKILL after {} lines were acknowledged ({:.0f} lines/s, seed {})\n",
+      bar(static_cast<double>(acknowledged_lines) / static_cast<double>(t->lines.size())),
+      acknowledged_lines, static_cast<double>(acknowledged_lines) / seconds_since(begin), o.seed);
 
   step(3, "Open it in a new process.");
-  if (const auto info = detail::info_of(pool); info && info->left_open) fmt::print(text_output, "     the pool says that nobody closed it; recovery reads its logs\n");
+  if (const auto info = detail::info_of(pool); info && info->left_open)
+    fmt::print(text_output, "     the pool says that nobody closed it; recovery reads its logs\n");
   const auto verification = verify_in_new_process(*t, pool, o.mechanism, o.media, d.lines);
   if (!verification) fail(verification.error());
-  fmt::print(text_output, "     recovered and opened in {:.1f} ms; {} lines are in the index, {} were acknowledged\n", verification->open_seconds * 1e3, verification->lines, acknowledged_lines);
-  fmt::print(text_output, "     every one of {} words has exactly the count and last line that those lines give: nothing lost, nothing torn\n", verification->words);
+  fmt::print(
+      text_output,
+      "     recovered and opened in {:.1f} ms; {} lines are in the index, {} were acknowledged\n",
+      verification->open_seconds * 1e3, verification->lines, acknowledged_lines);
+  fmt::print(text_output,
+             "     every one of {} words has exactly the count and last line that those lines "
+             "give: nothing lost, nothing torn\n",
+             verification->words);
 
   step(4, "Finish the job.");
   begin = clock::now();
-  if (const auto done = index_text(*t, pool, o.mechanism, o.media, [](unsigned, std::uint64_t) {}); !done) fail(done.error());
+  if (const auto done = index_text(*t, pool, o.mechanism, o.media, [](unsigned, std::uint64_t) {});
+      !done)
+    fail(done.error());
   const acknowledged all = all_lines(*t);
   const auto final_check = verify_in_new_process(*t, pool, o.mechanism, o.media, all);
   if (!final_check) fail(final_check.error());
-  fmt::print(text_output, "     {}  {} lines, {} words, in {:.1f} s more; checked again, all there\n", bar(1), final_check->lines, final_check->words, seconds_since(begin));
+  fmt::print(text_output,
+             "     {}  {} lines, {} words, in {:.1f} s more; checked again, all there\n", bar(1),
+             final_check->lines, final_check->words, seconds_since(begin));
   const auto sound = detail::check_pool(pool);
   if (!sound) fail(sound.error());
-  fmt::print(text_output, "     {} blocks of the heap in use, and used and free tile it\n", sound->heap.used_blocks);
-  out["text"] = {{"path", t->path}, {"bytes", t->bytes}, {"lines", t->lines.size()}, {"distinct_words", t->distinct}};
-  out["crash"] = {{"acknowledged_lines", acknowledged_lines}, {"recovered_lines", verification->lines}, {"open_ms", verification->open_seconds * 1e3}, {"seed", o.seed}};
+  fmt::print(text_output, "     {} blocks of the heap in use, and used and free tile it\n",
+             sound->heap.used_blocks);
+  out["text"] = {{"path", t->path},
+                 {"bytes", t->bytes},
+                 {"lines", t->lines.size()},
+                 {"distinct_words", t->distinct}};
+  out["crash"] = {{"acknowledged_lines", acknowledged_lines},
+                  {"recovered_lines", verification->lines},
+                  {"open_ms", verification->open_seconds * 1e3},
+                  {"seed", o.seed}};
   if (!o.no_compare) {
-    step(5, "What durability costs here: hash map, one insert or delete a transaction, one thread, runs in turn.\n");
+    step(5,
+         "What durability costs here: hash map, one insert or delete a transaction, one thread, "
+         "runs in turn.\n");
     compare(o, out);
   }
   if (!o.json.empty()) write_json(o.json, out);
@@ -152,9 +190,12 @@ void run(options& o) {
 
 void add_demo(CLI::App& app) {
   const auto o = std::make_shared<options>();
-  CLI::App* command = app.add_subcommand("demo", "index a real text, be killed, recover, finish, compare");
-  command->add_option("--input", o->input, "a text of at least 1 MB; default: one of this machine's own files");
-  command->add_option("--dir", o->dir, "where the pool is created and removed again; default /dev/shm");
+  CLI::App* command =
+      app.add_subcommand("demo", "index a real text, be killed, recover, finish, compare");
+  command->add_option("--input", o->input,
+                      "a text of at least 1 MB; default: one of this machine's own files");
+  command->add_option("--dir", o->dir,
+                      "where the pool is created and removed again; default /dev/shm");
   command->add_option("--mechanism", o->mechanism, "as in `stele compare`")->capture_default_str();
   command->add_option("--media", o->media, "as in `stele compare`")->capture_default_str();
   command->add_option("--seed", o->seed, "of the moment of death; default: the clock");

@@ -1,4 +1,5 @@
-// stele figure blurred|lsnvmm|dp2|kiln|archapt: the figures of published evaluations measured here, as tables, JSON and pictures.
+// stele figure blurred|lsnvmm|dp2|kiln|archapt: the figures of published evaluations measured here,
+// as tables, JSON and pictures.
 #include <bench/figures/archapt.h>
 #include <bench/figures/blurred.h>
 #include <bench/figures/dp2.h>
@@ -28,20 +29,31 @@ struct evaluation {
   result<bench::chart> (*measure)(std::string_view figure, const bench::sweep_options& o);
 };
 constexpr evaluation evaluations[] = {
-    {"blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5", "9 to 17, II (also table2), or all",
-     "size of the key space; default: 2^18, where values are large 2^15, with --quick 2^14", bench::blurred_figures,
-     bench::measure_blurred},
-    {"lsnvmm", "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), section 5",
-     "4 to 13, or all", "size of the key space, half of it filled; default: 2^18, figure 10 2^16, with --quick 2^14",
+    {"blurred", "Lu, Shu and Sun, \"Blurred Persistence\" (2016), section 5",
+     "9 to 17, II (also table2), or all",
+     "size of the key space; default: 2^18, where values are large 2^15, with --quick 2^14",
+     bench::blurred_figures, bench::measure_blurred},
+    {"lsnvmm",
+     "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), section "
+     "5",
+     "4 to 13, or all",
+     "size of the key space, half of it filled; default: 2^18, figure 10 2^16, with --quick 2^14",
      bench::lsnvmm_figures, bench::measure_lsnvmm},
     {"dp2",
-     "Sun, Lu, Shu, \"DP2: Reducing Transaction Overhead with Differential and Dual Persistency in Persistent Memory\" (2015), section 4",
+     "Sun, Lu, Shu, \"DP2: Reducing Transaction Overhead with Differential and Dual Persistency in "
+     "Persistent Memory\" (2015), section 4",
      "2, 5 to 10, endurance, or all",
-     "size of the key space of what is emulated; default: 2^15, with --quick 2^14", bench::dp2_figures, bench::measure_dp2},
-    {"kiln", "Zhao, Li, Yoon, Xie, Jouppi, \"Kiln\" (2013), sections 1 and 6", "1, 6 to 11, overflow, sensitivity, or all",
-     "size of the key space of small elements; default: 2^20, with --quick 2^12", bench::kiln_figures, bench::measure_kiln},
-    {"archapt", "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" (2019), sections II and V", "2, 3, 6 to 10, I, IV, or all",
-     "records, and rows of stock; default: 2^16, with --quick 2^12", bench::archapt_figures, bench::measure_archapt}};
+     "size of the key space of what is emulated; default: 2^15, with --quick 2^14",
+     bench::dp2_figures, bench::measure_dp2},
+    {"kiln", "Zhao, Li, Yoon, Xie, Jouppi, \"Kiln\" (2013), sections 1 and 6",
+     "1, 6 to 11, overflow, sensitivity, or all",
+     "size of the key space of small elements; default: 2^20, with --quick 2^12",
+     bench::kiln_figures, bench::measure_kiln},
+    {"archapt",
+     "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" "
+     "(2019), sections II and V",
+     "2, 3, 6 to 10, I, IV, or all", "records, and rows of stock; default: 2^16, with --quick 2^12",
+     bench::archapt_figures, bench::measure_archapt}};
 
 struct options {
   const evaluation* of = nullptr;
@@ -60,8 +72,10 @@ std::vector<std::string> wanted_figures(const evaluation& of, const std::string&
 
 std::string check_figure(const evaluation& of, const std::string& named) {
   const auto names = of.figures();
-  if (named == "all" || std::ranges::find(names, wanted_figures(of, named).front()) != names.end()) return {};
-  return fmt::format("there is no figure '{}'; choose one of {}, all", named, fmt::join(names, ", "));
+  if (named == "all" || std::ranges::find(names, wanted_figures(of, named).front()) != names.end())
+    return {};
+  return fmt::format("there is no figure '{}'; choose one of {}, all", named,
+                     fmt::join(names, ", "));
 }
 
 // tools/plot says itself why there is no picture.
@@ -72,7 +86,9 @@ void draw(const std::string& json_file, const std::string& picture) {
   int status = 0;
   if (posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environ) != 0 ||
       ::waitpid(child, &status, 0) != child)
-    return fmt::print(stderr, "no picture {}: cannot run {}; the table and the JSON file are complete\n", picture, program);
+    return fmt::print(stderr,
+                      "no picture {}: cannot run {}; the table and the JSON file are complete\n",
+                      picture, program);
 }
 
 void write_text(const std::string& file, const std::string& text) {
@@ -95,7 +111,9 @@ std::function<void(const std::string&)> progress_of(const std::string& figure) {
     fmt::print(stderr, "figure {} ...\n", figure);
     return [](const std::string&) {};
   }
-  return [figure](const std::string& what) { fmt::print(stderr, "\r\033[Kfigure {}: {}", figure, what); };
+  return [figure](const std::string& what) {
+    fmt::print(stderr, "\r\033[Kfigure {}: {}", figure, what);
+  };
 }
 
 // False when it could not be measured; that has been said then.
@@ -114,7 +132,8 @@ bool redraw(const options& o, const std::string& figure, nlohmann::json& all) {
 
 void check(options& o) {
   if (o.quick) bench::make_quick(o.sweep);
-  if (o.keys != 0) o.sweep.keys = o.sweep.large_keys = o.sweep.kiln_keys = o.sweep.archapt_keys = o.keys;
+  if (o.keys != 0)
+    o.sweep.keys = o.sweep.large_keys = o.sweep.kiln_keys = o.sweep.archapt_keys = o.keys;
   std::error_code problem;
   if (!o.out.empty()) std::filesystem::create_directories(o.out, problem);
   if (problem) fail(fmt::format("--out {}: {}", o.out, problem.message()));
@@ -137,12 +156,14 @@ void add_evaluation(CLI::App& group, const evaluation& e) {
   const auto o = std::make_shared<options>();
   o->of = &e;
   CLI::App* command = group.add_subcommand(e.name, e.about);
-  command->add_option("--figure", o->figure, e.figures_help)->required()->check([&e](const std::string& named) {
-    return check_figure(e, named);
-  });
-  command->add_option("--out", o->out,
-                      "a directory for tables, JSON and pictures; default: the table is printed and that is all");
-  command->add_flag("--quick", o->quick, "short runs on small structures: to see that it works, not to quote");
+  command->add_option("--figure", o->figure, e.figures_help)
+      ->required()
+      ->check([&e](const std::string& named) { return check_figure(e, named); });
+  command->add_option(
+      "--out", o->out,
+      "a directory for tables, JSON and pictures; default: the table is printed and that is all");
+  command->add_flag("--quick", o->quick,
+                    "short runs on small structures: to see that it works, not to quote");
   command->add_option("--keys", o->keys, e.keys_help)->check(CLI::PositiveNumber);
   command->add_option("--seed", o->sweep.seed, "of content and operations")->capture_default_str();
   command->add_option("--dir", o->dir, "where pools are created; default /dev/shm");
@@ -153,7 +174,8 @@ void add_evaluation(CLI::App& group, const evaluation& e) {
 }  // namespace
 
 void add_figure(CLI::App& app) {
-  CLI::App* group = app.add_subcommand("figure", "the figures of published evaluations, measured here");
+  CLI::App* group =
+      app.add_subcommand("figure", "the figures of published evaluations, measured here");
   group->require_subcommand(1);
   for (const evaluation& e : evaluations) add_evaluation(*group, e);
 }

@@ -13,11 +13,13 @@
 
 namespace {
 
-constexpr std::array<std::string_view, 5> lab_commands = {"crash", "tape", "sim", "bench", "figure"};
+constexpr std::array<std::string_view, 5> lab_commands = {"crash", "tape", "sim", "bench",
+                                                          "figure"};
 
 // Asked for a subcommand of the laboratory, or for one of its media.
 bool is_lab_command(int argc, char** argv) {
-  if (argc > 1 && std::ranges::find(lab_commands, std::string_view(argv[1])) != lab_commands.end()) return true;
+  if (argc > 1 && std::ranges::find(lab_commands, std::string_view(argv[1])) != lab_commands.end())
+    return true;
   return std::any_of(argv + 1, argv + argc, [](std::string_view word) {
     word.remove_prefix(word.starts_with("--media=") ? 8 : 0);
     return word.starts_with("delayed:") || word.starts_with("pcm:");
@@ -27,11 +29,14 @@ bool is_lab_command(int argc, char** argv) {
 // Goes on as the program beside this one.
 int exec_lab(char** argv) {
   std::error_code none;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "stele-lab";
+  const std::string program =
+      std::filesystem::read_symlink("/proc/self/exe", none).parent_path() / "stele-lab";
   argv[0] = const_cast<char*>(program.c_str());
   ::execv(program.c_str(), argv);
-  fmt::print(stderr, "stele: '{}' is a command of the laboratory, and {} cannot be run ({}); build it with `make build`\n", argv[1], program,
-             std::generic_category().message(errno));
+  fmt::print(stderr,
+             "stele: '{}' is a command of the laboratory, and {} cannot be run ({}); build it with "
+             "`make build`\n",
+             argv[1], program, std::generic_category().message(errno));
   return 2;
 }
 
@@ -44,6 +49,7 @@ int main(int argc, char** argv) {
   stele::cli::add_compare(app);
   stele::cli::add_pool(app);
   stele::cli::add_manual(app, STELE_VERSION);
-  app.footer(fmt::format("Of the laboratory, where stele-lab is beside this program: {}.", fmt::join(lab_commands, ", ")));
+  app.footer(fmt::format("Of the laboratory, where stele-lab is beside this program: {}.",
+                         fmt::join(lab_commands, ", ")));
   return stele::cli::run(app, argc, argv, STELE_VERSION);
 }

@@ -20,9 +20,11 @@ struct options {
 
 // A line on the terminal while work is long; an interrupt stops it.
 progress progress_on_stderr(const char* what) {
-  return [what, watched = isatty(STDERR_FILENO) != 0, last = std::uint64_t{101}](std::uint64_t done, std::uint64_t all) mutable {
+  return [what, watched = isatty(STDERR_FILENO) != 0, last = std::uint64_t{101}](
+             std::uint64_t done, std::uint64_t all) mutable {
     const std::uint64_t percent = all == 0 ? 100 : done * 100 / all;
-    if (watched && percent != last) fmt::print(stderr, "\r\033[K{}: {} %{}", what, last = percent, percent == 100 ? "\n" : "");
+    if (watched && percent != last)
+      fmt::print(stderr, "\r\033[K{}: {} %{}", what, last = percent, percent == 100 ? "\n" : "");
     return !interrupted();
   };
 }
@@ -41,7 +43,8 @@ std::size_t parse_size(const std::string& text) {
   if (text.starts_with('-')) fail(fmt::format("'{}' is no size: it is negative", text));
   if (unit.empty()) return value;
   const auto at = units.find(static_cast<char>(std::toupper(unit[0])));
-  if (at == std::string_view::npos || (unit.size() > 1 && unit.substr(1) != "iB" && unit.substr(1) != "B"))
+  if (at == std::string_view::npos ||
+      (unit.size() > 1 && unit.substr(1) != "iB" && unit.substr(1) != "B"))
     fail(fmt::format("'{}' is no size; write bytes, or a number with K, M, G or T", text));
   const unsigned shift = 10 * (static_cast<unsigned>(at) + 1);
   if (value > (~0ull >> shift)) fail(fmt::format("'{}' is more than any file can hold", text));
@@ -50,17 +53,18 @@ std::size_t parse_size(const std::string& text) {
 
 nlohmann::json json_of(const detail::pool_info& i) {
   const auto& h = i.header;
-  nlohmann::json j{{"version", h.version},       {"id", fmt::format("{:016x}", h.id)},
-                   {"layout", h.layout.data()},  {"size_bytes", h.size},
-                   {"log_count", h.log_count},   {"log_size_bytes", h.log_size},
+  nlohmann::json j{{"version", h.version},         {"id", fmt::format("{:016x}", h.id)},
+                   {"layout", h.layout.data()},    {"size_bytes", h.size},
+                   {"log_count", h.log_count},     {"log_size_bytes", h.log_size},
                    {"home_offset", h.home_offset}, {"chunk_bytes", std::size_t{1} << h.chunk_shift},
-                   {"chunks", h.chunk_count},    {"logs", i.logs_of},
+                   {"chunks", h.chunk_count},      {"logs", i.logs_of},
                    {"left_open", i.left_open}};
   j["sums"] = h.block_checksums_offset != 0;
   j["durability"] = i.durability;
   j["in_use_by"] = i.in_use_by ? nlohmann::json(*i.in_use_by) : nlohmann::json(nullptr);
   if (h.checkpoint_commits != 0) j["checkpoint_commits"] = h.checkpoint_commits;
-  if (i.fallback.state != format::fallback_state::none) j["fallback"] = {{"to", i.fallback.to}, {"from", i.fallback.from}};
+  if (i.fallback.state != format::fallback_state::none)
+    j["fallback"] = {{"to", i.fallback.to}, {"from", i.fallback.from}};
   return j;
 }
 
@@ -73,15 +77,24 @@ void print_info(const detail::pool_info& i, const std::string& path) {
   const auto& h = i.header;
   fmt::print("{}\n", path);
   fmt::print("  format     {}, id {:016x}, layout '{}'\n", h.version, h.id, h.layout.data());
-  fmt::print("  size       {} bytes ({:.1f} MiB)\n", h.size, static_cast<double>(h.size) / (1 << 20));
+  fmt::print("  size       {} bytes ({:.1f} MiB)\n", h.size,
+             static_cast<double>(h.size) / (1 << 20));
   fmt::print("  logs       {} of {} bytes, {}\n", h.log_count, h.log_size, i.logs_of);
-  fmt::print("  heap       {} chunks of {} bytes\n", h.chunk_count, std::size_t{1} << h.chunk_shift);
-  if (h.checkpoint_commits != 0) fmt::print("  checkpoint each {} commits, while lines are skipped\n", h.checkpoint_commits);
-  fmt::print("  sums       {}\n", h.block_checksums_offset != 0 ? "of home's blocks: damage is found at opening and by check" : "none");
-  fmt::print("  durability '{}' where it lies now, by the medium that `auto` chooses\n", i.durability);
+  fmt::print("  heap       {} chunks of {} bytes\n", h.chunk_count,
+             std::size_t{1} << h.chunk_shift);
+  if (h.checkpoint_commits != 0)
+    fmt::print("  checkpoint each {} commits, while lines are skipped\n", h.checkpoint_commits);
+  fmt::print("  sums       {}\n", h.block_checksums_offset != 0
+                                      ? "of home's blocks: damage is found at opening and by check"
+                                      : "none");
+  fmt::print("  durability '{}' where it lies now, by the medium that `auto` chooses\n",
+             i.durability);
   fmt::print("  state      {}\n", state_of(i));
   if (i.fallback.state != format::fallback_state::none)
-    fmt::print("  LOST       commits after {}, up to {}: it went back to a checkpoint. A program acknowledges that with pool::acknowledge_fallback\n", i.fallback.to, i.fallback.from);
+    fmt::print(
+        "  LOST       commits after {}, up to {}: it went back to a checkpoint. A program "
+        "acknowledges that with pool::acknowledge_fallback\n",
+        i.fallback.to, i.fallback.from);
 }
 
 void info(const options& o) {
@@ -103,16 +116,26 @@ void print_check(const detail::check_report& r, const std::string& path) {
   std::uint64_t records = 0, bytes = 0;
   for (const auto& l : r.logs) records += l.records, bytes += l.bytes;
   print_info(r.info, path);
-  fmt::print("  log        {} records, {} bytes{}\n", records, bytes, r.recovered ? "; recovered on a copy, the file was not changed" : "");
-  if (!r.fallback_reason.empty()) fmt::print("  LOST       opening it goes back to a checkpoint: {}\n", r.fallback_reason);
+  fmt::print("  log        {} records, {} bytes{}\n", records, bytes,
+             r.recovered ? "; recovered on a copy, the file was not changed" : "");
+  if (!r.fallback_reason.empty())
+    fmt::print("  LOST       opening it goes back to a checkpoint: {}\n", r.fallback_reason);
   fmt::print("  root       offset {}, {} bytes\n", r.root_offset, r.root_size);
   fmt::print("  used       {} blocks, {} bytes\n", r.heap.used_blocks, r.heap.used_bytes);
-  fmt::print("  free       {} chunks, and {} bytes in blocks; longest run {} chunks\n", r.heap.free_chunks, r.heap.free_blocks_bytes, r.heap.longest_free_run);
-  if (is_known_layout(r.info.header.layout.data())) fmt::print("  content    of layout '{}': its structure is sound\n", r.info.header.layout.data());
+  fmt::print("  free       {} chunks, and {} bytes in blocks; longest run {} chunks\n",
+             r.heap.free_chunks, r.heap.free_blocks_bytes, r.heap.longest_free_run);
+  if (is_known_layout(r.info.header.layout.data()))
+    fmt::print("  content    of layout '{}': its structure is sound\n",
+               r.info.header.layout.data());
   if (r.sums)
-    fmt::print("header, logs and heap are sound: used and free tile the heap, and {} bytes of home are what their sums say\n", r.verified_bytes);
+    fmt::print(
+        "header, logs and heap are sound: used and free tile the heap, and {} bytes of home are "
+        "what their sums say\n",
+        r.verified_bytes);
   else
-    fmt::print("header, logs and heap are sound: used and free tile the heap; no sums were there to judge content by\n");
+    fmt::print(
+        "header, logs and heap are sound: used and free tile the heap; no sums were there to judge "
+        "content by\n");
 }
 
 // What was done is part of the report that follows.
@@ -131,7 +154,8 @@ result<detail::check_report> check_all(const options& o) {
   if (!is_known_layout(layout)) return r;
   auto copy = detail::open_copy_of(o.path, verification::never);  // its sums have just been judged
   if (!copy) return std::unexpected(copy.error());
-  if (auto sound = check_content(std::move(*copy), layout); !sound) return std::unexpected(sound.error());
+  if (auto sound = check_content(std::move(*copy), layout); !sound)
+    return std::unexpected(sound.error());
   return r;
 }
 
@@ -140,17 +164,27 @@ void check(const options& o) {
   if (o.repair) repaired = repair(o);
   const auto r = check_all(o);
   if (!r) {
-    if (!o.json.empty()) write_json(o.json, {{"sound", false}, {"error", name_of(r.error().code)}, {"message", r.error().message}});
+    if (!o.json.empty())
+      write_json(
+          o.json,
+          {{"sound", false}, {"error", name_of(r.error().code)}, {"message", r.error().message}});
     fail(r.error());
   }
   if (o.json != "-") print_check(*r, o.path);
   if (o.json.empty()) return;
-  nlohmann::json j{{"sound", true}, {"info", json_of(r->info)}, {"recovered", r->recovered}, {"lost", r->fallback_reason}, {"newest_commit", r->newest_commit}};
+  nlohmann::json j{{"sound", true},
+                   {"info", json_of(r->info)},
+                   {"recovered", r->recovered},
+                   {"lost", r->fallback_reason},
+                   {"newest_commit", r->newest_commit}};
   j["repaired"] = repaired;
   j["judged_bytes"] = r->verified_bytes;
   j["root"] = {{"offset", r->root_offset}, {"size_bytes", r->root_size}};
-  j["heap"] = {{"used_blocks", r->heap.used_blocks}, {"used_bytes", r->heap.used_bytes}, {"free_chunks", r->heap.free_chunks},
-               {"free_block_bytes", r->heap.free_blocks_bytes}, {"longest_free_run_chunks", r->heap.longest_free_run}};
+  j["heap"] = {{"used_blocks", r->heap.used_blocks},
+               {"used_bytes", r->heap.used_bytes},
+               {"free_chunks", r->heap.free_chunks},
+               {"free_block_bytes", r->heap.free_blocks_bytes},
+               {"longest_free_run_chunks", r->heap.longest_free_run}};
   for (const auto& l : r->logs) j["logs"].push_back({{"records", l.records}, {"bytes", l.bytes}});
   write_json(o.json, j);
 }
@@ -168,7 +202,10 @@ void resize(const options& o) {
   const auto pool = opened(o);
   if (const auto now = pool->state().file.header().size; parse_size(o.size) < now) {
     close(*pool);
-    fail(fmt::format("{} has {} bytes, and a pool does not become smaller: make a new one of {} bytes and copy what is to stay", o.path, now, o.size));
+    fail(
+        fmt::format("{} has {} bytes, and a pool does not become smaller: make a new one of {} "
+                    "bytes and copy what is to stay",
+                    o.path, now, o.size));
   }
   if (const auto grown = detail::grow(*pool, parse_size(o.size)); !grown) fail(grown.error());
   close(*pool);
@@ -177,7 +214,8 @@ void resize(const options& o) {
 
 void backup(options& o) {
   const auto pool = opened(o);
-  if (const auto made = detail::back_up(*pool, o.to, progress_on_stderr("copying")); !made) fail(made.error());
+  if (const auto made = detail::back_up(*pool, o.to, progress_on_stderr("copying")); !made)
+    fail(made.error());
   close(*pool);
   o.path = o.to;
   info(o);
@@ -185,7 +223,9 @@ void backup(options& o) {
 
 result<nlohmann::json> blocks_of(const detail::runtime& pool) {
   nlohmann::json blocks = nlohmann::json::array();
-  const auto walked = pool.state().heap.audit([&](std::uint64_t offset, std::size_t size) { blocks.push_back({{"offset", offset}, {"size_bytes", size}}); });
+  const auto walked = pool.state().heap.audit([&](std::uint64_t offset, std::size_t size) {
+    blocks.push_back({{"offset", offset}, {"size_bytes", size}});
+  });
   return walked ? result<nlohmann::json>(blocks) : std::unexpected(walked.error());
 }
 
@@ -199,10 +239,12 @@ void dump(const options& o) {
   if (!copy) fail(copy.error());
   const auto content = known ? content_of(std::move(*copy), layout) : blocks_of(**copy);
   if (!content) fail(content.error());
-  write_json(o.json.empty() ? "-" : o.json, {{"info", json_of(*i)}, {known ? "content" : "blocks", *content}});
+  write_json(o.json.empty() ? "-" : o.json,
+             {{"info", json_of(*i)}, {known ? "content" : "blocks", *content}});
 }
 
-CLI::App* add(CLI::App& group, const char* name, const char* what, const std::shared_ptr<options>& o) {
+CLI::App* add(CLI::App& group, const char* name, const char* what,
+              const std::shared_ptr<options>& o) {
   CLI::App* command = group.add_subcommand(name, what);
   command->add_option("path", o->path, "the pool file")->required();
   command->add_option("--json", o->json, "write the report to FILE; - is standard output");
@@ -213,24 +255,41 @@ CLI::App* add(CLI::App& group, const char* name, const char* what, const std::sh
 
 void add_pool(CLI::App& app) {
   const auto o = std::make_shared<options>();
-  CLI::App* group = app.add_subcommand("pool", "create, describe, check, dump, resize and back up pool files");
+  CLI::App* group =
+      app.add_subcommand("pool", "create, describe, check, dump, resize and back up pool files");
   group->require_subcommand(1);
   CLI::App* made = add(*group, "create", "a new pool of real space", o);
   made->add_option("--size", o->size, "bytes; K, M, G, T are known")->capture_default_str();
   made->add_option("--layout", o->layout, "name of the layout that programs will ask for");
-  made->add_option("--log-size", o->log_size, "bytes of each log; 0: by pool size")->capture_default_str();
-  made->add_option("--log-count", o->log_count, "logs, so threads that commit at once; 0: by pool size")->capture_default_str();
-  made->add_flag("--no-sums", o->no_sums, "without sums of home's blocks, which take 1.6 % and find damage");
+  made->add_option("--log-size", o->log_size, "bytes of each log; 0: by pool size")
+      ->capture_default_str();
+  made->add_option("--log-count", o->log_count,
+                   "logs, so threads that commit at once; 0: by pool size")
+      ->capture_default_str();
+  made->add_flag("--no-sums", o->no_sums,
+                 "without sums of home's blocks, which take 1.6 % and find damage");
   made->callback([o] { create(*o); });
   add(*group, "info", "what a pool is; it may be in use", o)->callback([o] { info(*o); });
-  CLI::App* checked = add(*group, "check", "whether header, logs, heap and the content's sums are sound; changes nothing without --repair", o);
-  checked->add_flag("--repair", o->repair, "first repair what is provably safe: a header from its copy, a pool that was not closed");
+  CLI::App* checked = add(*group, "check",
+                          "whether header, logs, heap and the content's sums are sound; changes "
+                          "nothing without --repair",
+                          o);
+  checked->add_flag(
+      "--repair", o->repair,
+      "first repair what is provably safe: a header from its copy, a pool that was not closed");
   checked->callback([o] { check(*o); });
-  add(*group, "dump", "header and content, as JSON: of a key-value store its items, of a document its values, else the blocks in use", o)->callback([o] { dump(*o); });
-  CLI::App* resized = add(*group, "resize", "makes a pool longer; its content stays where it is", o);
-  resized->add_option("--size", o->size, "bytes that it is to have at least; K, M, G, T are known")->required();
+  add(*group, "dump",
+      "header and content, as JSON: of a key-value store its items, of a document its values, else "
+      "the blocks in use",
+      o)
+      ->callback([o] { dump(*o); });
+  CLI::App* resized =
+      add(*group, "resize", "makes a pool longer; its content stays where it is", o);
+  resized->add_option("--size", o->size, "bytes that it is to have at least; K, M, G, T are known")
+      ->required();
   resized->callback([o] { resize(*o); });
-  CLI::App* copied = add(*group, "backup", "a copy with an id of its own, of a pool that nobody has open", o);
+  CLI::App* copied =
+      add(*group, "backup", "a copy with an id of its own, of a pool that nobody has open", o);
   copied->add_option("to", o->to, "the copy; nothing may be there")->required();
   copied->callback([o] { backup(*o); });
 }

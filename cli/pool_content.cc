@@ -1,12 +1,13 @@
 // Walking a store or a document from the shell.
 //
-// Nothing is walked that has not been checked: the structure's own check is bounded (stele/bounded_memory.h), and each block that it
-// reaches has to be one that the heap has given away, or the next change would give it to somebody else.
+// Nothing is walked that has not been checked: the structure's own check is bounded
+// (stele/bounded_memory.h), and each block that it reaches has to be one that the heap has given
+// away, or the next change would give it to somebody else.
 #include <cli/pool_content.h>
+#include <containers/claim_observer.h>
 #include <fmt/format.h>
 #include <stele/document.h>
 #include <stele/kv.h>
-#include <containers/claim_observer.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr unsigned max_json_depth = 1000;  // nesting of lists and dicts that is shown: who reads or frees JSON goes down by recursion
+constexpr unsigned max_json_depth = 1000;  // nesting of lists and dicts that is shown: who reads or
+                                           // frees JSON goes down by recursion
 
 // Bytes that are no text as {"hex": ...}.
 json text_or_hex(std::string_view bytes) {
@@ -36,21 +38,36 @@ json json_of(const document_value& v, unsigned depth);
 
 json json_of(const document_dict& d, unsigned depth) {
   json items = json::array();  // keys may be integers, and their order counts
-  d.for_each([&](const document_value& key, const document_value& value) { items.push_back({{"key", json_of(key, depth)}, {"value", json_of(value, depth + 1)}}); });
+  d.for_each([&](const document_value& key, const document_value& value) {
+    items.push_back({{"key", json_of(key, depth)}, {"value", json_of(value, depth + 1)}});
+  });
   return {{"dict", items}};
 }
 
 json json_of(const document_value& v, unsigned depth) {
-  if (depth > max_json_depth) throw failure({errc::unsupported, fmt::format("the document is nested more than {} levels deep, which is more than can be shown", max_json_depth)});
+  if (depth > max_json_depth)
+    throw failure(
+        {errc::unsupported,
+         fmt::format(
+             "the document is nested more than {} levels deep, which is more than can be shown",
+             max_json_depth)});
   switch (v.kind()) {
-    case value_kind::none: return nullptr;
-    case value_kind::boolean: return v.boolean();
-    case value_kind::integer: return v.integer();
-    case value_kind::real: return v.real();
-    case value_kind::text: return text_or_hex(v.text());
-    case value_kind::bytes: return {{"bytes", text_or_hex(v.bytes())}};
-    case value_kind::dict: return json_of(v.dict(), depth);
-    case value_kind::list: break;
+    case value_kind::none:
+      return nullptr;
+    case value_kind::boolean:
+      return v.boolean();
+    case value_kind::integer:
+      return v.integer();
+    case value_kind::real:
+      return v.real();
+    case value_kind::text:
+      return text_or_hex(v.text());
+    case value_kind::bytes:
+      return {{"bytes", text_or_hex(v.bytes())}};
+    case value_kind::dict:
+      return json_of(v.dict(), depth);
+    case value_kind::list:
+      break;
   }
   json items = json::array();
   v.list().for_each([&](const document_value& one) { items.push_back(json_of(one, depth + 1)); });
@@ -78,25 +95,33 @@ result<> check_with_heap(const detail::runtime& r, std::uint64_t root_size, Chec
   const auto& file = r.state().file;
   std::vector<block> reached, used;
   {
-    const detail::claim_observer listening([&](std::uint64_t offset, std::size_t size) { reached.push_back({offset, size}); });
+    const detail::claim_observer listening(
+        [&](std::uint64_t offset, std::size_t size) { reached.push_back({offset, size}); });
     if (auto sound = check(); !sound) return sound;
   }
   reached.push_back({r.root_offset(), root_size});
-  if (auto walked = r.state().heap.audit([&](std::uint64_t offset, std::size_t size) { used.push_back({offset, size}); }); !walked) return std::unexpected(walked.error());
+  if (auto walked = r.state().heap.audit(
+          [&](std::uint64_t offset, std::size_t size) { used.push_back({offset, size}); });
+      !walked)
+    return std::unexpected(walked.error());
   std::ranges::sort(used, {}, &block::offset);
   const auto strays = std::ranges::count_if(reached, [&](const block& b) {
     const auto at = std::ranges::lower_bound(used, b.offset, {}, &block::offset);
     return at == used.end() || at->offset != b.offset || at->size < b.size;
   });
   if (strays == 0) return {};
-  return std::unexpected(error{errc::corrupt, fmt::format("{}: the content leads to {} blocks that the heap does not have in use, or has as smaller ones; restore the pool from a copy", file.path(), strays)});
+  return std::unexpected(error{
+      errc::corrupt, fmt::format("{}: the content leads to {} blocks that the heap does not have "
+                                 "in use, or has as smaller ones; restore the pool from a copy",
+                                 file.path(), strays)});
 }
 
 result<> check_store(const kv& store) {
   return check_with_heap(store.core(), kv::root_size(), [&] { return store.check(); });
 }
 result<> check_document(const pool<document_dict>& p) {
-  return check_with_heap(p.core(), sizeof(document_dict), [&] { return p.read([](const document_dict& d) { return d.check(); }); });
+  return check_with_heap(p.core(), sizeof(document_dict),
+                         [&] { return p.read([](const document_dict& d) { return d.check(); }); });
 }
 
 result<pool<document_dict>> as_document(std::unique_ptr<detail::runtime> r) {
@@ -112,7 +137,9 @@ result<kv> as_store(std::unique_ptr<detail::runtime> r) {
 
 }  // namespace
 
-bool is_known_layout(const std::string& layout) { return layout == kv::layout || layout == document_layout; }
+bool is_known_layout(const std::string& layout) {
+  return layout == kv::layout || layout == document_layout;
+}
 
 result<> check_content(std::unique_ptr<detail::runtime> r, const std::string& layout) {
   if (layout == kv::layout) {

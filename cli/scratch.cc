@@ -18,11 +18,13 @@ namespace {
 
 volatile pid_t worker = 0;
 
-void forward_signal(int number) { ::kill(worker, number); }
+void forward_signal(int number) {
+  ::kill(worker, number);
+}
 
 // Ends this process as the worker ended.
 [[noreturn]] void outlive_worker(const std::string& folder) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = forward_signal;
   sigaction(SIGTERM, &action, nullptr);
   action.sa_handler = SIG_IGN;  // a terminal sends it to both
@@ -40,12 +42,15 @@ void forward_signal(int number) { ::kill(worker, number); }
 
 }  // namespace
 
-std::string folder_in_memory() { return std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "."; }
+std::string folder_in_memory() {
+  return std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : ".";
+}
 
 std::string enter_scratch(const std::string& dir) {
   if (!std::filesystem::is_directory(dir)) fail(fmt::format("--dir {} is not a directory", dir));
   std::string folder = dir + "/stele-XXXXXX";
-  if (::mkdtemp(folder.data()) == nullptr) fail(fmt::format("cannot make a folder in {}: {}", dir, std::strerror(errno)));
+  if (::mkdtemp(folder.data()) == nullptr)
+    fail(fmt::format("cannot make a folder in {}: {}", dir, std::strerror(errno)));
   std::fflush(nullptr);
   const pid_t parent = ::getpid();
   worker = ::fork();

@@ -1,4 +1,5 @@
-// stele sim: a tape on a simulated machine; several designs or values of a key side by side; crashes; a machine with every key.
+// stele sim: a tape on a simulated machine; several designs or values of a key side by side;
+// crashes; a machine with every key.
 #include <cli/command.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -49,11 +50,13 @@ std::vector<std::string> presets() {
 std::string file_of(const std::string& machine) {
   if (machine.find('/') != machine.npos || machine.ends_with(".toml")) return machine;
   const auto names = presets();
-  if (names.empty()) fail(fmt::format("there are no presets in {}; give --machine a file", STELE_CONFIGS));
+  if (names.empty())
+    fail(fmt::format("there are no presets in {}; give --machine a file", STELE_CONFIGS));
   if (std::ranges::find(names, machine) == names.end())
-    fail(fmt::format("there is no preset '{}'; the nearest is '{}' (of {}); a file ends in .toml", machine,
-                     sim::nearest(machine, std::vector<std::string_view>(names.begin(), names.end())),
-                     fmt::join(names, ", ")));
+    fail(fmt::format(
+        "there is no preset '{}'; the nearest is '{}' (of {}); a file ends in .toml", machine,
+        sim::nearest(machine, std::vector<std::string_view>(names.begin(), names.end())),
+        fmt::join(names, ", ")));
   return fmt::format("{}/{}.toml", STELE_CONFIGS, machine);
 }
 
@@ -63,7 +66,8 @@ struct setting {
 
 setting parse_setting(const std::string& option, const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == 0 || equals == text.npos) fail(fmt::format("{} {}: give a key and a value, as in l3.ways=8", option, text));
+  if (equals == 0 || equals == text.npos)
+    fail(fmt::format("{} {}: give a key and a value, as in l3.ways=8", option, text));
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -94,7 +98,8 @@ class progress_line {
     const int percent = static_cast<int>(share * 100);
     if (!watched_ || percent == shown_) return;
     shown_ = percent;
-    fmt::print(stderr, "\r\033[K{}: {:.1f} of {:.1f} MB of the tape, {} %", what_, share * megabytes_, megabytes_, percent);
+    fmt::print(stderr, "\r\033[K{}: {:.1f} of {:.1f} MB of the tape, {} %", what_,
+               share * megabytes_, megabytes_, percent);
   }
 
  private:
@@ -105,7 +110,8 @@ class progress_line {
 };
 
 // Nothing when it was interrupted.
-std::optional<sim::run_result> run_one(const sim::machine_config& m, const options& o, const std::string& label) {
+std::optional<sim::run_result> run_one(const sim::machine_config& m, const options& o,
+                                       const std::string& label) {
   or_fail(sim::check_machine(m));
   sim::run_options run = o.run;
   progress_line line(run.tape, label.empty() ? m.design.name : label);
@@ -138,7 +144,8 @@ void run_alone(const options& o) {
 }
 
 // The machine with each of its designs, checked before the first of them runs.
-std::vector<sim::machine_config> with_designs(const sim::machine_config& m, const std::vector<std::string>& designs) {
+std::vector<sim::machine_config> with_designs(const sim::machine_config& m,
+                                              const std::vector<std::string>& designs) {
   std::vector<sim::machine_config> machines;
   for (const std::string& design : designs) {
     or_fail(sim::set_key(machines.emplace_back(m), "design.name", design));
@@ -172,13 +179,15 @@ void check_shown(const options& o, const sim::run_result& first) {
   for (const sim::quantity& q : first.quantities) paths.push_back(q.path);
   for (const std::string& path : o.shown)
     if (std::ranges::find(paths, path) == paths.end())
-      fail(fmt::format("--show {}: a run has no such quantity; the nearest is '{}'", path, sim::nearest(path, paths)));
+      fail(fmt::format("--show {}: a run has no such quantity; the nearest is '{}'", path,
+                       sim::nearest(path, paths)));
 }
 
 std::vector<sim::machine_config> machines_of(const options& o, sim::sweep& s) {
   const sim::machine_config m = machine_of(o);
   const auto [key, values] = parse_setting("--over", o.over);
-  if (key == "design.name") fail("--over design.name: designs stand side by side with stele sim compare --designs");
+  if (key == "design.name")
+    fail("--over design.name: designs stand side by side with stele sim compare --designs");
   s.key = key;
   s.values = parts_of(values);
   s.columns = o.designs.empty() ? std::vector{m.design.name} : o.designs;
@@ -186,7 +195,8 @@ std::vector<sim::machine_config> machines_of(const options& o, sim::sweep& s) {
   for (const std::string& value : s.values) {
     sim::machine_config one = m;
     or_fail(sim::set_key(one, key, value));
-    for (sim::machine_config& made : with_designs(one, s.columns)) machines.push_back(std::move(made));
+    for (sim::machine_config& made : with_designs(one, s.columns))
+      machines.push_back(std::move(made));
   }
   return machines;
 }
@@ -203,7 +213,8 @@ void sweep(const options& o) {
   }
   if (s.runs.empty()) say_interrupted("no run is over");
   std::string tables;
-  for (const std::string& path : o.shown) tables += (tables.empty() ? "" : "\n") + sim::table_of(s, path);
+  for (const std::string& path : o.shown)
+    tables += (tables.empty() ? "" : "\n") + sim::table_of(s, path);
   report(o, tables, sim::json_of(s));
   if (s.runs.size() < machines.size())
     say_interrupted(fmt::format("{} of {} runs are over", s.runs.size(), machines.size()));
@@ -225,22 +236,38 @@ sim::kiln_mutant kiln_mutant_named(const std::string& name) {
   std::vector<std::string_view> known = {name_of(sim::kiln_mutant::none)};
   for (const sim::kiln_mutant f : sim::kiln_mutants) known.push_back(name_of(f));
   const auto found = std::ranges::find(known, name);
-  if (found == known.end()) fail(fmt::format("there is no planted bug '{}'; choose one of {}", name, fmt::join(known, ", ")));
+  if (found == known.end())
+    fail(fmt::format("there is no planted bug '{}'; choose one of {}", name,
+                     fmt::join(known, ", ")));
   return static_cast<sim::kiln_mutant>(found - known.begin());
 }
 
 void crash(const options& o) {
   const sim::machine_config m = machine_of(o);
   or_fail(sim::check_machine(m));
-  sim::crash_options c{.crashes = o.crashes, .mutant = kiln_mutant_named(o.fault), .seed = o.run.seed, .most_violations = 10, .cancelled = interrupted};
+  sim::crash_options c{.crashes = o.crashes,
+                       .mutant = kiln_mutant_named(o.fault),
+                       .seed = o.run.seed,
+                       .most_violations = 10,
+                       .cancelled = interrupted};
   if (o.at_ns >= 0) c.at = sim::from_ns(o.at_ns);
   const auto r = value_or_fail(sim::crash_machine(m, o.run.tape, c));
-  std::string table = fmt::format("{} crashes of {} with {}: {} met pending lines, {} superseded ones, {} copies; {} violations\n", r.crashes, m.name, m.design.name,
-                                  r.with_pending, r.with_versions, r.with_copies, r.violations.size());
-  nlohmann::ordered_json j{{"crashes", r.crashes}, {"transactions", r.transactions}, {"with_pending", r.with_pending}, {"with_versions", r.with_versions},
-                           {"with_copies", r.with_copies}, {"torn_lines", r.torn_lines}, {"violations", nlohmann::ordered_json::array()}};
+  std::string table = fmt::format(
+      "{} crashes of {} with {}: {} met pending lines, {} superseded ones, {} copies; {} "
+      "violations\n",
+      r.crashes, m.name, m.design.name, r.with_pending, r.with_versions, r.with_copies,
+      r.violations.size());
+  nlohmann::ordered_json j{{"crashes", r.crashes},
+                           {"transactions", r.transactions},
+                           {"with_pending", r.with_pending},
+                           {"with_versions", r.with_versions},
+                           {"with_copies", r.with_copies},
+                           {"torn_lines", r.torn_lines},
+                           {"violations", nlohmann::ordered_json::array()}};
   for (const sim::crash_violation& v : r.violations) {
-    const std::string again = fmt::format("stele sim crash {} --machine {} --seed {} --fault {} --at-ns {}.{:03}", o.run.tape, o.machine, o.run.seed, o.fault, v.at / 1000, v.at % 1000);
+    const std::string again =
+        fmt::format("stele sim crash {} --machine {} --seed {} --fault {} --at-ns {}.{:03}",
+                    o.run.tape, o.machine, o.run.seed, o.fault, v.at / 1000, v.at % 1000);
     table += fmt::format("  at {} ps: {}\n    {}\n", v.at, v.what, again);
     j["violations"].push_back({{"at_ps", v.at}, {"what", v.what}, {"replay", again}});
   }
@@ -256,8 +283,10 @@ void mutants(const options& o) {
   std::size_t killed = 0;
   for (const sim::mutant_verdict& v : verdicts) {
     killed += v.killed;
-    table += fmt::format("{:<24} {:<8} after {} crashes  {}\n", name_of(v.mutant), v.killed ? "killed" : "SURVIVED", v.crashes, v.by);
-    j["mutants"].push_back({{"name", name_of(v.mutant)}, {"mechanism", "kiln"}, {"killed", v.killed}, {"by", v.by}});
+    table += fmt::format("{:<24} {:<8} after {} crashes  {}\n", name_of(v.mutant),
+                         v.killed ? "killed" : "SURVIVED", v.crashes, v.by);
+    j["mutants"].push_back(
+        {{"name", name_of(v.mutant)}, {"mechanism", "kiln"}, {"killed", v.killed}, {"by", v.by}});
   }
   j["score"] = static_cast<double>(killed) / static_cast<double>(verdicts.size());
   report(o, table, j);
@@ -267,16 +296,21 @@ void mutants(const options& o) {
 CLI::App* add(CLI::App& group, const char* name, const char* what, options& o) {
   CLI::App* command = group.add_subcommand(name, what);
   command->add_option("tape", o.run.tape, "the tape file")->required();
-  command->add_option("--machine", o.machine, fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
+  command
+      ->add_option("--machine", o.machine,
+                   fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
       ->capture_default_str();
   add_settings(*command, o);
-  command->add_option("--warm-up", o.run.warm_up_transactions, "transactions before anything is counted")
+  command
+      ->add_option("--warm-up", o.run.warm_up_transactions,
+                   "transactions before anything is counted")
       ->capture_default_str();
   command->add_option("--timeline-ns", o.timeline_ns, "sample a time line so often; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e12));
   command->add_option("--seed", o.run.seed, "of what is drawn by chance")->capture_default_str();
-  command->add_option("--json", o.json, "write machine, quantities and time line to FILE; - is standard output");
+  command->add_option("--json", o.json,
+                      "write machine, quantities and time line to FILE; - is standard output");
   return command;
 }
 
@@ -287,7 +321,8 @@ void add_sim(CLI::App& app) {
   CLI::App* group = app.add_subcommand("sim", "run a tape on a simulated machine");
   group->require_subcommand(1);
   CLI::App* alone = add(*group, "run", "one machine, everything that was counted", *o);
-  alone->add_option("--design", o->design, "instead of the machine's: native, rlog, ulog, crlog, culog, kiln");
+  alone->add_option("--design", o->design,
+                    "instead of the machine's: native, rlog, ulog, crlog, culog, kiln");
   alone->callback([o] { run_alone(*o); });
   CLI::App* compared = add(*group, "compare", "designs side by side, with ratios to the first", *o);
   compared->add_option("--designs", o->designs, "by commas")->delimiter(',')->required();
@@ -295,23 +330,32 @@ void add_sim(CLI::App& app) {
   CLI::App* swept = add(*group, "sweep", "one key over several values", *o);
   swept->add_option("--over", o->over, "key=value,value,...")->required();
   swept->add_option("--designs", o->designs, "by commas; default: the machine's")->delimiter(',');
-  swept->add_option("--show", o->shown, "quantities to print, by commas")->delimiter(',')->capture_default_str();
+  swept->add_option("--show", o->shown, "quantities to print, by commas")
+      ->delimiter(',')
+      ->capture_default_str();
   swept->callback([o] { sweep(*o); });
-  CLI::App* crashed = group->add_subcommand("crash", "power failures of a machine with Kiln, each recovered and judged");
+  CLI::App* crashed = group->add_subcommand(
+      "crash", "power failures of a machine with Kiln, each recovered and judged");
   crashed->add_option("tape", o->run.tape, "a native tape recorded with --bytes")->required();
-  crashed->add_option("--machine", o->machine, fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))->capture_default_str();
+  crashed
+      ->add_option("--machine", o->machine,
+                   fmt::format("a file, or a preset: {}", fmt::join(presets(), ", ")))
+      ->capture_default_str();
   add_settings(*crashed, *o);
   crashed->add_option("--crashes", o->crashes, "at random moments")->capture_default_str();
   crashed->add_option("--at-ns", o->at_ns, "instead: at this moment alone");
   crashed->add_option("--fault", o->fault, "a bug planted in the protocol")->capture_default_str();
-  crashed->add_option("--seed", o->run.seed, "of moments and of torn writes")->capture_default_str();
+  crashed->add_option("--seed", o->run.seed, "of moments and of torn writes")
+      ->capture_default_str();
   crashed->add_option("--json", o->json, "write the findings to FILE; - is standard output");
   crashed->callback([o] { crash(*o); });
-  CLI::App* planted = group->add_subcommand("mutants", "bugs planted in Kiln's protocol: which crashes find them");
+  CLI::App* planted =
+      group->add_subcommand("mutants", "bugs planted in Kiln's protocol: which crashes find them");
   planted->add_option("--seed", o->run.seed, "of the loads and moments")->capture_default_str();
   planted->add_option("--json", o->json, "write the verdicts to FILE; - is standard output");
   planted->callback([o] { mutants(*o); });
-  CLI::App* shown = group->add_subcommand("machine", "print a machine with every key, as a file that could be read again");
+  CLI::App* shown = group->add_subcommand(
+      "machine", "print a machine with every key, as a file that could be read again");
   shown->add_option("machine", o->machine, "a file or a preset")->capture_default_str();
   add_settings(*shown, *o);
   shown->callback([o] { print_machine(*o); });

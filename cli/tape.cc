@@ -49,10 +49,13 @@ void for_each_event(const std::string& path, F&& f) {
 
 void dump(const options& o) {
   std::uint64_t number = 0;
-  fmt::print("{:>10}  {:>6}  {:<8}  {:<6}  {:>12}  {:>6}  bytes\n", "event", "thread", "op", "tag", "address", "length");
+  fmt::print("{:>10}  {:>6}  {:<8}  {:<6}  {:>12}  {:>6}  bytes\n", "event", "thread", "op", "tag",
+             "address", "length");
   for_each_event(o.path, [&](const tape_event& e) {
-    fmt::print("{:>10}  {:>6}  {:<8}  {:<6}  {:>12}  {:>6} ", number++, e.thread, name_of(e.op), name_of(e.tag), e.address, e.length);
-    for (std::size_t i = 0; i < e.bytes.size() && i < 16; ++i) fmt::print(" {:02x}", static_cast<unsigned>(e.bytes[i]));
+    fmt::print("{:>10}  {:>6}  {:<8}  {:<6}  {:>12}  {:>6} ", number++, e.thread, name_of(e.op),
+               name_of(e.tag), e.address, e.length);
+    for (std::size_t i = 0; i < e.bytes.size() && i < 16; ++i)
+      fmt::print(" {:02x}", static_cast<unsigned>(e.bytes[i]));
     fmt::print("{}\n", e.bytes.size() > 16 ? " .." : "");
     return o.limit == 0 || number < o.limit;
   });
@@ -66,8 +69,11 @@ struct tape_statistics {
 void print(const tape_statistics& s) {
   fmt::print("{:<8}  {:>12}  {:>14}\n", "op", "events", "bytes");
   for (std::size_t i = 1; i < s.events.size(); ++i)
-    if (s.events[i] != 0) fmt::print("{:<8}  {:>12}  {:>14}\n", name_of(static_cast<tape_op>(i)), s.events[i], s.bytes[i]);
-  for (const auto& [thread, events] : s.by_thread) fmt::print("thread {:<3} {:>11} events\n", thread, events);
+    if (s.events[i] != 0)
+      fmt::print("{:<8}  {:>12}  {:>14}\n", name_of(static_cast<tape_op>(i)), s.events[i],
+                 s.bytes[i]);
+  for (const auto& [thread, events] : s.by_thread)
+    fmt::print("thread {:<3} {:>11} events\n", thread, events);
 }
 
 void stat(const options& o) {
@@ -82,16 +88,22 @@ void stat(const options& o) {
   if (o.json.empty()) return;
   nlohmann::json j;
   for (std::size_t i = 1; i < s.events.size(); ++i)
-    if (s.events[i] != 0) j["ops"][name_of(static_cast<tape_op>(i))] = {{"events", s.events[i]}, {"bytes", s.bytes[i]}};
+    if (s.events[i] != 0)
+      j["ops"][name_of(static_cast<tape_op>(i))] = {{"events", s.events[i]}, {"bytes", s.bytes[i]}};
   for (const auto& [thread, events] : s.by_thread) j["threads"][std::to_string(thread)] = events;
   write_json(o.json, j);
 }
 
-nlohmann::json json_of(const media::dirtiness& d) { return {{"lines", d.total()}, {"mean", d.mean()}, {"eighths", d.eighths()}}; }
+nlohmann::json json_of(const media::dirtiness& d) {
+  return {{"lines", d.total()}, {"mean", d.mean()}, {"eighths", d.eighths()}};
+}
 
 void print(const char* part, const media::dirtiness& d) {
   fmt::print("{:<8}  {:>10}  {:>5.3f}", part, d.total(), d.mean());
-  for (const std::uint64_t lines : d.eighths()) fmt::print("  {:>6.1f}", d.total() == 0 ? 0.0 : 100.0 * static_cast<double>(lines) / static_cast<double>(d.total()));
+  for (const std::uint64_t lines : d.eighths())
+    fmt::print(
+        "  {:>6.1f}",
+        d.total() == 0 ? 0.0 : 100.0 * static_cast<double>(lines) / static_cast<double>(d.total()));
   fmt::print("\n");
 }
 
@@ -100,7 +112,8 @@ void show_dirtiness(const options& o) {
   const auto d = media::dirtiness_of(tape, interrupted);
   if (!d) fail(d.error());
   if (interrupted()) throw CLI::RuntimeError(130);
-  const std::pair<const char*, media::dirtiness> parts[] = {{"home", d->home}, {"log", d->log}, {"control", d->control}, {"all", d->all()}};
+  const std::pair<const char*, media::dirtiness> parts[] = {
+      {"home", d->home}, {"log", d->log}, {"control", d->control}, {"all", d->all()}};
   if (o.json != "-") {
     fmt::print("{:<8}  {:>10}  {:>5}  {:>6}", "lines", "written", "mean", "clean");
     for (int bytes = 8; bytes <= 64; bytes += 8) fmt::print("  {:>6}", fmt::format("-{} B", bytes));
@@ -125,21 +138,30 @@ void write_tape(const std::string& path, const media::tape_options& shape, Write
   fail(written ? ended.error() : written.error());
 }
 
-// Runs a workload's operations without persistence, by threads that take turns; filling the structure is not on the tape.
+// Runs a workload's operations without persistence, by threads that take turns; filling the
+// structure is not on the tape.
 void record_native(const options& o) {
   const auto& r = o.run;
-  workloads::native_plan plan{.params = r.content, .threads = r.threads, .operations = r.operations, .seed = r.seed, .bytes = o.bytes, .in_order_every = o.in_order_every};
-  if (!o.costs.empty()) plan.costs = workloads::native_costs{o.costs[0], o.costs[1], o.costs[2], o.costs[3]};
+  workloads::native_plan plan{.params = r.content,
+                              .threads = r.threads,
+                              .operations = r.operations,
+                              .seed = r.seed,
+                              .bytes = o.bytes,
+                              .in_order_every = o.in_order_every};
+  if (!o.costs.empty())
+    plan.costs = workloads::native_costs{o.costs[0], o.costs[1], o.costs[2], o.costs[3]};
   auto run = workloads::make_native(r.workload, plan);
   if (!run) fail(run.error());
   write_tape(o.path, workloads::native_shape(**run, plan), [&](media::tape_writer& tape) {
-    return workloads::record_native(**run, r.workload, plan, tape, [](std::uint64_t) { return !interrupted(); });
+    return workloads::record_native(**run, r.workload, plan, tape,
+                                    [](std::uint64_t) { return !interrupted(); });
   });
 }
 
 void convert(const options& o) {
   write_tape(o.path, sim::converted_shape, [&](media::tape_writer& tape) {
-    const auto done = sim::convert_trace(o.from, o.input, tape, [](std::uint64_t) { return !interrupted(); });
+    const auto done =
+        sim::convert_trace(o.from, o.input, tape, [](std::uint64_t) { return !interrupted(); });
     if (done) fmt::print("{} lines, {} events\n", done->lines, done->events);
     return done;
   });
@@ -152,12 +174,15 @@ void record(options& o) {
   r.record_bytes = !o.no_bytes;
   r.record_set_up = !o.filled;
   r.cancelled = interrupted;
-  const auto tape = workloads::record(r, [&](const media::tape_options& shape) { return media::tape_writer::to_file(o.path, shape); });
+  const auto tape = workloads::record(r, [&](const media::tape_options& shape) {
+    return media::tape_writer::to_file(o.path, shape);
+  });
   if (!tape) fail(tape.error());
   if (interrupted()) throw CLI::RuntimeError(130);
 }
 
-CLI::App* add(CLI::App& group, const char* name, const char* what, const std::shared_ptr<options>& o) {
+CLI::App* add(CLI::App& group, const char* name, const char* what,
+              const std::shared_ptr<options>& o) {
   CLI::App* command = group.add_subcommand(name, what);
   command->add_option("tape", o->path, "the tape file")->required();
   return command;
@@ -175,30 +200,55 @@ void add_tape(CLI::App& app) {
   recorded->add_option("--kind", o->kind, "mechanism: on a pool; native: without persistence")
       ->check(CLI::IsMember({"mechanism", "native"}))
       ->capture_default_str();
-  recorded->add_option("--workload", r.workload, fmt::format("{}", fmt::join(workloads::workload_names(), ", ")))->capture_default_str();
-  recorded->add_option("--mechanism", r.mechanism, "a mechanism of `stele compare`; default: the library's");
-  recorded->add_option("--operations", r.operations, "transactions of one operation")->capture_default_str();
-  recorded->add_option("--threads", r.threads, "threads with a log each, taking turns transaction by transaction")
+  recorded
+      ->add_option("--workload", r.workload,
+                   fmt::format("{}", fmt::join(workloads::workload_names(), ", ")))
+      ->capture_default_str();
+  recorded->add_option("--mechanism", r.mechanism,
+                       "a mechanism of `stele compare`; default: the library's");
+  recorded->add_option("--operations", r.operations, "transactions of one operation")
+      ->capture_default_str();
+  recorded
+      ->add_option("--threads", r.threads,
+                   "threads with a log each, taking turns transaction by transaction")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   recorded->add_option("--keys", r.content.keys, "size of the key space")->capture_default_str();
-  recorded->add_option("--value-size,--elements-bytes", r.content.value_size, "bytes of an element; native: up to 1 MiB")->capture_default_str();
+  recorded
+      ->add_option("--value-size,--elements-bytes", r.content.value_size,
+                   "bytes of an element; native: up to 1 MiB")
+      ->capture_default_str();
   recorded->add_option("--seed", r.seed, "of the operations")->capture_default_str();
-  recorded->add_option("--read-share", r.content.read_share, "share of operations that only read; ycsb, tpcc and linkbench have their own")->capture_default_str();
-  recorded->add_flag("--coalesce", r.content.coalesce, "mechanism: the structure in coalescing memory; hash, rbtree, kv, ycsb, tpcc, linkbench");
-  recorded->add_flag("--bytes", o->bytes, "native: the tape begins with the memory's content, and stores carry their bytes");
-  recorded->add_option("--in-order-every", o->in_order_every, "native: each such transaction asks to commit in order; 0: none does");
-  recorded->add_flag("--no-bytes", o->no_bytes, "mechanism: leave out what stores store, and the pool's content: a tape for timing");
+  recorded
+      ->add_option("--read-share", r.content.read_share,
+                   "share of operations that only read; ycsb, tpcc and linkbench have their own")
+      ->capture_default_str();
+  recorded->add_flag(
+      "--coalesce", r.content.coalesce,
+      "mechanism: the structure in coalescing memory; hash, rbtree, kv, ycsb, tpcc, linkbench");
+  recorded->add_flag(
+      "--bytes", o->bytes,
+      "native: the tape begins with the memory's content, and stores carry their bytes");
+  recorded->add_option("--in-order-every", o->in_order_every,
+                       "native: each such transaction asks to commit in order; 0: none does");
+  recorded->add_flag(
+      "--no-bytes", o->no_bytes,
+      "mechanism: leave out what stores store, and the pool's content: a tape for timing");
   recorded->add_flag("--filled", o->filled, "mechanism: begin when the pool has been filled");
   recorded->add_option("--dir", r.dir, "where the pool is created and removed again");
-  recorded->add_option("--costs", o->costs, "native: instructions of an access, a further line, an allocation, an operation; default: measured")
+  recorded
+      ->add_option("--costs", o->costs,
+                   "native: instructions of an access, a further line, an allocation, an "
+                   "operation; default: measured")
       ->delimiter(',')
       ->expected(4);
   recorded->callback([o] { o->kind == "native" ? record_native(*o) : record(*o); });
   CLI::App* made = group->add_subcommand("convert", "a tape of another tool's trace");
   made->add_option("input", o->input, "the trace")->required();
   made->add_option("tape", o->path, "the tape file")->required();
-  made->add_option("--from", o->from, fmt::format("its format: {}", fmt::join(sim::trace_formats(), ", ")))->required();
+  made->add_option("--from", o->from,
+                   fmt::format("its format: {}", fmt::join(sim::trace_formats(), ", ")))
+      ->required();
   made->callback([o] { convert(*o); });
   CLI::App* dumped = add(*group, "dump", "every event, one a line", o);
   dumped->add_option("--limit", o->limit, "stop after so many events; 0: all");
@@ -206,7 +256,8 @@ void add_tape(CLI::App& app) {
   CLI::App* counted = add(*group, "stat", "events and bytes by operation and thread", o);
   counted->add_option("--json", o->json, "write the sums to FILE; - is standard output");
   counted->callback([o] { stat(*o); });
-  CLI::App* measured = add(*group, "dirtiness", "how much of each line written back was stored to", o);
+  CLI::App* measured =
+      add(*group, "dirtiness", "how much of each line written back was stored to", o);
   measured->add_option("--json", o->json, "write the sums to FILE; - is standard output");
   measured->callback([o] { show_dirtiness(*o); });
 }

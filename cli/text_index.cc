@@ -54,21 +54,26 @@ bool looks_like_text(const std::filesystem::path& path) {
   char sample[4096];
   in.read(sample, sizeof sample);
   const auto got = static_cast<std::size_t>(in.gcount());
-  return got == sizeof sample && std::memchr(sample, 0, got) == nullptr && std::count(sample, sample + got, ' ') > 200;
+  return got == sizeof sample && std::memchr(sample, 0, got) == nullptr &&
+         std::count(sample, sample + got, ' ') > 200;
 }
 
-// The largest text of a fitting size in the usual places; by name among equals, so that two runs agree.
+// The largest text of a fitting size in the usual places; by name among equals, so that two runs
+// agree.
 std::string find_text() {
   namespace fs = std::filesystem;
   std::pair<std::uint64_t, std::string> best{0, ""};
-  for (const char* root : {"/usr/share/dict", "/usr/share/doc", "/usr/share/perl", "/usr/include", "/usr/share", "/usr/lib/python3", "/var/lib/dpkg", "/usr/lib"}) {
+  for (const char* root : {"/usr/share/dict", "/usr/share/doc", "/usr/share/perl", "/usr/include",
+                           "/usr/share", "/usr/lib/python3", "/var/lib/dpkg", "/usr/lib"}) {
     std::error_code problem;
-    fs::recursive_directory_iterator walk(root, fs::directory_options::skip_permission_denied, problem);
+    fs::recursive_directory_iterator walk(root, fs::directory_options::skip_permission_denied,
+                                          problem);
     for (; !problem && walk != fs::recursive_directory_iterator(); walk.increment(problem)) {
       std::error_code unreadable;
       if (!walk->is_regular_file(unreadable) || walk->is_symlink(unreadable)) continue;
       const std::uint64_t size = walk->file_size(unreadable);
-      if (unreadable || size < least_bytes || size > most_bytes || !looks_like_text(walk->path())) continue;
+      if (unreadable || size < least_bytes || size > most_bytes || !looks_like_text(walk->path()))
+        continue;
       best = std::max(best, {size, walk->path().string()});
     }
     if (best.first >= 2 * least_bytes) break;
@@ -88,11 +93,16 @@ void split(text& t) {
   t.distinct = seen.size();
 }
 
-result<pool<index_root>> open_index(const text& t, const std::string& path, const std::string& mechanism, const std::string& media) {
-  return pool<index_root>::open(path, {.create_size = (std::size_t{64} << 20) + t.distinct * 512, .layout = "word index", .mechanism = mechanism, .media = media});
+result<pool<index_root>> open_index(const text& t, const std::string& path,
+                                    const std::string& mechanism, const std::string& media) {
+  return pool<index_root>::open(path, {.create_size = (std::size_t{64} << 20) + t.distinct * 512,
+                                       .layout = "word index",
+                                       .mechanism = mechanism,
+                                       .media = media});
 }
 
-result<> index_lines(const text& t, pool<index_root>& p, unsigned thread, const std::function<void(unsigned, std::uint64_t)>& acknowledge) {
+result<> index_lines(const text& t, pool<index_root>& p, unsigned thread,
+                     const std::function<void(unsigned, std::uint64_t)>& acknowledge) {
   auto done = p.read([&](const index_root& r) { return r.finished[thread].load(); });
   if (!done) return std::unexpected(done.error());
   for (std::uint64_t i = *done; i * indexers + thread < t.lines.size(); ++i) {
@@ -132,24 +142,38 @@ result<> compare_with(const index_root& r, const expected_index& expected) {
     const std::string word = key.str();
     const auto found = expected.find(word);
     ++words;
-    if (found == expected.end() || found->second != value.load()) verdict = fail(errc::corrupt, fmt::format("the entry of '{}' is not what the lines in the index give", word));
+    if (found == expected.end() || found->second != value.load())
+      verdict =
+          fail(errc::corrupt,
+               fmt::format("the entry of '{}' is not what the lines in the index give", word));
   });
-  if (words != expected.size()) return fail(errc::corrupt, fmt::format("the index holds {} words; its lines have {}", words, expected.size()));
+  if (words != expected.size())
+    return fail(errc::corrupt,
+                fmt::format("the index holds {} words; its lines have {}", words, expected.size()));
   return verdict;
 }
 
-result<index_verification> verify(const text& t, const std::string& path, const std::string& mechanism, const std::string& media, const acknowledged& lines) {
+result<index_verification> verify(const text& t, const std::string& path,
+                                  const std::string& mechanism, const std::string& media,
+                                  const acknowledged& lines) {
   index_verification found;
   const auto begin = std::chrono::steady_clock::now();
   auto p = open_index(t, path, mechanism, media);
   if (!p) return std::unexpected(p.error());
-  found.open_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  found.open_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   auto checked = p->read([&](const index_root& r) -> result<> {
     acknowledged there{};
     for (unsigned i = 0; i < indexers; ++i) {
       there[i] = r.finished[i];
-      if (there[i] < lines[i]) return fail(errc::corrupt, fmt::format("thread {} was told of {} lines, the index has {}: lost", i, lines[i], there[i]));
-      if (there[i] > lines[i] + 1) return fail(errc::corrupt, fmt::format("thread {} was told of {} lines, the index has {}: never written", i, lines[i], there[i]));
+      if (there[i] < lines[i])
+        return fail(errc::corrupt,
+                    fmt::format("thread {} was told of {} lines, the index has {}: lost", i,
+                                lines[i], there[i]));
+      if (there[i] > lines[i] + 1)
+        return fail(errc::corrupt,
+                    fmt::format("thread {} was told of {} lines, the index has {}: never written",
+                                i, lines[i], there[i]));
       found.lines += there[i];
     }
     const expected_index expected = index_of(t, there);
@@ -166,16 +190,26 @@ result<index_verification> verify(const text& t, const std::string& path, const 
 result<text> read_text(const std::string& path) {
   text t;
   t.path = path.empty() ? find_text() : path;
-  if (t.path.empty()) return fail(errc::not_found, "found no text of 1 MB or more on this machine; give one by --input");
+  if (t.path.empty())
+    return fail(errc::not_found,
+                "found no text of 1 MB or more on this machine; give one by --input");
   std::ifstream in(t.path, std::ios::binary);
-  if (!in) return fail(errc::not_found, fmt::format("cannot read {}; give another text by --input", t.path));
+  if (!in)
+    return fail(errc::not_found,
+                fmt::format("cannot read {}; give another text by --input", t.path));
   std::ostringstream all;
   all << in.rdbuf();
   t.content = std::move(all).str();
   t.bytes = t.content.size();
-  if (t.bytes < least_bytes) return fail(errc::invalid_argument, fmt::format("{} has {} bytes; the demo wants a text of at least {}", t.path, t.bytes, least_bytes));
+  if (t.bytes < least_bytes)
+    return fail(errc::invalid_argument,
+                fmt::format("{} has {} bytes; the demo wants a text of at least {}", t.path,
+                            t.bytes, least_bytes));
   split(t);
-  if (t.lines.size() < 100) return fail(errc::invalid_argument, fmt::format("{} has {} lines; the demo wants a text of at least 100", t.path, t.lines.size()));
+  if (t.lines.size() < 100)
+    return fail(errc::invalid_argument,
+                fmt::format("{} has {} lines; the demo wants a text of at least 100", t.path,
+                            t.lines.size()));
   return t;
 }
 
@@ -185,19 +219,25 @@ acknowledged all_lines(const text& t) {
   return all;
 }
 
-result<> index_text(const text& t, const std::string& path, const std::string& mechanism, const std::string& media, const std::function<void(unsigned, std::uint64_t)>& acknowledge) {
+result<> index_text(const text& t, const std::string& path, const std::string& mechanism,
+                    const std::string& media,
+                    const std::function<void(unsigned, std::uint64_t)>& acknowledge) {
   auto p = open_index(t, path, mechanism, media);
   if (!p) return std::unexpected(p.error());
   std::array<result<>, indexers> outcome;
   std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < indexers; ++i) threads.emplace_back([&, i] { outcome[i] = index_lines(t, *p, i, acknowledge); });
+  for (unsigned i = 0; i < indexers; ++i)
+    threads.emplace_back([&, i] { outcome[i] = index_lines(t, *p, i, acknowledge); });
   threads.clear();
   for (const auto& o : outcome)
     if (!o) return o;
   return p->close();
 }
 
-result<index_verification> verify_in_new_process(const text& t, const std::string& pool, const std::string& mechanism, const std::string& media, const acknowledged& lines) {
+result<index_verification> verify_in_new_process(const text& t, const std::string& pool,
+                                                 const std::string& mechanism,
+                                                 const std::string& media,
+                                                 const acknowledged& lines) {
   int ends[2];
   if (::pipe(ends) != 0) return base::fail_errno(errc::io, "cannot make a pipe");
   std::fflush(nullptr);
@@ -216,7 +256,8 @@ result<index_verification> verify_in_new_process(const text& t, const std::strin
   ::close(ends[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
-  if (!heard || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return fail(errc::corrupt, fmt::format("{} is not what was acknowledged", pool));
+  if (!heard || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    return fail(errc::corrupt, fmt::format("{} is not what was acknowledged", pool));
   return found;
 }
 

@@ -1,4 +1,5 @@
-// A map of texts on coalescing memory: each entry, its name and its address are one block, written back as one run of lines.
+// A map of texts on coalescing memory: each entry, its name and its address are one block, written
+// back as one run of lines.
 #include <stele/coalescing.h>
 #include <stele/pool.h>
 
@@ -10,10 +11,12 @@ struct address_book {
 };
 
 int main(int argc, char** argv) {
-  auto pool = stele::pool<address_book>::open(argc > 1 ? argv[1] : "addresses.stele", {.create_size = 16 << 20});
+  auto pool = stele::pool<address_book>::open(argc > 1 ? argv[1] : "addresses.stele",
+                                              {.create_size = 16 << 20});
   if (!pool) return std::fprintf(stderr, "%s\n", pool.error().message.c_str()), 1;
   auto added = pool->update([](address_book& book) {
-    book.addresses.insert_or_assign("Ann Archer of the long and winding road", "1 Upper Street, second floor, at the back");
+    book.addresses.insert_or_assign("Ann Archer of the long and winding road",
+                                    "1 Upper Street, second floor, at the back");
     book.addresses.insert_or_assign("Ben", "2 Lower Street");
   });
   if (!added) return std::fprintf(stderr, "%s\n", added.error().message.c_str()), 1;

@@ -1,4 +1,5 @@
-// Looking after a pool: what it is asked for at opening, a backup beside the writers, more room, an answer to "is it sound?".
+// Looking after a pool: what it is asked for at opening, a backup beside the writers, more room, an
+// answer to "is it sound?".
 #include <stele/map.h>
 #include <stele/pool.h>
 #include <stele/string.h>
@@ -13,17 +14,24 @@ struct ledger {
   stele::result<> check() const { return entries.check(); }
 };
 
-// Brings a pool of version 1 up to date, in the transaction that opens it; here the layouts differ by what the new field means.
+// Brings a pool of version 1 up to date, in the transaction that opens it; here the layouts differ
+// by what the new field means.
 stele::result<> from_version_1(stele::migration& m) {
   m.root<ledger>().kept_since = 1;
   return {};
 }
 
-int fail(const stele::error& e) { return std::fprintf(stderr, "%s\n", e.message.c_str()), 1; }
+int fail(const stele::error& e) {
+  return std::fprintf(stderr, "%s\n", e.message.c_str()), 1;
+}
 
 int main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "ledger.stele";
-  auto pool = stele::pool<ledger>::open(path, {.create_size = 1 << 20, .layout = "ledger", .layout_version = 2, .migrate = from_version_1, .require = "process"});
+  auto pool = stele::pool<ledger>::open(path, {.create_size = 1 << 20,
+                                               .layout = "ledger",
+                                               .layout_version = 2,
+                                               .migrate = from_version_1,
+                                               .require = "process"});
   if (!pool) return fail(pool.error());
   auto added = pool->update([](ledger& l) { l.entries.insert(l.entries.size(), "an entry"); });
   if (!added) return fail(added.error());
@@ -32,11 +40,13 @@ int main(int argc, char** argv) {
   const std::string copy = path + ".copy";
   std::remove(copy.c_str());
   if (auto made = pool->backup(copy); !made) return fail(made.error());
-  auto second = stele::pool<ledger>::open(copy, {.layout = "ledger", .layout_version = 2});  // beside the original
+  auto second = stele::pool<ledger>::open(
+      copy, {.layout = "ledger", .layout_version = 2});  // beside the original
   if (!second) return fail(second.error());
   if (auto status = second->check(); !status) return fail(status.error());
   auto size = second->read([](const ledger& l) { return l.entries.size(); });
-  std::printf("%zu entries in the copy, %zu bytes free, durable against the end of a %s\n", *size, second->space().free_bytes,
+  std::printf("%zu entries in the copy, %zu bytes free, durable against the end of a %s\n", *size,
+              second->space().free_bytes,
               second->durability_in_force() == "process" ? "process" : "power supply");
   std::remove(copy.c_str());
   return 0;

@@ -1,10 +1,17 @@
-// examples/list.cc with atomic blocks: plain structs, plain pointers, no field. Compiled with -fgnu-tm.
+// examples/list.cc with atomic blocks: plain structs, plain pointers, no field. Compiled with
+// -fgnu-tm.
 #include <stele/itm.h>
 
 #include <cstdio>
 
-struct node { unsigned long key; node* next; };
-struct list { node* head; unsigned long size; };
+struct node {
+  unsigned long key;
+  node* next;
+};
+struct list {
+  node* head;
+  unsigned long size;
+};
 
 int main(int argc, char** argv) {
   auto root = stele::itm::open<list>(argc > 1 ? argv[1] : "list.stele", {.create_size = 64 << 20});

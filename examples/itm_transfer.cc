@@ -1,10 +1,14 @@
-// Moving money between accounts in a pool, and counting in ordinary memory: threads, cancelling, one block over both memories.
+// Moving money between accounts in a pool, and counting in ordinary memory: threads, cancelling,
+// one block over both memories.
 #include <stele/itm.h>
 
 #include <cstdio>
 #include <thread>
 
-struct bank { long accounts[3]; bool opened; };
+struct bank {
+  long accounts[3];
+  bool opened;
+};
 static long refused;  // not in the pool: isolated and rolled back all the same
 
 static bool transfer(bank* b, int from, int to, long amount) {
@@ -15,7 +19,9 @@ static bool transfer(bank* b, int from, int to, long amount) {
     done = b->accounts[from] >= 0;
     if (!done) __transaction_cancel;  // undoes both, and `done` too
   }
-  if (!done) __transaction_atomic { ++refused; }
+  if (!done) __transaction_atomic {
+      ++refused;
+    }
   return done;
 }
 

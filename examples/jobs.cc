@@ -1,4 +1,5 @@
-// Jobs that are done once: a queue, a set and a vector that change in one transaction, and a vector in ordinary memory.
+// Jobs that are done once: a queue, a set and a vector that change in one transaction, and a vector
+// in ordinary memory.
 #include <stele/memory.h>
 #include <stele/pool.h>
 #include <stele/queue.h>
@@ -14,7 +15,8 @@ struct jobs {
   stele::set<stele::string> done;
   stele::vector<stele::string> history;
 };
-using lengths = stele::basic_vector<std::size_t, stele::plain_memory>;  // the same container in ordinary memory
+using lengths =
+    stele::basic_vector<std::size_t, stele::plain_memory>;  // the same container in ordinary memory
 
 // Takes the oldest job off the queue and does it, unless it was done before. Whether there was one.
 stele::result<bool> do_next(stele::pool<jobs>& pool) {

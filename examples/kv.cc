@@ -17,19 +17,21 @@ int main(int argc, char** argv) {
   auto store = stele::kv::open(argc > 1 ? argv[1] : "store.stele", {.create_size = 64 << 20});
   if (!store) return complain(store.error());
 
-  if (auto put = store->put("city/bern", "133883"); !put) return complain(put.error());  // durable when it returns
-  stele::kv::batch cities;  // all of it or nothing
+  if (auto put = store->put("city/bern", "133883"); !put)
+    return complain(put.error());  // durable when it returns
+  stele::kv::batch cities;         // all of it or nothing
   cities.put("city/basel", "173863");
   cities.put("city/geneva", "203856");
   cities.erase("city/atlantis");
   if (auto written = store->write(cities); !written) return complain(written.error());
 
-  auto visits = store->update([](stele::kv::changes& c) {  // reads what it then writes; may run more than once
-    const auto before = c.get("visits");
-    const std::string now = std::to_string(before ? std::stoi(*before) + 1 : 1);
-    c.put("visits", now);
-    return now;
-  });
+  auto visits = store->update(
+      [](stele::kv::changes& c) {  // reads what it then writes; may run more than once
+        const auto before = c.get("visits");
+        const std::string now = std::to_string(before ? std::stoi(*before) + 1 : 1);
+        c.put("visits", now);
+        return now;
+      });
   if (!visits) return complain(visits.error());
 
   auto found = store->range("city/", "city0", 10);  // '0' follows '/'

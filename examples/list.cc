@@ -1,10 +1,17 @@
-// A list that survives: the smallest whole program. Run it twice, kill it in between; the list is always whole.
+// A list that survives: the smallest whole program. Run it twice, kill it in between; the list is
+// always whole.
 #include <stele/pool.h>
 
 #include <cstdio>
 
-struct node { stele::field<std::uint64_t> key; stele::field<node*> next; };
-struct list { stele::field<node*> head; stele::field<std::uint64_t> size; };
+struct node {
+  stele::field<std::uint64_t> key;
+  stele::field<node*> next;
+};
+struct list {
+  stele::field<node*> head;
+  stele::field<std::uint64_t> size;
+};
 
 int main(int argc, char** argv) {
   auto pool = stele::pool<list>::open(argc > 1 ? argv[1] : "list.stele", {.create_size = 64 << 20});

@@ -12,20 +12,23 @@ struct phone_book {
 };
 
 int main(int argc, char** argv) {
-  auto pool = stele::pool<phone_book>::open(argc > 1 ? argv[1] : "phones.stele", {.create_size = 16 << 20});
+  auto pool =
+      stele::pool<phone_book>::open(argc > 1 ? argv[1] : "phones.stele", {.create_size = 16 << 20});
   if (!pool) return std::fprintf(stderr, "%s\n", pool.error().message.c_str()), 1;
-  auto printed = pool->update([](phone_book& book) {  // a crash in the middle leaves the last edition
-    book.numbers["Ada"] = "+44 20 7946 0018";
-    book.numbers["Grace"] = "+1 202 555 0142, ask for the compiler room";
-    book.numbers["Konrad"] = "+49 30 23125 041";
-    book.numbers.erase("Charles");
-    book.edition += 1;
-    return book.edition.load();
-  });
+  auto printed =
+      pool->update([](phone_book& book) {  // a crash in the middle leaves the last edition
+        book.numbers["Ada"] = "+44 20 7946 0018";
+        book.numbers["Grace"] = "+1 202 555 0142, ask for the compiler room";
+        book.numbers["Konrad"] = "+49 30 23125 041";
+        book.numbers.erase("Charles");
+        book.edition += 1;
+        return book.edition.load();
+      });
   if (!printed) return std::fprintf(stderr, "%s\n", printed.error().message.c_str()), 1;
   auto page = pool->read([](const phone_book& book) {
     std::string lines;
-    for (const auto& [name, number] : book.numbers.range("A", "H")) lines += name.str() + ": " + number.str() + "\n";
+    for (const auto& [name, number] : book.numbers.range("A", "H"))
+      lines += name.str() + ": " + number.str() + "\n";
     return lines;
   });
   if (!page) return std::fprintf(stderr, "%s\n", page.error().message.c_str()), 1;

@@ -1,6 +1,7 @@
-// Moving money between accounts: an ordered map, strings, several threads, roll-back by a returned error.
-#include <stele/pool.h>
+// Moving money between accounts: an ordered map, strings, several threads, roll-back by a returned
+// error.
 #include <stele/map.h>
+#include <stele/pool.h>
 #include <stele/string.h>
 
 #include <cstdio>
@@ -12,14 +13,17 @@ struct bank {
   stele::map<stele::string, std::int64_t> accounts;
 };
 
-stele::result<> transfer(stele::pool<bank>& pool, const char* from, const char* to, std::int64_t amount) {
+stele::result<> transfer(stele::pool<bank>& pool, const char* from, const char* to,
+                         std::int64_t amount) {
   return pool.update([&](bank& b) -> stele::result<> {
     auto source = b.accounts.find(from), target = b.accounts.find(to);
     if (source == b.accounts.end() || target == b.accounts.end())
       return std::unexpected(stele::error{stele::errc::not_found, "no such account"});
     source->second = source->second.load() - amount;
     target->second = target->second.load() + amount;
-    if (source->second.load() < 0) return std::unexpected(stele::error{stele::errc::cancelled, "not enough money"});  // undoes both
+    if (source->second.load() < 0)
+      return std::unexpected(
+          stele::error{stele::errc::cancelled, "not enough money"});  // undoes both
     return {};
   });
 }
@@ -34,7 +38,8 @@ int main(int argc, char** argv) {
   std::vector<std::jthread> threads;
   for (int t = 0; t < 2; ++t)
     threads.emplace_back([&] {
-      for (int i = 0; i < 1000; ++i) (void)transfer(*pool, i % 2 == 0 ? "ann" : "ben", i % 2 == 0 ? "ben" : "cleo", i % 7);
+      for (int i = 0; i < 1000; ++i)
+        (void)transfer(*pool, i % 2 == 0 ? "ann" : "ben", i % 2 == 0 ? "ben" : "cleo", i % 7);
     });
   threads.clear();
   std::int64_t total = 0;

@@ -1,4 +1,5 @@
-/* Counting words in C: a linked list in a pool, changed by transactions of stele.h. Run it again, and it goes on counting.
+/* Counting words in C: a linked list in a pool, changed by transactions of stele.h. Run it again,
+ * and it goes on counting.
  */
 #include <stele/stele.h>
 
@@ -14,16 +15,19 @@ typedef struct table {
   stele_ptr first;
 } table;
 
-/* Counts the word that arg points to. Each call may end the attempt: then return, and the library runs the body again or rolls back. */
+/* Counts the word that arg points to. Each call may end the attempt: then return, and the library
+ * runs the body again or rolls back. */
 static int count_word(stele_tx* tx, void* root, void* arg) {
   stele_ptr* link = &((table*)root)->first;
   entry copy;
   void *at = NULL, *first = NULL;
   int code;
-  for (code = stele_get_ptr(tx, link, &at); code == STELE_OK && at != NULL; code = stele_get_ptr(tx, &((entry*)at)->next, &at)) {
+  for (code = stele_get_ptr(tx, link, &at); code == STELE_OK && at != NULL;
+       code = stele_get_ptr(tx, &((entry*)at)->next, &at)) {
     code = stele_load(tx, &copy, at, sizeof copy);
     if (code != STELE_OK) return code;
-    if (strcmp(copy.word, arg) == 0) return stele_store_u64(tx, &((entry*)at)->times, copy.times + 1);
+    if (strcmp(copy.word, arg) == 0)
+      return stele_store_u64(tx, &((entry*)at)->times, copy.times + 1);
   }
   if (code == STELE_OK) code = stele_alloc(tx, sizeof(entry), &at);
   if (code == STELE_OK) code = stele_store(tx, ((entry*)at)->word, arg, strlen(arg) + 1);
@@ -39,7 +43,8 @@ static int list_words(stele_tx* tx, const void* root, void* arg) {
   entry copy;
   void* at = NULL;
   int code = stele_get_ptr(tx, &((const table*)root)->first, &at);
-  for (*lines = '\0'; code == STELE_OK && at != NULL; code = stele_get_ptr(tx, &((entry*)at)->next, &at)) {
+  for (*lines = '\0'; code == STELE_OK && at != NULL;
+       code = stele_get_ptr(tx, &((entry*)at)->next, &at)) {
     code = stele_load(tx, &copy, at, sizeof copy);
     if (code != STELE_OK) return code;
     lines += sprintf(lines, "%s: %lu\n", copy.word, (unsigned long)copy.times);

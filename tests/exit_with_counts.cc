@@ -1,4 +1,5 @@
-// _exit() of programs whose library counts what tests go through: it writes the counts first, as exit() does, where the process may write files.
+// _exit() of programs whose library counts what tests go through: it writes the counts first, as
+// exit() does, where the process may write files.
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,8 +1,9 @@
 // Where every load and store of pool memory goes: the routing behind field<T>.
 //
-// Each thread has one `access` record that says which addresses belong to its running transaction. Outside that range
-// (volatile memory, or no transaction) a load is a plain load; a store is checked against the open pools, because a
-// store that bypassed the transaction would be lost or torn by a crash. Nothing here knows a mechanism.
+// Each thread has one `access` record that says which addresses belong to its running transaction.
+// Outside that range (volatile memory, or no transaction) a load is a plain load; a store is
+// checked against the open pools, because a store that bypassed the transaction would be lost or
+// torn by a crash. Nothing here knows a mechanism.
 #pragma once
 
 #include <bit>
@@ -17,20 +18,23 @@ class transaction;
 // A line is the unit of write-back and of the write set.
 inline constexpr std::size_t line_size = 64;
 
-// What a word held before a store in place; `where` is its address, the stored size in the top byte.
+// What a word held before a store in place; `where` is its address, the stored size in the top
+// byte.
 struct undo_entry {
   std::uintptr_t where;
   std::uint64_t value;
 };
 
 struct access {
-  std::uintptr_t pool_base = 0;           // first byte of the running transaction's pool
-  std::size_t size = 0;              // its bytes; 0: no transaction runs
-  std::uintptr_t heap_base = 0;           // first byte of its heap, which ends where the pool does
-  std::size_t load_size = 0;         // loads in [pool_base, pool_base + load_size) are routed; 0: all loads are direct
-  std::uint64_t filter = 0;          // routed loads of lines whose bit is clear are direct
-  std::size_t in_place_size = 0;     // stores in [pool_base, pool_base + in_place_size) go straight home, the old word kept for roll-back
-  undo_entry* undo_next = nullptr;          // next free place for an old word
+  std::uintptr_t pool_base = 0;  // first byte of the running transaction's pool
+  std::size_t size = 0;          // its bytes; 0: no transaction runs
+  std::uintptr_t heap_base = 0;  // first byte of its heap, which ends where the pool does
+  std::size_t load_size =
+      0;  // loads in [pool_base, pool_base + load_size) are routed; 0: all loads are direct
+  std::uint64_t filter = 0;         // routed loads of lines whose bit is clear are direct
+  std::size_t in_place_size = 0;    // stores in [pool_base, pool_base + in_place_size) go straight
+                                    // home, the old word kept for roll-back
+  undo_entry* undo_next = nullptr;  // next free place for an old word
   undo_entry* undo_end = nullptr;
   transaction* running = nullptr;
 };
@@ -42,34 +46,41 @@ inline std::uint64_t filter_bit(std::uintptr_t address) noexcept {
   return std::uint64_t{1} << (((address / line_size) * 0x9E3779B97F4A7C15u) >> 58);
 }
 
-// Slow paths; may throw stele::failure, or restart the transaction by an exception of their own. load_word's address is 8-aligned.
+// Slow paths; may throw stele::failure, or restart the transaction by an exception of their own.
+// load_word's address is 8-aligned.
 std::uint64_t load_word(std::uintptr_t address);
-void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size);  // within one word; the low `size` bytes of bits
+void store_word(std::uintptr_t address, std::uint64_t bits,
+                unsigned size);  // within one word; the low `size` bytes of bits
 void store_whole_word(std::uintptr_t address, std::uint64_t bits);
 void load_routed_range(std::uintptr_t address, void* to, std::size_t size);
 void store_range(void* to, const void* from, std::size_t size);
 void fill_zero(void* to, std::size_t size);
 void grow_undo_buffer();  // makes room for old words
 
-// A link or a length of the content leads out of the heap of the running transaction's pool. Throws failure(errc::corrupt).
+// A link or a length of the content leads out of the heap of the running transaction's pool. Throws
+// failure(errc::corrupt).
 [[noreturn]] void throw_bad_pointer();
-// Of what a link in the content leads to, before it is loaded: whoever wrote the content, it is an error, not a signal.
+// Of what a link in the content leads to, before it is loaded: whoever wrote the content, it is an
+// error, not a signal.
 [[gnu::always_inline]] inline void verify_in_running_heap(const void* from, std::size_t size) {
   const access& a = this_access;
   const auto at = reinterpret_cast<std::uintptr_t>(from);
-  if (at < a.heap_base || at - a.pool_base > a.size || a.size - (at - a.pool_base) < size) [[unlikely]]
+  if (at < a.heap_base || at - a.pool_base > a.size || a.size - (at - a.pool_base) < size)
+      [[unlikely]]
     throw_bad_pointer();
 }
 
 // True when a T at its natural alignment lies within one 8-byte word.
 template <class T>
-inline constexpr bool within_word = sizeof(T) <= 8 && std::has_single_bit(sizeof(T)) && alignof(T) == sizeof(T);
+inline constexpr bool within_word =
+    sizeof(T) <= 8 && std::has_single_bit(sizeof(T)) && alignof(T) == sizeof(T);
 
 template <class T>
 [[gnu::always_inline]] inline T load(const T* from) {
   const auto address = reinterpret_cast<std::uintptr_t>(from);
   const access& a = this_access;
-  if (address - a.pool_base >= a.load_size || (a.filter & filter_bit(address)) == 0) [[likely]] return *from;
+  if (address - a.pool_base >= a.load_size || (a.filter & filter_bit(address)) == 0) [[likely]]
+    return *from;
   T value;
   if constexpr (within_word<T>) {
     const std::uint64_t word = load_word(address & ~std::uintptr_t{7}) >> ((address & 7) * 8);
@@ -97,7 +108,8 @@ inline void store(T* to, T value) {
       if (a.undo_next == a.undo_end) [[unlikely]]
         grow_undo_buffer();
       const std::uintptr_t word_at = address & ~std::uintptr_t{7};
-      *a.undo_next++ = {word_at | sizeof(T) << 56, *reinterpret_cast<const std::uint64_t*>(word_at)};
+      *a.undo_next++ = {word_at | sizeof(T) << 56,
+                        *reinterpret_cast<const std::uint64_t*>(word_at)};
       *to = value;
       return;
     }

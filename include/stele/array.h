@@ -1,9 +1,10 @@
 // array: elements side by side in one block; its length is set by resize().
 //
-// Elements are storable values (in fields) or stele containers. Zeroed memory is the empty array. References, pointers
-// and iterators (which are pointers to the stored elements) stay valid until resize() or clear(). All members belong
-// inside a transaction of the pool that holds the array, changing ones inside an update, and are rolled back with it.
-// Two transactions that touch different elements do not conflict.
+// Elements are storable values (in fields) or stele containers. Zeroed memory is the empty array.
+// References, pointers and iterators (which are pointers to the stored elements) stay valid until
+// resize() or clear(). All members belong inside a transaction of the pool that holds the array,
+// changing ones inside an update, and are rolled back with it. Two transactions that touch
+// different elements do not conflict.
 #pragma once
 
 #include <stele/element.h>
@@ -58,8 +59,8 @@ class basic_array {
     traits::assign(all[j], a);
   }
 
-  // Sets the length: new elements are zero (containers: empty), surplus ones end. O(old and new length), in a new block.
-  // Throws failure(errc::full).
+  // Sets the length: new elements are zero (containers: empty), surplus ones end. O(old and new
+  // length), in a new block. Throws failure(errc::full).
   void resize(std::size_t count) {
     const std::size_t kept = std::min(count, size());
     stored* const old = data_.load();
@@ -79,14 +80,16 @@ class basic_array {
   }
   // Errors: corrupt, when the representation contradicts itself.
   [[nodiscard]] result<> check() const {
-    if ((data_.load() == nullptr) != (size() == 0)) return detail::corrupt_error("array: length and block disagree");
+    if ((data_.load() == nullptr) != (size() == 0))
+      return detail::corrupt_error("array: length and block disagree");
     return {};
   }
 
  private:
   std::size_t checked(std::size_t i) const {
     if (i < size()) return i;
-    throw failure({errc::invalid_argument, "array: no element " + std::to_string(i) + " of " + std::to_string(size())});
+    throw failure({errc::invalid_argument,
+                   "array: no element " + std::to_string(i) + " of " + std::to_string(size())});
   }
 
   typename Memory::template field<std::uint64_t> size_;

@@ -1,11 +1,13 @@
 // bounded_memory: pool_memory for content that is not trusted, for check() alone.
 //
-// A container is checked as if it lay in this memory: the same bytes, but a load of anything that is not within the heap of
-// the running transaction's pool, or not aligned, throws failure(errc::corrupt), and so does a second claim of the same
-// bytes. check() claims each block that it is led to, so it visits each once: a walk ends, whatever the links say. Nothing
-// is stored.
+// A container is checked as if it lay in this memory: the same bytes, but a load of anything that
+// is not within the heap of the running transaction's pool, or not aligned, throws
+// failure(errc::corrupt), and so does a second claim of the same bytes. check() claims each block
+// that it is led to, so it visits each once: a walk ends, whatever the links say. Nothing is
+// stored.
 //
-// A claim is known to the bounded_walk of the thread that is alive then; there is one at most, inside a transaction.
+// A claim is known to the bounded_walk of the thread that is alive then; there is one at most,
+// inside a transaction.
 #pragma once
 
 #include <stele/memory.h>
@@ -16,8 +18,8 @@ namespace stele {
 
 namespace detail {
 
-// Of this thread while it lives: where the content of the running transaction's pool may lie, and what of it has been
-// claimed.
+// Of this thread while it lives: where the content of the running transaction's pool may lie, and
+// what of it has been claimed.
 class bounded_walk {
  public:
   bounded_walk();
@@ -35,7 +37,8 @@ void validate_range(const void* from, std::size_t size_bytes, std::size_t alignm
 void claim_block(const void* block, std::size_t size_bytes);
 std::size_t heap_bytes();  // of which a walk may meet no more
 
-// The body's result, or the failure that it threw, as an error: a damaged container ends its check so.
+// The body's result, or the failure that it threw, as an error: a damaged container ends its check
+// so.
 template <class Body>
 [[nodiscard]] result<> check_bounded(Body&& body) {
   const bounded_walk walk;
@@ -89,8 +92,12 @@ struct bounded_memory : pool_memory {
     validate(from, size_bytes);
     pool_memory::load_bytes(to, from, size_bytes);
   }
-  static void validate(const void* from, std::size_t size_bytes) { detail::validate_range(from, size_bytes, 1); }
-  static void claim(const void* block, std::size_t size_bytes) { detail::claim_block(block, size_bytes); }
+  static void validate(const void* from, std::size_t size_bytes) {
+    detail::validate_range(from, size_bytes, 1);
+  }
+  static void claim(const void* block, std::size_t size_bytes) {
+    detail::claim_block(block, size_bytes);
+  }
 };
 
 namespace detail {

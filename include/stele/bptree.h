@@ -1,17 +1,22 @@
-// bptree: an ordered map as a B+ tree whose nodes are 4 KiB, with 200 pairs of 8-byte keys and values in each.
+// bptree: an ordered map as a B+ tree whose nodes are 4 KiB, with 200 pairs of 8-byte keys and
+// values in each.
 //
-// A leaf does not keep its pairs in order: a byte per slot holds a fingerprint of the slot's key (0: free), as in the FPTree of
-// Oukid et al. (SIGMOD 2016), whose bitmap is folded into the fingerprints here. So an insert into a leaf stores key, value and one
-// word of fingerprints, an erase one word, where a sorted leaf shifts a hundred pairs. A lookup compares fingerprints, then the few
-// keys whose fingerprint fits. Inner nodes are sorted. Comer ("The Ubiquitous B-Tree", 1979) describes the rest, but here a node
-// other than the root is at least a quarter full: it joins a sibling only when the two fill three quarters at most, so
-// that a mix of inserts and erases does not split and join in turn.
+// A leaf does not keep its pairs in order: a byte per slot holds a fingerprint of the slot's key
+// (0: free), as in the FPTree of Oukid et al. (SIGMOD 2016), whose bitmap is folded into the
+// fingerprints here. So an insert into a leaf stores key, value and one word of fingerprints, an
+// erase one word, where a sorted leaf shifts a hundred pairs. A lookup compares fingerprints, then
+// the few keys whose fingerprint fits. Inner nodes are sorted. Comer ("The Ubiquitous B-Tree",
+// 1979) describes the rest, but here a node other than the root is at least a quarter full: it
+// joins a sibling only when the two fill three quarters at most, so that a mix of inserts and
+// erases does not split and join in turn.
 //
-// Keys are storable values ordered by <=>; a value of more than 8 bytes, or a container, has a block of its own, so that
-// leaves stay wide. Zeroed memory is an empty tree. All members belong inside a transaction of the pool that holds the
-// tree, changing ones inside an update, and are rolled back with it. Iterators, entries and references are valid until the
-// next change of the tree; references to values in blocks of their own until their pair is erased. Those that allocate
-// throw failure(errc::full). There is no counter of pairs, as every insert and erase would contend for it: size() counts.
+// Keys are storable values ordered by <=>; a value of more than 8 bytes, or a container, has a
+// block of its own, so that leaves stay wide. Zeroed memory is an empty tree. All members belong
+// inside a transaction of the pool that holds the tree, changing ones inside an update, and are
+// rolled back with it. Iterators, entries and references are valid until the next change of the
+// tree; references to values in blocks of their own until their pair is erased. Those that allocate
+// throw failure(errc::full). There is no counter of pairs, as every insert and erase would contend
+// for it: size() counts.
 #pragma once
 
 #include <stele/element.h>
@@ -24,12 +29,15 @@ namespace stele {
 
 // The most pairs that a node of 4 KiB holds, 200 at most; a multiple of 8.
 template <class K>
-inline constexpr std::size_t bptree_pairs = std::min<std::size_t>(200, (4096 - 64) / (sizeof(K) + 9) / 8 * 8);
+inline constexpr std::size_t bptree_pairs =
+    std::min<std::size_t>(200, (4096 - 64) / (sizeof(K) + 9) / 8 * 8);
 
 template <class K, class V, class Memory, std::size_t Pairs = bptree_pairs<K>>
 class basic_bptree {
-  static_assert(storable_value<K>, "the keys of a b+ tree are plain values: use stele::map for strings");
-  static_assert(Pairs >= 8 && Pairs % 8 == 0, "a b+ tree's key is too large for eight of them to fit a node");
+  static_assert(storable_value<K>,
+                "the keys of a b+ tree are plain values: use stele::map for strings");
+  static_assert(Pairs >= 8 && Pairs % 8 == 0,
+                "a b+ tree's key is too large for eight of them to fit a node");
   using keys = element<K, Memory>;
   using values = element<V, Memory>;
   struct leaf;
@@ -69,7 +77,9 @@ class basic_bptree {
 
   // O(log n), as are all that follow unless they say otherwise. The stored value, or null.
   mapped_stored* find(key_view key);
-  const mapped_stored* find(key_view key) const { return const_cast<basic_bptree*>(this)->find(key); }
+  const mapped_stored* find(key_view key) const {
+    return const_cast<basic_bptree*>(this)->find(key);
+  }
   [[nodiscard]] bool contains(key_view key) const { return find(key) != nullptr; }
 
   // The place of a key, found once, for looking, inserting and erasing there.
@@ -99,17 +109,20 @@ class basic_bptree {
   void visit_blocks(Visit&& visit) const {
     visit_subtree(root_, height_, visit);
   }
-  // Errors: corrupt, when order, fill, fingerprints, heights or the chain of leaves are not as above.
+  // Errors: corrupt, when order, fill, fingerprints, heights or the chain of leaves are not as
+  // above.
   [[nodiscard]] result<> check() const;
 
   static constexpr std::size_t node_bytes = 4096;
 
  private:
   static constexpr std::size_t fingerprint_words = Pairs / 8;  // of fingerprints in a leaf
-  static constexpr std::size_t min_pairs = Pairs / 4;  // pairs (inner: keys) in a node other than the root
+  static constexpr std::size_t min_pairs =
+      Pairs / 4;  // pairs (inner: keys) in a node other than the root
   static constexpr std::size_t merge_limit = Pairs / 4 * 3;
   static constexpr std::size_t max_height = 64;
-  static constexpr bool boxed = !std::is_same_v<mapped_stored, typename Memory::template field<V>> || sizeof(V) > 8;
+  static constexpr bool boxed =
+      !std::is_same_v<mapped_stored, typename Memory::template field<V>> || sizeof(V) > 8;
 
   using fingerprints = std::array<std::uint64_t, fingerprint_words>;
   using slot_type = std::conditional_t<boxed, typename Memory::template field<box*>, mapped_stored>;
@@ -144,7 +157,9 @@ class basic_bptree {
   };
 
   // Leaves.
-  static std::uint64_t fingerprint_of(key_view key) { return std::max<std::uint64_t>(keys::hash_of(key) >> 56, 1); }
+  static std::uint64_t fingerprint_of(key_view key) {
+    return std::max<std::uint64_t>(keys::hash_of(key) >> 56, 1);
+  }
   static fingerprints load_fingerprints(const leaf* l);
   static std::uint64_t slots_matching(std::uint64_t word, std::uint64_t fingerprint);
   static std::size_t count_of(const fingerprints& m);
@@ -153,8 +168,8 @@ class basic_bptree {
   static void store_fingerprints(leaf* l, const fingerprints& before, const fingerprints& now);
   static void find_in_leaf(key_view key, position& p);
   static void sort(const leaf* l, const fingerprints& m, sorted_pairs& o);
-  static void move_pairs(leaf* from, fingerprints& from_fingerprints, leaf* to, fingerprints& to_fingerprints, const keyed_slot* first,
-                         std::size_t count);
+  static void move_pairs(leaf* from, fingerprints& from_fingerprints, leaf* to,
+                         fingerprints& to_fingerprints, const keyed_slot* first, std::size_t count);
   static mapped_stored& value_in(leaf* l, std::size_t slot);
   static void store_value(leaf* l, std::size_t slot, mapped_view value);
 
@@ -171,7 +186,8 @@ class basic_bptree {
   void split_inner(position& p, std::size_t depth, const K& key, void* right);
   void add_root(const K& key, void* right);
   void rebalance_leaf(position& p);
-  static K redistribute_leaves(leaf* left, fingerprints left_fingerprints, leaf* right, fingerprints right_fingerprints);
+  static K redistribute_leaves(leaf* left, fingerprints left_fingerprints, leaf* right,
+                               fingerprints right_fingerprints);
   void remove_separator(position& p, std::size_t depth, std::size_t i);
   void rebalance_inner(position& p, std::size_t depth);
   static void load_inner(const inner* n, inner_copy& copy);
@@ -182,11 +198,13 @@ class basic_bptree {
   template <class Visit>
   static void visit_subtree(void* node, std::size_t height, Visit& visit);
   [[nodiscard]] static result<> check_leaf(const leaf* l, bool is_root, check_state& s);
-  [[nodiscard]] static result<> check_inner(const inner* n, std::size_t height, bool is_root, check_state& s);
+  [[nodiscard]] static result<> check_inner(const inner* n, std::size_t height, bool is_root,
+                                            check_state& s);
   static bool within(const K& key, const check_state& s);
-  [[nodiscard]] static result<> check_subtree(void* node, std::size_t height, bool is_root, check_state& s);
+  [[nodiscard]] static result<> check_subtree(void* node, std::size_t height, bool is_root,
+                                              check_state& s);
 
-  typename Memory::template field<void*> root_;            // a leaf at height 0, an inner node above
+  typename Memory::template field<void*> root_;  // a leaf at height 0, an inner node above
   typename Memory::template field<std::uint64_t> height_;  // inner nodes on the way to a leaf
 };
 
@@ -211,7 +229,8 @@ struct alignas(64) basic_bptree<K, V, Memory, Pairs>::leaf {
 template <class K, class V, class Memory, std::size_t Pairs>
 struct alignas(64) basic_bptree<K, V, Memory, Pairs>::inner {
   typename Memory::template field<std::uint64_t> count;  // of keys
-  typename Memory::template field<K> key[Pairs];         // key[i]: child[i] holds lesser ones, child[i + 1] the others
+  typename Memory::template field<K>
+      key[Pairs];  // key[i]: child[i] holds lesser ones, child[i + 1] the others
   typename Memory::template field<void*> child[Pairs + 1];
 };
 

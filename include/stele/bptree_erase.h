@@ -26,16 +26,19 @@ void basic_bptree<K, V, Memory, Pairs>::erase_at(position& p) {
   }
 }
 
-// The leaf at the path's end is less than a quarter full: joins it with a sibling, or evens them out.
+// The leaf at the path's end is less than a quarter full: joins it with a sibling, or evens them
+// out.
 template <class K, class V, class Memory, std::size_t Pairs>
 void basic_bptree<K, V, Memory, Pairs>::rebalance_leaf(position& p) {
   const auto [parent, at] = p.steps[p.depth - 1];
   const std::size_t i = at < parent->count ? at : at - 1;  // the key that parts the two
   leaf* const left = static_cast<leaf*>(parent->child[i].load());
   leaf* const right = static_cast<leaf*>(parent->child[i + 1].load());
-  fingerprints left_fingerprints = load_fingerprints(left), right_fingerprints = load_fingerprints(right);
+  fingerprints left_fingerprints = load_fingerprints(left),
+               right_fingerprints = load_fingerprints(right);
   if (count_of(left_fingerprints) + count_of(right_fingerprints) > merge_limit) {
-    return keys::assign(parent->key[i], redistribute_leaves(left, left_fingerprints, right, right_fingerprints));
+    return keys::assign(parent->key[i],
+                        redistribute_leaves(left, left_fingerprints, right, right_fingerprints));
   }
   sorted_pairs o;
   sort(right, right_fingerprints, o);
@@ -47,7 +50,9 @@ void basic_bptree<K, V, Memory, Pairs>::rebalance_leaf(position& p) {
 
 // Returns the key that parts the two leaves from now on.
 template <class K, class V, class Memory, std::size_t Pairs>
-K basic_bptree<K, V, Memory, Pairs>::redistribute_leaves(leaf* left, fingerprints left_fingerprints, leaf* right, fingerprints right_fingerprints) {
+K basic_bptree<K, V, Memory, Pairs>::redistribute_leaves(leaf* left, fingerprints left_fingerprints,
+                                                         leaf* right,
+                                                         fingerprints right_fingerprints) {
   sorted_pairs l, r;
   sort(left, left_fingerprints, l);
   sort(right, right_fingerprints, r);
@@ -63,7 +68,8 @@ K basic_bptree<K, V, Memory, Pairs>::redistribute_leaves(leaf* left, fingerprint
 
 // Removes key i and child i + 1 of the inner node that the path passes at `depth`.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::remove_separator(position& p, std::size_t depth, std::size_t i) {
+void basic_bptree<K, V, Memory, Pairs>::remove_separator(position& p, std::size_t depth,
+                                                         std::size_t i) {
   inner* const n = p.steps[depth - 1].node;
   const std::size_t count = n->count;
   for (; i + 1 < count; ++i) {
@@ -129,12 +135,14 @@ void basic_bptree<K, V, Memory, Pairs>::clear() {
 
 template <class K, class V, class Memory, std::size_t Pairs>
 template <class Visit>
-void basic_bptree<K, V, Memory, Pairs>::visit_subtree(void* node, std::size_t height, Visit& visit) {
+void basic_bptree<K, V, Memory, Pairs>::visit_subtree(void* node, std::size_t height,
+                                                      Visit& visit) {
   if (node == nullptr) return;
   visit(static_cast<const void*>(node));
   if (height != 0) {
     const inner* n = static_cast<const inner*>(node);
-    for (std::size_t i = 0; i <= n->count; ++i) visit_subtree(n->child[i].load(), height - 1, visit);
+    for (std::size_t i = 0; i <= n->count; ++i)
+      visit_subtree(n->child[i].load(), height - 1, visit);
   } else if constexpr (boxed) {
     leaf* const l = static_cast<leaf*>(node);
     sorted_pairs o;
@@ -156,30 +164,39 @@ result<> basic_bptree<K, V, Memory, Pairs>::check() const {
   }
   if (height_ > max_height) return detail::corrupt_error("b+ tree: the height is not plausible");
   if (auto r = check_subtree(root_, height_, true, s); !r) return r;
-  if (s.next_leaf != nullptr) return detail::corrupt_error("b+ tree: the chain of leaves goes on beyond the last one");
+  if (s.next_leaf != nullptr)
+    return detail::corrupt_error("b+ tree: the chain of leaves goes on beyond the last one");
   return {};
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-result<> basic_bptree<K, V, Memory, Pairs>::check_subtree(void* node, std::size_t height, bool is_root, check_state& s) {
+result<> basic_bptree<K, V, Memory, Pairs>::check_subtree(void* node, std::size_t height,
+                                                          bool is_root, check_state& s) {
   if (node == nullptr) return detail::corrupt_error("b+ tree: a child is missing");
   if (height == 0) return check_leaf(static_cast<const leaf*>(node), is_root, s);
   return check_inner(static_cast<const inner*>(node), height, is_root, s);
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-result<> basic_bptree<K, V, Memory, Pairs>::check_leaf(const leaf* l, bool is_root, check_state& s) {
-  if (l != s.next_leaf) return detail::corrupt_error("b+ tree: the chain of leaves differs from their order in the tree");
+result<> basic_bptree<K, V, Memory, Pairs>::check_leaf(const leaf* l, bool is_root,
+                                                       check_state& s) {
+  if (l != s.next_leaf)
+    return detail::corrupt_error(
+        "b+ tree: the chain of leaves differs from their order in the tree");
   s.next_leaf = l->next;
   const fingerprints m = load_fingerprints(l);
   sorted_pairs o;
   sort(l, m, o);
-  if (o.count < (is_root ? 1 : min_pairs)) return detail::corrupt_error("b+ tree: a leaf is less than a quarter full");
+  if (o.count < (is_root ? 1 : min_pairs))
+    return detail::corrupt_error("b+ tree: a leaf is less than a quarter full");
   for (std::size_t i = 0; i < o.count; ++i) {
     const auto& [key, slot] = o.pairs[i];
-    if ((m[slot / 8] >> slot % 8 * 8 & 255) != fingerprint_of(key)) return detail::corrupt_error("b+ tree: a fingerprint is not its key's");
-    if (i != 0 && !(o.pairs[i - 1].key < key)) return detail::corrupt_error("b+ tree: a key occurs twice in a leaf");
-    if (!within(key, s)) return detail::corrupt_error("b+ tree: a key is outside of its leaf's bounds");
+    if ((m[slot / 8] >> slot % 8 * 8 & 255) != fingerprint_of(key))
+      return detail::corrupt_error("b+ tree: a fingerprint is not its key's");
+    if (i != 0 && !(o.pairs[i - 1].key < key))
+      return detail::corrupt_error("b+ tree: a key occurs twice in a leaf");
+    if (!within(key, s))
+      return detail::corrupt_error("b+ tree: a key is outside of its leaf's bounds");
   }
   return {};
 }
@@ -190,16 +207,20 @@ bool basic_bptree<K, V, Memory, Pairs>::within(const K& key, const check_state& 
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-result<> basic_bptree<K, V, Memory, Pairs>::check_inner(const inner* n, std::size_t height, bool is_root, check_state& s) {
+result<> basic_bptree<K, V, Memory, Pairs>::check_inner(const inner* n, std::size_t height,
+                                                        bool is_root, check_state& s) {
   const std::size_t count = n->count;
-  if (count > Pairs || count < (is_root ? 1 : min_pairs)) return detail::corrupt_error("b+ tree: an inner node's fill is off");
+  if (count > Pairs || count < (is_root ? 1 : min_pairs))
+    return detail::corrupt_error("b+ tree: an inner node's fill is off");
   const K *const low = s.low, *const high = s.high;
   K before{}, after{};
   for (std::size_t i = 0; i <= count; ++i) {
     if (i != count) {
       after = keys::get(n->key[i]);
-      if (!within(after, s)) return detail::corrupt_error("b+ tree: a key is outside of its inner node's bounds");
-      if (i != 0 && !(before < after)) return detail::corrupt_error("b+ tree: keys of an inner node out of order");
+      if (!within(after, s))
+        return detail::corrupt_error("b+ tree: a key is outside of its inner node's bounds");
+      if (i != 0 && !(before < after))
+        return detail::corrupt_error("b+ tree: keys of an inner node out of order");
     }
     s.low = i == 0 ? low : &before;
     s.high = i == count ? high : &after;

@@ -1,4 +1,5 @@
-// The members of bptree; see bptree.h for what they promise. Its examination and joining of nodes are in bptree_erase.h.
+// The members of bptree; see bptree.h for what they promise. Its examination and joining of nodes
+// are in bptree_erase.h.
 #pragma once
 
 namespace stele {
@@ -16,7 +17,9 @@ class basic_bptree<K, V, Memory, Pairs>::entry {
 
  private:
   friend basic_bptree;
-  entry(basic_bptree& tree, key_view key) : tree_(tree), key_(key) { tree.find_position(key, position_); }
+  entry(basic_bptree& tree, key_view key) : tree_(tree), key_(key) {
+    tree.find_position(key, position_);
+  }
 
   basic_bptree& tree_;
   K key_;
@@ -32,14 +35,18 @@ class basic_bptree<K, V, Memory, Pairs>::basic_iterator {
   using difference_type = std::ptrdiff_t;
   using iterator_category = std::input_iterator_tag;
 
-  value_type operator*() const { return {sorted_.pairs[index_].key, value_in(leaf_, sorted_.pairs[index_].slot)}; }
+  value_type operator*() const {
+    return {sorted_.pairs[index_].key, value_in(leaf_, sorted_.pairs[index_].slot)};
+  }
   value_type operator->() const { return **this; }
   basic_iterator& operator++() {
     if (++index_ == sorted_.count) enter(leaf_->next);
     return *this;
   }
   void operator++(int) { ++*this; }
-  friend bool operator==(const basic_iterator& it, std::default_sentinel_t) { return it.leaf_ == nullptr; }
+  friend bool operator==(const basic_iterator& it, std::default_sentinel_t) {
+    return it.leaf_ == nullptr;
+  }
 
  private:
   friend basic_bptree;
@@ -68,9 +75,11 @@ auto basic_bptree<K, V, Memory, Pairs>::load_fingerprints(const leaf* l) -> fing
   return m;
 }
 
-// The top bits of the bytes of `word` that equal `fingerprint`; exact, unlike the shorter test that carries between bytes.
+// The top bits of the bytes of `word` that equal `fingerprint`; exact, unlike the shorter test that
+// carries between bytes.
 template <class K, class V, class Memory, std::size_t Pairs>
-std::uint64_t basic_bptree<K, V, Memory, Pairs>::slots_matching(std::uint64_t word, std::uint64_t fingerprint) {
+std::uint64_t basic_bptree<K, V, Memory, Pairs>::slots_matching(std::uint64_t word,
+                                                                std::uint64_t fingerprint) {
   constexpr std::uint64_t ones = 0x0101'0101'0101'0101, low = 0x7F7F'7F7F'7F7F'7F7F;
   const std::uint64_t x = word ^ (fingerprint * ones);
   return ~(((x & low) + low) | x | low);
@@ -94,7 +103,8 @@ std::size_t basic_bptree<K, V, Memory, Pairs>::find_free_slot(const fingerprints
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::set_fingerprint(fingerprints& m, std::size_t slot, std::uint64_t fingerprint) {
+void basic_bptree<K, V, Memory, Pairs>::set_fingerprint(fingerprints& m, std::size_t slot,
+                                                        std::uint64_t fingerprint) {
   const std::size_t shift = slot % 8 * 8;
   m[slot / 8] = (m[slot / 8] & ~(std::uint64_t{255} << shift)) | fingerprint << shift;
 }
@@ -105,7 +115,8 @@ void basic_bptree<K, V, Memory, Pairs>::find_in_leaf(key_view key, position& p) 
   p.leaf_fingerprints = load_fingerprints(p.at);
   const std::uint64_t fingerprint = fingerprint_of(key);
   for (std::size_t i = 0; i < fingerprint_words; ++i) {
-    for (std::uint64_t bits = slots_matching(p.leaf_fingerprints[i], fingerprint); bits != 0; bits &= bits - 1) {
+    for (std::uint64_t bits = slots_matching(p.leaf_fingerprints[i], fingerprint); bits != 0;
+         bits &= bits - 1) {
       const std::size_t slot = i * 8 + static_cast<std::size_t>(std::countr_zero(bits)) / 8;
       if (!keys::equal(p.at->key[slot], key)) continue;
       p.slot = slot;
@@ -115,10 +126,12 @@ void basic_bptree<K, V, Memory, Pairs>::find_in_leaf(key_view key, position& p) 
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::sort(const leaf* l, const fingerprints& m, sorted_pairs& o) {
+void basic_bptree<K, V, Memory, Pairs>::sort(const leaf* l, const fingerprints& m,
+                                             sorted_pairs& o) {
   o.count = 0;
   for (std::size_t slot = 0; slot < Pairs; ++slot) {
-    if ((m[slot / 8] >> slot % 8 * 8 & 255) != 0) o.pairs[o.count++] = {keys::get(l->key[slot]), slot};
+    if ((m[slot / 8] >> slot % 8 * 8 & 255) != 0)
+      o.pairs[o.count++] = {keys::get(l->key[slot]), slot};
   }
   std::sort(o.pairs.begin(), o.pairs.begin() + o.count,
             [](const keyed_slot& a, const keyed_slot& b) { return a.key < b.key; });
@@ -126,14 +139,16 @@ void basic_bptree<K, V, Memory, Pairs>::sort(const leaf* l, const fingerprints& 
 
 // Moves pairs to free slots of another leaf; what they leave behind is only unmarked.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::move_pairs(leaf* from, fingerprints& from_fingerprints, leaf* to, fingerprints& to_fingerprints,
+void basic_bptree<K, V, Memory, Pairs>::move_pairs(leaf* from, fingerprints& from_fingerprints,
+                                                   leaf* to, fingerprints& to_fingerprints,
                                                    const keyed_slot* first, std::size_t count) {
   const fingerprints from_before = from_fingerprints, to_before = to_fingerprints;
   for (const keyed_slot* pair = first; pair != first + count; ++pair) {
     const std::size_t slot = find_free_slot(to_fingerprints);
     keys::assign(to->key[slot], pair->key);
     to->value[slot] = from->value[pair->slot];
-    set_fingerprint(to_fingerprints, slot, from_fingerprints[pair->slot / 8] >> pair->slot % 8 * 8 & 255);
+    set_fingerprint(to_fingerprints, slot,
+                    from_fingerprints[pair->slot / 8] >> pair->slot % 8 * 8 & 255);
     set_fingerprint(from_fingerprints, pair->slot, 0);
   }
   store_fingerprints(from, from_before, from_fingerprints);
@@ -141,7 +156,8 @@ void basic_bptree<K, V, Memory, Pairs>::move_pairs(leaf* from, fingerprints& fro
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::store_fingerprints(leaf* l, const fingerprints& before, const fingerprints& now) {
+void basic_bptree<K, V, Memory, Pairs>::store_fingerprints(leaf* l, const fingerprints& before,
+                                                           const fingerprints& now) {
   for (std::size_t i = 0; i < fingerprint_words; ++i) {
     if (before[i] != now[i]) l->fingerprint[i] = now[i];
   }
@@ -220,14 +236,16 @@ auto basic_bptree<K, V, Memory, Pairs>::find(key_view key) -> mapped_stored* {
 template <class K, class V, class Memory, std::size_t Pairs>
 std::size_t basic_bptree<K, V, Memory, Pairs>::size() const {
   std::size_t count = 0;
-  for (const leaf* l = first_leaf(); l != nullptr; l = l->next) count += count_of(load_fingerprints(l));
+  for (const leaf* l = first_leaf(); l != nullptr; l = l->next)
+    count += count_of(load_fingerprints(l));
   return count;
 }
 
 // Inserting.
 
 template <class K, class V, class Memory, std::size_t Pairs>
-auto basic_bptree<K, V, Memory, Pairs>::insert(key_view key, mapped_view value) -> std::pair<mapped_stored*, bool> {
+auto basic_bptree<K, V, Memory, Pairs>::insert(key_view key, mapped_view value)
+    -> std::pair<mapped_stored*, bool> {
   position p;
   find_position(key, p);
   if (p.slot != Pairs) return {&value_in(p.at, p.slot), false};
@@ -243,7 +261,8 @@ auto basic_bptree<K, V, Memory, Pairs>::insert_or_assign(key_view key, mapped_vi
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-auto basic_bptree<K, V, Memory, Pairs>::insert_at(position& p, key_view key, mapped_view value) -> mapped_stored& {
+auto basic_bptree<K, V, Memory, Pairs>::insert_at(position& p, key_view key, mapped_view value)
+    -> mapped_stored& {
   if (p.at == nullptr) {
     p.at = Memory::template make<leaf>();
     p.leaf_fingerprints = {};
@@ -261,8 +280,8 @@ auto basic_bptree<K, V, Memory, Pairs>::insert_at(position& p, key_view key, map
   return value_in(p.at, p.slot);
 }
 
-// Splits the full leaf at the path's end, which then ends at the half where `key` belongs. Keys that only ever grow
-// leave three quarters behind.
+// Splits the full leaf at the path's end, which then ends at the half where `key` belongs. Keys
+// that only ever grow leave three quarters behind.
 template <class K, class V, class Memory, std::size_t Pairs>
 void basic_bptree<K, V, Memory, Pairs>::split_leaf(position& p, key_view key) {
   leaf* const left = p.at;
@@ -283,7 +302,8 @@ void basic_bptree<K, V, Memory, Pairs>::split_leaf(position& p, key_view key) {
 
 // Puts `right`, whose keys begin with `key`, behind the child that the path follows at `depth`.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::insert_separator(position& p, std::size_t depth, const K& key, void* right) {
+void basic_bptree<K, V, Memory, Pairs>::insert_separator(position& p, std::size_t depth,
+                                                         const K& key, void* right) {
   if (depth == 0) return add_root(key, right);
   const auto [n, at] = p.steps[depth - 1];
   const std::size_t count = n->count;
@@ -299,7 +319,8 @@ void basic_bptree<K, V, Memory, Pairs>::insert_separator(position& p, std::size_
 
 // insert_separator for a full node: the middle key goes up, what is beyond it to a new node.
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::split_inner(position& p, std::size_t depth, const K& key, void* right) {
+void basic_bptree<K, V, Memory, Pairs>::split_inner(position& p, std::size_t depth, const K& key,
+                                                    void* right) {
   const auto [n, at] = p.steps[depth - 1];
   inner_copy copy;
   load_inner(n, copy);
@@ -335,8 +356,8 @@ void basic_bptree<K, V, Memory, Pairs>::load_inner(const inner* n, inner_copy& c
 }
 
 template <class K, class V, class Memory, std::size_t Pairs>
-void basic_bptree<K, V, Memory, Pairs>::store_inner(inner* n, const inner_copy& copy, std::size_t from,
-                                                    std::size_t count) {
+void basic_bptree<K, V, Memory, Pairs>::store_inner(inner* n, const inner_copy& copy,
+                                                    std::size_t from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) keys::assign(n->key[i], copy.key[from + i]);
   for (std::size_t i = 0; i <= count; ++i) n->child[i] = copy.child[from + i];
   n->count = count;

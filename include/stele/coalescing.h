@@ -1,21 +1,29 @@
-// coalescing_memory: a pool's memory for containers that places what is written together in as few lines as it needs.
+// coalescing_memory: a pool's memory for containers that places what is written together in as few
+// lines as it needs.
 //
-// Commits write back lines, so a line of which little was stored to is memory bandwidth for nothing. After section III-D of Wu,
-// Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), whose three pools (keys; fields
-// with their values; logs) are not pools here but rules on what the pool's one heap is asked for:
+// Commits write back lines, so a line of which little was stored to is memory bandwidth for
+// nothing. After section III-D of Wu, Ren and Li, "Architecture-Aware, High Performance Transaction
+// for Persistent Memory" (2019), whose three pools (keys; fields with their values; logs) are not
+// pools here but rules on what the pool's one heap is asked for:
 //
-// - Aligned: an object of up to a line lies within one; a longer one ends with a line, so that its last member, which is a
-//   node's value, begins with one where it is a multiple of a line long. Nothing is on more lines than its size needs.
-// - Together: texts that make() is called with lie in the object's own block, behind it, when its constructor puts them in
-//   strings that are members: a node with its key and value is one block, written as one run of lines, with one state in the heap.
-// - Apart: arrays and texts in blocks of their own have lines of their own; objects of up to half a line share lines with
+// - Aligned: an object of up to a line lies within one; a longer one ends with a line, so that its
+// last member, which is a
+//   node's value, begins with one where it is a multiple of a line long. Nothing is on more lines
+//   than its size needs.
+// - Together: texts that make() is called with lie in the object's own block, behind it, when its
+// constructor puts them in
+//   strings that are members: a node with its key and value is one block, written as one run of
+//   lines, with one state in the heap.
+// - Apart: arrays and texts in blocks of their own have lines of their own; objects of up to half a
+// line share lines with
 //   objects alone. (Log records have lines of their own in every pool.)
 //
-// A policy as in memory.h, beside pool_memory; the same pool may hold containers of both. It allocates, stores and frees by the
-// running transaction alone, so a crash finds what pool_memory's would; errors and thread safety are pool_memory's too. What it
-// costs: blocks are rounded up to 16, 32, 64 bytes or whole lines, and room behind an object stays its own until it is destroyed,
-// also when its text has grown out of it or become short enough for the string itself. An object that was made here is
-// destroyed here.
+// A policy as in memory.h, beside pool_memory; the same pool may hold containers of both. It
+// allocates, stores and frees by the running transaction alone, so a crash finds what pool_memory's
+// would; errors and thread safety are pool_memory's too. What it costs: blocks are rounded up to
+// 16, 32, 64 bytes or whole lines, and room behind an object stays its own until it is destroyed,
+// also when its text has grown out of it or become short enough for the string itself. An object
+// that was made here is destroyed here.
 #pragma once
 
 #include <stele/array.h>
@@ -29,14 +37,16 @@ namespace stele {
 
 namespace detail {
 
-// The bytes of what is allocated for `size` of them: of up to a line a power of two, so that no neighbour pushes one over the
-// end of its line (the heap has blocks of 16 and 32 bytes at multiples of their size); else whole lines.
+// The bytes of what is allocated for `size` of them: of up to a line a power of two, so that no
+// neighbour pushes one over the end of its line (the heap has blocks of 16 and 32 bytes at
+// multiples of their size); else whole lines.
 constexpr std::size_t slot_bytes(std::size_t size) noexcept {
   if (size <= line_size) return std::max<std::size_t>(std::bit_ceil(size), 16);
   return (size + line_size - 1) / line_size * line_size;
 }
 
-// Where `size` bytes go that follow what ends at `end`: at the next word, or the next line if they would be on one more line.
+// Where `size` bytes go that follow what ends at `end`: at the next word, or the next line if they
+// would be on one more line.
 constexpr std::size_t offset_after(std::size_t end, std::size_t size) noexcept {
   const auto lines = [](std::size_t bytes) { return (bytes + line_size - 1) / line_size; };
   const std::size_t at = (end + 7) / 8 * 8;
@@ -45,7 +55,9 @@ constexpr std::size_t offset_after(std::size_t end, std::size_t size) noexcept {
 
 // The alignment that keeps elements of an array on as few lines as their size needs.
 constexpr std::size_t padded_alignment(std::size_t size, std::size_t alignment) noexcept {
-  while (alignment < line_size && line_size - alignment + size > (size + line_size - 1) / line_size * line_size) alignment *= 2;
+  while (alignment < line_size &&
+         line_size - alignment + size > (size + line_size - 1) / line_size * line_size)
+    alignment *= 2;
   return alignment;
 }
 
@@ -61,16 +73,21 @@ inline constinit thread_local construction this_construction;
 }  // namespace detail
 
 struct coalescing_memory : pool_memory {
-  // As stele::make. Arguments that are texts too long for a string's own bytes have room in the object's block.
+  // As stele::make. Arguments that are texts too long for a string's own bytes have room in the
+  // object's block.
   template <class T, class... Arguments>
   static T* make(Arguments&&... arguments) {
-    static_assert(pool_object<T>, "an object in a pool is a standard-layout struct of fields and stele containers");
-    static_assert(alignof(T) <= detail::line_size, "coalescing memory places by lines: use pool_memory for a larger alignment");
-    static_assert(sizeof...(Arguments) == 0 || !std::is_aggregate_v<T>, "give the type a constructor to make it from arguments");
+    static_assert(pool_object<T>,
+                  "an object in a pool is a standard-layout struct of fields and stele containers");
+    static_assert(alignof(T) <= detail::line_size,
+                  "coalescing memory places by lines: use pool_memory for a larger alignment");
+    static_assert(sizeof...(Arguments) == 0 || !std::is_aggregate_v<T>,
+                  "give the type a constructor to make it from arguments");
     std::size_t end = detail::slot_bytes(sizeof(T));
     (add_text(end, arguments), ...);
     const std::size_t size = detail::slot_bytes(end);
-    auto* const block = static_cast<std::byte*>(detail::allocate(size, size < detail::line_size ? 8 : detail::line_size));
+    auto* const block = static_cast<std::byte*>(
+        detail::allocate(size, size < detail::line_size ? 8 : detail::line_size));
     void* const at = block + leading_padding<T>;
     T* object = nullptr;
     if constexpr (sizeof...(Arguments) == 0) {
@@ -78,10 +95,14 @@ struct coalescing_memory : pool_memory {
       object = static_cast<T*>(at);
       if constexpr (!std::is_trivially_default_constructible_v<T>) object = ::new (at) T;
     } else {
-      const constructing here({static_cast<std::byte*>(at), sizeof(T), block, detail::slot_bytes(sizeof(T)), size});
+      const constructing here(
+          {static_cast<std::byte*>(at), sizeof(T), block, detail::slot_bytes(sizeof(T)), size});
       object = ::new (at) T(std::forward<Arguments>(arguments)...);
     }
-    asm volatile("" : "+r"(object) : : "memory");  // zeroes stored before the constructor are its fields' values
+    asm volatile(""
+                 : "+r"(object)
+                 :
+                 : "memory");  // zeroes stored before the constructor are its fields' values
     return object;
   }
   // Of an object that make() gave; null is nothing.
@@ -99,31 +120,37 @@ struct coalescing_memory : pool_memory {
 
   template <class T>
   static T* make_array(std::size_t count) {
-    static_assert(pool_object<T>, "an array in a pool holds plain structs of fields, or stele containers");
+    static_assert(pool_object<T>,
+                  "an array in a pool holds plain structs of fields, or stele containers");
     if (count > max_bytes / sizeof(T))
-      throw failure({errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
+      throw failure(
+          {errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
     void* const block = allocate(count * sizeof(T), alignof(T));
     fill_zero(block, count * sizeof(T));
     return static_cast<T*>(block);
   }
 
-  // A struct of fields as an element of arrays whose elements are written one at a time, not in runs; line_padded_in is it for any
-  // memory.
+  // A struct of fields as an element of arrays whose elements are written one at a time, not in
+  // runs; line_padded_in is it for any memory.
   template <class T>
   struct alignas(detail::padded_alignment(sizeof(T), alignof(T))) line_padded : T {};
 
   // Whole lines.
   static void* allocate(std::size_t size_bytes, std::size_t alignment) {
     const bool plausible = size_bytes <= max_bytes;  // else the heap refuses it as it is
-    return detail::allocate(plausible ? detail::slot_bytes(std::max(size_bytes, detail::line_size)) : size_bytes,
-                            std::max(alignment, detail::line_size));
+    return detail::allocate(
+        plausible ? detail::slot_bytes(std::max(size_bytes, detail::line_size)) : size_bytes,
+        std::max(alignment, detail::line_size));
   }
 
-  // Memory for bytes of a member of the object that this thread constructs, in that object's block; null when `member` is no
-  // such, or there is no room. It goes with the object and is not deallocated by itself.
+  // Memory for bytes of a member of the object that this thread constructs, in that object's block;
+  // null when `member` is no such, or there is no room. It goes with the object and is not
+  // deallocated by itself.
   static void* allocate_colocated(const void* member, std::size_t size_bytes) noexcept {
     detail::construction& c = detail::this_construction;
-    if (reinterpret_cast<std::uintptr_t>(member) - reinterpret_cast<std::uintptr_t>(c.object) >= c.object_bytes) return nullptr;
+    if (reinterpret_cast<std::uintptr_t>(member) - reinterpret_cast<std::uintptr_t>(c.object) >=
+        c.object_bytes)
+      return nullptr;
     const std::size_t at = detail::offset_after(c.end, size_bytes);
     if (at > c.size || size_bytes > c.size - at) return nullptr;
     c.end = at + size_bytes;
@@ -132,11 +159,13 @@ struct coalescing_memory : pool_memory {
 
  private:
   static constexpr std::size_t max_bytes = std::size_t{1} << 46;
-  static constexpr std::size_t max_colocated_bytes = 4096;  // a longer text gains nothing from one neighbour more or less
+  static constexpr std::size_t max_colocated_bytes =
+      4096;  // a longer text gains nothing from one neighbour more or less
 
   // From the beginning of an object's block to the object.
   template <class T>
-  static constexpr std::size_t leading_padding = (detail::slot_bytes(sizeof(T)) - sizeof(T)) / 8 * 8;
+  static constexpr std::size_t leading_padding =
+      (detail::slot_bytes(sizeof(T)) - sizeof(T)) / 8 * 8;
 
   template <class Argument>
   static void add_text(std::size_t& end, const Argument& argument) {
@@ -144,15 +173,19 @@ struct coalescing_memory : pool_memory {
       if (argument == nullptr) return;
     if constexpr (std::is_convertible_v<const Argument&, std::string_view>) {
       const std::size_t size = std::string_view(argument).size();
-      if (size <= basic_string<coalescing_memory>::inline_capacity || size > max_colocated_bytes) return;
-      if (const std::size_t with = detail::offset_after(end, size) + size; with <= max_colocated_bytes) end = with;
+      if (size <= basic_string<coalescing_memory>::inline_capacity || size > max_colocated_bytes)
+        return;
+      if (const std::size_t with = detail::offset_after(end, size) + size;
+          with <= max_colocated_bytes)
+        end = with;
     }
   }
 
   // For as long as a constructor runs; one that makes other objects has its own again afterwards.
   class constructing {
    public:
-    explicit constructing(const detail::construction& c) noexcept : before_(std::exchange(detail::this_construction, c)) {}
+    explicit constructing(const detail::construction& c) noexcept
+        : before_(std::exchange(detail::this_construction, c)) {}
     ~constructing() { detail::this_construction = before_; }
     constructing(const constructing&) = delete;
     constructing& operator=(const constructing&) = delete;
@@ -176,7 +209,8 @@ struct line_padded_element<T, Memory> {
 
 }  // namespace detail
 
-// In coalescing memory T with padding where a T would be on one line more than its size needs; elsewhere T.
+// In coalescing memory T with padding where a T would be on one line more than its size needs;
+// elsewhere T.
 template <class T, class Memory>
 using line_padded_in = typename detail::line_padded_element<T, Memory>::type;
 

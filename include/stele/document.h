@@ -1,17 +1,20 @@
-// document: values whose kind is known at run time, nested as deep as one likes: texts and numbers, lists and dicts of such
-// values.
+// document: values whose kind is known at run time, nested as deep as one likes: texts and numbers,
+// lists and dicts of such values.
 //
-// document_value is one of eight kinds (value_kind) in 16 bytes; texts and bytes of up to 14 bytes lie inside, longer ones
-// in a block. document_list is a vector of values. document_dict maps integers and texts to values and keeps its items in
-// the order in which their keys were inserted; an item that is assigned to keeps its place. Values form a tree: a list or
-// dict belongs to the value that it was made in, never moves, and ends with it. Zeroed memory is none, an empty list, an
-// empty dict. A pool whose root is a document_dict and whose layout is document_layout is what the Python package opens.
+// document_value is one of eight kinds (value_kind) in 16 bytes; texts and bytes of up to 14 bytes
+// lie inside, longer ones in a block. document_list is a vector of values. document_dict maps
+// integers and texts to values and keeps its items in the order in which their keys were inserted;
+// an item that is assigned to keeps its place. Values form a tree: a list or dict belongs to the
+// value that it was made in, never moves, and ends with it. Zeroed memory is none, an empty list,
+// an empty dict. A pool whose root is a document_dict and whose layout is document_layout is what
+// the Python package opens.
 //
-// All members belong inside a transaction of the pool that holds the value, changing ones inside an update, and are rolled
-// back with it. Those that allocate throw failure(errc::full). A reference to a value stays valid until it is erased, and in
-// a list until it is moved by an insertion or erasure before it; to a list or dict, as long as that is. Transactions that
-// insert into or erase from one dict, or grow or shrink one list, conflict with each other; those that assign to different
-// values do not.
+// All members belong inside a transaction of the pool that holds the value, changing ones inside an
+// update, and are rolled back with it. Those that allocate throw failure(errc::full). A reference
+// to a value stays valid until it is erased, and in a list until it is moved by an insertion or
+// erasure before it; to a list or dict, as long as that is. Transactions that insert into or erase
+// from one dict, or grow or shrink one list, conflict with each other; those that assign to
+// different values do not.
 #pragma once
 
 #include <stele/hash_map.h>
@@ -55,7 +58,9 @@ class scalar {
 
   value_kind kind() const noexcept { return kind_; }
   bool is_chars() const noexcept { return kind_ == value_kind::text || kind_ == value_kind::bytes; }
-  std::uint64_t word() const noexcept { return word_; }            // of a boolean, integer (its bits) or real (its bits)
+  std::uint64_t word() const noexcept {
+    return word_;
+  }  // of a boolean, integer (its bits) or real (its bits)
   std::string_view chars() const noexcept { return chars_; }       // of text or bytes
   friend bool operator==(const scalar&, const scalar&) = default;  // a real by its bits
 
@@ -71,7 +76,8 @@ class scalar_copy {
  public:
   scalar_copy() = default;
   explicit scalar_copy(const scalar& s) : kind_(s.kind_), word_(s.word_), chars_(s.chars_) {}
-  scalar_copy(value_kind kind, std::uint64_t word, std::string chars) : kind_(kind), word_(word), chars_(std::move(chars)) {}
+  scalar_copy(value_kind kind, std::uint64_t word, std::string chars)
+      : kind_(kind), word_(word), chars_(std::move(chars)) {}
 
   operator scalar() const {
     scalar s;
@@ -96,7 +102,8 @@ class basic_dict;
 
 namespace detail {
 
-// Names a list or dict for good: drawn at random, never 0, so a name does not come back when memory is used again.
+// Names a list or dict for good: drawn at random, never 0, so a name does not come back when memory
+// is used again.
 inline std::uint64_t new_document_id();
 
 template <class Memory>
@@ -104,7 +111,8 @@ struct document_walk;
 
 }  // namespace detail
 
-// One value. Its members that ask for a kind throw failure(errc::invalid_argument) when it is of another.
+// One value. Its members that ask for a kind throw failure(errc::invalid_argument) when it is of
+// another.
 template <class Memory>
 class basic_value {
  public:
@@ -127,12 +135,18 @@ class basic_value {
   [[nodiscard]] bool is_container() const { return kind() >= value_kind::list; }
   [[nodiscard]] scalar_copy load() const;
   [[nodiscard]] bool boolean() const { return word_of(value_kind::boolean) != 0; }
-  [[nodiscard]] std::int64_t integer() const { return static_cast<std::int64_t>(word_of(value_kind::integer)); }
+  [[nodiscard]] std::int64_t integer() const {
+    return static_cast<std::int64_t>(word_of(value_kind::integer));
+  }
   [[nodiscard]] double real() const { return std::bit_cast<double>(word_of(value_kind::real)); }
   [[nodiscard]] std::string text() const { return chars_of(value_kind::text); }
   [[nodiscard]] std::string bytes() const { return chars_of(value_kind::bytes); }
-  [[nodiscard]] basic_list<Memory>& list() const { return *static_cast<basic_list<Memory>*>(object_of(value_kind::list)); }
-  [[nodiscard]] basic_dict<Memory>& dict() const { return *static_cast<basic_dict<Memory>*>(object_of(value_kind::dict)); }
+  [[nodiscard]] basic_list<Memory>& list() const {
+    return *static_cast<basic_list<Memory>*>(object_of(value_kind::list));
+  }
+  [[nodiscard]] basic_dict<Memory>& dict() const {
+    return *static_cast<basic_dict<Memory>*>(object_of(value_kind::dict));
+  }
 
   // What was there ends first, with all that is in it. `s` must not view characters of the pool.
   void assign(const scalar& s);
@@ -161,8 +175,12 @@ class basic_value {
   static bool is_chars(std::uint64_t head) {
     return kind_in(head) == value_kind::text || kind_in(head) == value_kind::bytes;
   }
-  static bool has_block(std::uint64_t head) { return is_chars(head) && (head >> 4 & 15) == in_block; }
-  static std::size_t size_in(std::uint64_t head) { return has_block(head) ? head >> 8 : head >> 4 & 15; }
+  static bool has_block(std::uint64_t head) {
+    return is_chars(head) && (head >> 4 & 15) == in_block;
+  }
+  static std::size_t size_in(std::uint64_t head) {
+    return has_block(head) ? head >> 8 : head >> 4 & 15;
+  }
   static std::uint64_t block_head(const scalar& s) {
     return static_cast<std::uint64_t>(s.kind()) | in_block << 4 | s.chars().size() << 8;
   }
@@ -175,13 +193,16 @@ class basic_value {
   std::uint64_t expected(value_kind wanted) const;  // the head
   std::uint64_t word_of(value_kind wanted) const { return expected(wanted), word_.load(); }
   std::string chars_of(value_kind wanted) const { return chars(expected(wanted)); }
-  void* object_of(value_kind wanted) const { return expected(wanted), static_cast<void*>(link_.load()); }
+  void* object_of(value_kind wanted) const {
+    return expected(wanted), static_cast<void*>(link_.load());
+  }
   template <class Container>
   Container& make_container(value_kind kind);
   [[nodiscard]] result<> check_shallow() const;
 
-  // Bits 0 to 3 the kind; of characters bits 4 to 7 the length, and they follow byte 0; or 15, the size in bits 8 to 63 and
-  // the block in the second word. Of other scalars the second word is the value, of containers the object.
+  // Bits 0 to 3 the kind; of characters bits 4 to 7 the length, and they follow byte 0; or 15, the
+  // size in bits 8 to 63 and the block in the second word. Of other scalars the second word is the
+  // value, of containers the object.
   typename Memory::template field<std::uint64_t> head_;
   union {
     typename Memory::template field<std::uint64_t> word_;
@@ -250,11 +271,14 @@ class basic_dict {
 
   // As of a list.
   [[nodiscard]] std::uint64_t id() const { return id_.load(); }
-  // O(1), expected, as is all that does not say otherwise. A key of another kind throws failure(errc::invalid_argument).
+  // O(1), expected, as is all that does not say otherwise. A key of another kind throws
+  // failure(errc::invalid_argument).
   [[nodiscard]] std::size_t size() const { return size_.load(); }
   [[nodiscard]] bool empty() const { return size() == 0; }
   value_type* find(const scalar& key);  // null: there is none
-  const value_type* find(const scalar& key) const { return const_cast<basic_dict*>(this)->find(key); }
+  const value_type* find(const scalar& key) const {
+    return const_cast<basic_dict*>(this)->find(key);
+  }
   // The key's value; inserts none if there is none.
   value_type& operator[](const scalar& key) { return find_or_insert(key); }
   bool erase(const scalar& key);  // whether it was there
@@ -279,7 +303,8 @@ class basic_dict {
   void unlink(const item& i);
   [[nodiscard]] result<> check_shallow() const;
 
-  // What lookups read lies apart from what every insertion changes, so that these do not keep those waiting.
+  // What lookups read lies apart from what every insertion changes, so that these do not keep those
+  // waiting.
   typename Memory::template field<std::uint64_t> id_;
   map map_;
   typename Memory::template field<std::uint64_t> size_;

@@ -1,7 +1,7 @@
 // The members of document.h's values, lists and dicts; see there for what they promise.
 //
-// Whatever goes through a tree does so with a list of containers still to visit, not by recursion: nesting is a user's, and
-// may be deeper than a stack.
+// Whatever goes through a tree does so with a list of containers still to visit, not by recursion:
+// nesting is a user's, and may be deeper than a stack.
 #pragma once
 
 namespace stele {
@@ -29,7 +29,9 @@ struct detail::document_walk {
 
   explicit document_walk(const basic_list<Memory>& l) : list(&l) {}
   explicit document_walk(const basic_dict<Memory>& d) : dict(&d) {}
-  explicit document_walk(const value& v) { v.kind() == value_kind::list ? void(list = &v.list()) : void(dict = &v.dict()); }
+  explicit document_walk(const value& v) {
+    v.kind() == value_kind::list ? void(list = &v.list()) : void(dict = &v.dict());
+  }
 
   template <class F>
   void for_each_value(F&& f) const {
@@ -76,10 +78,13 @@ struct detail::document_walk {
     });
   }
   const void* block() const { return list != nullptr ? static_cast<const void*>(list) : dict; }
-  [[nodiscard]] result<> check_shallow() const { return list != nullptr ? list->check_shallow() : dict->check_shallow(); }
+  [[nodiscard]] result<> check_shallow() const {
+    return list != nullptr ? list->check_shallow() : dict->check_shallow();
+  }
   [[nodiscard]] result<> check() const {
     result<> outcome;
-    for_each_container([&](const document_walk& at) { return (outcome = at.check_shallow()).has_value(); });
+    for_each_container(
+        [&](const document_walk& at) { return (outcome = at.check_shallow()).has_value(); });
     return outcome;
   }
 
@@ -112,7 +117,8 @@ struct element<basic_value<Memory>, Memory> {
 
   static bool equal(const stored& s, const scalar& v) { return s.equal(v); }
   static std::uint64_t hash_of(const scalar& s) {
-    return s.is_chars() ? detail::hash_bytes(s.chars().data(), s.chars().size()) : detail::hash_word(s.word());
+    return s.is_chars() ? detail::hash_bytes(s.chars().data(), s.chars().size())
+                        : detail::hash_word(s.word());
   }
   static std::uint64_t hash_stored(const stored& s) { return hash_of(s.load()); }
   // Of a value in a container: what is in its containers, the walk visits.
@@ -128,8 +134,9 @@ template <class Memory>
 std::uint64_t basic_value<Memory>::expected(value_kind wanted) const {
   const std::uint64_t head = head_.load();
   if (kind_in(head) == wanted) return head;
-  throw failure({errc::invalid_argument, std::string("a document's value is ") + describe(kind_in(head)) + ", not " +
-                                             describe(wanted) + "; ask kind() first"});
+  throw failure({errc::invalid_argument, std::string("a document's value is ") +
+                                             describe(kind_in(head)) + ", not " + describe(wanted) +
+                                             "; ask kind() first"});
 }
 
 template <class Memory>
@@ -236,16 +243,20 @@ void basic_value<Memory>::visit_blocks(Visit&& visit) const {
 template <class Memory>
 result<> basic_value<Memory>::check_shallow() const {
   const std::uint64_t head = head_.load();
-  if (kind_in(head) > value_kind::dict) return detail::corrupt_error("document: a value of an unknown kind");
+  if (kind_in(head) > value_kind::dict)
+    return detail::corrupt_error("document: a value of an unknown kind");
   if (has_block(head) && (size_in(head) <= inline_capacity || link_.load() == nullptr))
     return detail::corrupt_error("document: a text's size and block disagree");
   if (has_block(head)) detail::claim<Memory>(link_.load(), size_in(head));
-  if (is_chars(head) && !has_block(head) && (head >> 4 & 15) > inline_capacity) return detail::corrupt_error("document: a text longer than its value");
-  if (!is_chars(head) && head > 15) return detail::corrupt_error("document: a value with bits beyond its kind");
+  if (is_chars(head) && !has_block(head) && (head >> 4 & 15) > inline_capacity)
+    return detail::corrupt_error("document: a text longer than its value");
+  if (!is_chars(head) && head > 15)
+    return detail::corrupt_error("document: a value with bits beyond its kind");
   if (kind_in(head) < value_kind::list) return {};
   const detail::document_walk<Memory> in(*this);
   if (in.block() == nullptr) return detail::corrupt_error("document: a list or dict is missing");
-  detail::claim<Memory>(in.block(), in.list != nullptr ? sizeof(basic_list<Memory>) : sizeof(basic_dict<Memory>));
+  detail::claim<Memory>(
+      in.block(), in.list != nullptr ? sizeof(basic_list<Memory>) : sizeof(basic_dict<Memory>));
   if ((in.list != nullptr ? in.list->id() : in.dict->id()) == 0)
     return detail::corrupt_error("document: a list or dict without a name");
   return {};
@@ -254,7 +265,8 @@ result<> basic_value<Memory>::check_shallow() const {
 template <class Memory>
 result<> basic_value<Memory>::check() const {
   if constexpr (std::is_same_v<Memory, pool_memory>)
-    return detail::check_bounded([&] { return reinterpret_cast<const basic_value<bounded_memory>*>(this)->check(); });
+    return detail::check_bounded(
+        [&] { return reinterpret_cast<const basic_value<bounded_memory>*>(this)->check(); });
   if (const result<> itself = check_shallow(); !itself || !is_container()) return itself;
   return detail::document_walk<Memory>(*this).check();
 }
@@ -294,7 +306,8 @@ result<> basic_list<Memory>::check_shallow() const {
 template <class Memory>
 result<> basic_list<Memory>::check() const {
   if constexpr (std::is_same_v<Memory, pool_memory>)
-    return detail::check_bounded([&] { return reinterpret_cast<const basic_list<bounded_memory>*>(this)->check(); });
+    return detail::check_bounded(
+        [&] { return reinterpret_cast<const basic_list<bounded_memory>*>(this)->check(); });
   return detail::document_walk<Memory>(*this).check();
 }
 
@@ -316,7 +329,8 @@ struct basic_dict<Memory>::slot {
 template <class Memory>
 const scalar& basic_dict<Memory>::checked(const scalar& key) {
   if (key.kind() == value_kind::text || key.kind() == value_kind::integer) return key;
-  throw failure({errc::invalid_argument, std::string("a dict's key is a text or an integer, not ") + describe(key.kind())});
+  throw failure({errc::invalid_argument,
+                 std::string("a dict's key is a text or an integer, not ") + describe(key.kind())});
 }
 
 template <class Memory>
@@ -376,7 +390,8 @@ std::optional<scalar_copy> basic_dict<Memory>::last_key() const {
 template <class Memory>
 template <class F>
 void basic_dict<Memory>::for_each(F&& f) const {
-  for (auto* i = static_cast<item*>(first_.load()); i != nullptr; i = static_cast<item*>(i->second.after.load()))
+  for (auto* i = static_cast<item*>(first_.load()); i != nullptr;
+       i = static_cast<item*>(i->second.after.load()))
     f(i->first, i->second.value);
 }
 
@@ -394,28 +409,35 @@ result<> basic_dict<Memory>::check_shallow() const {
   const item* before = nullptr;
   for (const auto* i = static_cast<const item*>(first_.load()); outcome && i != nullptr;
        before = i, i = static_cast<const item*>(i->second.after.load())) {
-    if (++count > size()) return detail::corrupt_error("document: a dict has more items in order than it counts");
+    if (++count > size())
+      return detail::corrupt_error("document: a dict has more items in order than it counts");
     if (i->second.before.load() != before)
-      return detail::corrupt_error("document: an item of a dict is not behind the one that it follows");
-    if (i->first.kind() != value_kind::text && i->first.kind() != value_kind::integer) return detail::corrupt_error("document: a dict's key is neither a text nor an integer");
+      return detail::corrupt_error(
+          "document: an item of a dict is not behind the one that it follows");
+    if (i->first.kind() != value_kind::text && i->first.kind() != value_kind::integer)
+      return detail::corrupt_error("document: a dict's key is neither a text nor an integer");
     outcome = i->first.check_shallow();
     if (outcome) outcome = i->second.value.check_shallow();
     if (outcome && find(i->first.load()) != &i->second.value)
-      outcome = detail::corrupt_error("document: an item in a dict's order is not the one of its key");
+      outcome =
+          detail::corrupt_error("document: an item in a dict's order is not the one of its key");
   }
   if (outcome && (last_.load() != before || count != size() || map_.size() != count))
-    outcome = detail::corrupt_error("document: a dict's items, their order and their number disagree");
+    outcome =
+        detail::corrupt_error("document: a dict's items, their order and their number disagree");
   return outcome;
 }
 
 template <class Memory>
 result<> basic_dict<Memory>::check() const {
   if constexpr (std::is_same_v<Memory, pool_memory>)
-    return detail::check_bounded([&] { return reinterpret_cast<const basic_dict<bounded_memory>*>(this)->check(); });
+    return detail::check_bounded(
+        [&] { return reinterpret_cast<const basic_dict<bounded_memory>*>(this)->check(); });
   return detail::document_walk<Memory>(*this).check();
 }
 
-static_assert(sizeof(document_value) == 16 && sizeof(document_list) == 40 && sizeof(document_dict) == 296,
+static_assert(sizeof(document_value) == 16 && sizeof(document_list) == 40 &&
+                  sizeof(document_dict) == 296,
               "docs/format/document.md");
 
 }  // namespace stele

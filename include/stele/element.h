@@ -1,8 +1,10 @@
-// How a container holds its keys and values: a storable value in a field, a stele container as itself.
+// How a container holds its keys and values: a storable value in a field, a stele container as
+// itself.
 //
-// element<T, Memory> names the form in the pool (`stored`), what callers hand in (`view`) and what a load gives (`value`).
-// string.h adds stele::string, which callers see as std::string_view and std::string. Hashes are part of a pool's
-// content: they depend on the bytes alone and never change between builds.
+// element<T, Memory> names the form in the pool (`stored`), what callers hand in (`view`) and what
+// a load gives (`value`). string.h adds stele::string, which callers see as std::string_view and
+// std::string. Hashes are part of a pool's content: they depend on the bytes alone and never change
+// between builds.
 #pragma once
 
 #include <stele/memory.h>
@@ -47,9 +49,9 @@ inline std::uint64_t hash_bytes(const void* from, std::size_t size) noexcept {
   return hash_word(std::rotl(hash, 23) ^ word);
 }
 
-// Runs what a container's destructor does: inside destroy(), in a transaction, where loads may end the attempt by an
-// exception. When a constructor throws, its finished members end too: the transaction is rolling back then, and a second
-// exception would end the program, so it is dropped.
+// Runs what a container's destructor does: inside destroy(), in a transaction, where loads may end
+// the attempt by an exception. When a constructor throws, its finished members end too: the
+// transaction is rolling back then, and a second exception would end the program, so it is dropped.
 template <class Body>
 void run_destructor(Body&& body) {
   if (std::uncaught_exceptions() == 0) return body();
@@ -60,7 +62,8 @@ void run_destructor(Body&& body) {
 }
 
 [[noreturn]] inline void throw_key_not_found() {
-  throw failure({errc::not_found, "map: at() finds no item with this key; insert it first, or look with find()"});
+  throw failure({errc::not_found,
+                 "map: at() finds no item with this key; insert it first, or look with find()"});
 }
 
 inline std::unexpected<error> corrupt_error(std::string what) {
@@ -85,7 +88,8 @@ struct hash {
 
 template <class T, class Memory>
 struct element {
-  static constexpr bool large = sizeof(T) > 64;  // moved as bytes: a field's by-value calls would copy it twice
+  static constexpr bool large =
+      sizeof(T) > 64;  // moved as bytes: a field's by-value calls would copy it twice
   using stored = typename Memory::template field<T>;
   using view = std::conditional_t<large, const T&, T>;
   using value = T;
@@ -108,7 +112,8 @@ struct element {
   }
   // `at` is memory of unknown content.
   static void create(stored* at, const T& v) { assign(*at, v); }
-  // Moves what `from` holds to memory of unknown content, and leaves such memory. Allocates nothing.
+  // Moves what `from` holds to memory of unknown content, and leaves such memory. Allocates
+  // nothing.
   static void relocate(stored* to, stored& from) { assign(*to, get(from)); }
 
   static bool equal(const stored& s, const T& v) { return get(s) == v; }
@@ -148,7 +153,8 @@ struct map_item {
     mapped_element::create(&second, value);
   }
   explicit map_item(typename key_element::view key) : first(key) {
-    if constexpr (!std::is_empty_v<typename mapped_element::stored>) Memory::fill_zero(&second, sizeof second);
+    if constexpr (!std::is_empty_v<typename mapped_element::stored>)
+      Memory::fill_zero(&second, sizeof second);
   }
 };
 

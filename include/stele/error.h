@@ -1,7 +1,9 @@
-// Errors: whatever input, hardware or a user can cause comes back as a value that says what, where and what to do.
+// Errors: whatever input, hardware or a user can cause comes back as a value that says what, where
+// and what to do.
 //
-// Nothing in the library ends the program for such a cause. `failure` carries an error out of a transaction's body
-// (an allocation that does not fit, say); `pool::update` rolls back, catches it and returns the error.
+// Nothing in the library ends the program for such a cause. `failure` carries an error out of a
+// transaction's body (an allocation that does not fit, say); `pool::update` rolls back, catches it
+// and returns the error.
 #pragma once
 
 #if __cplusplus < 202100L
@@ -27,14 +29,15 @@ enum class errc : std::uint8_t {
   not_a_pool,        // the file is no pool (foreign or empty)
   version,           // a pool of another format version
   corrupt,           // the pool contradicts itself
-  lost,              // committed data that a mechanism which flushes less could not restore after a crash; nothing is passed as good
-  layout,            // the pool holds another layout name or root
-  full,              // no space left in the pool or on the device
-  io,                // the device or operating system failed
-  unsupported,       // this machine or medium cannot do it
-  nested,            // a transaction on another pool is running in this thread
-  cancelled,         // the body asked for roll-back
-  poisoned,          // an earlier I/O error at commit; reopen the pool
+  lost,    // committed data that a mechanism which flushes less could not restore after a crash;
+           // nothing is passed as good
+  layout,  // the pool holds another layout name or root
+  full,    // no space left in the pool or on the device
+  io,      // the device or operating system failed
+  unsupported,  // this machine or medium cannot do it
+  nested,       // a transaction on another pool is running in this thread
+  cancelled,    // the body asked for roll-back
+  poisoned,     // an earlier I/O error at commit; reopen the pool
 };
 
 // The short name of a code, e.g. "in_use". Thread-safe.

@@ -1,14 +1,16 @@
 // field<T>: a T that lives in a pool. Loads and stores go to the running transaction.
 //
-// Invariants: a field has the size and alignment of its T (a pointer's is 8 bytes), holds no address, and is never
-// touched by the compiler's own copies: copying a field loads one and stores the other. A pointer is kept as the
-// distance from the field to its target, so a pool maps at any address. The default constructor leaves a field alone;
-// make<T>() gives zeroed memory, so every field of a fresh object is zero or null.
+// Invariants: a field has the size and alignment of its T (a pointer's is 8 bytes), holds no
+// address, and is never touched by the compiler's own copies: copying a field loads one and stores
+// the other. A pointer is kept as the distance from the field to its target, so a pool maps at any
+// address. The default constructor leaves a field alone; make<T>() gives zeroed memory, so every
+// field of a fresh object is zero or null.
 //
-// A load or store may end the running attempt of a transaction with an exception (a conflict is retried by
-// pool::update). Do not swallow foreign exceptions in a transaction, and do not access fields in noexcept functions there.
-// Outside a transaction a load reads memory as it is (another thread may be writing it) and a store into a pool ends
-// the program: it would be torn by a crash. A field in ordinary memory is an ordinary variable.
+// A load or store may end the running attempt of a transaction with an exception (a conflict is
+// retried by pool::update). Do not swallow foreign exceptions in a transaction, and do not access
+// fields in noexcept functions there. Outside a transaction a load reads memory as it is (another
+// thread may be writing it) and a store into a pool ends the program: it would be torn by a crash.
+// A field in ordinary memory is an ordinary variable.
 #pragma once
 
 #include <stele/access.h>
@@ -22,13 +24,15 @@ namespace stele {
 // What a field may hold: bytes that mean the same in another process.
 template <class T>
 concept storable_value =
-    std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_reference_v<T> && !std::is_polymorphic_v<T> &&
-    !std::is_member_pointer_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T>;
+    std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::is_reference_v<T> &&
+    !std::is_polymorphic_v<T> && !std::is_member_pointer_v<T> && !std::is_const_v<T> &&
+    !std::is_volatile_v<T>;
 
 template <class T>
 class field {
   static_assert(storable_value<T>,
-                "a field holds a trivially copyable value: no std::string or other owner of memory (use stele's containers), no "
+                "a field holds a trivially copyable value: no std::string or other owner of memory "
+                "(use stele's containers), no "
                 "reference, no class with virtual functions, no pointer inside (use field<T*>)");
 
  public:
@@ -50,16 +54,28 @@ class field {
   void store(T value) { detail::store(&value_, value); }
   operator T() const { return load(); }
 
-  field& operator+=(T by) requires requires(T a) { a + a; } {
+  field& operator+=(T by)
+    requires requires(T a) { a + a; }
+  {
     store(static_cast<T>(load() + by));
     return *this;
   }
-  field& operator-=(T by) requires requires(T a) { a - a; } {
+  field& operator-=(T by)
+    requires requires(T a) { a - a; }
+  {
     store(static_cast<T>(load() - by));
     return *this;
   }
-  field& operator++() requires std::integral<T> { return *this += T{1}; }
-  field& operator--() requires std::integral<T> { return *this -= T{1}; }
+  field& operator++()
+    requires std::integral<T>
+  {
+    return *this += T{1};
+  }
+  field& operator--()
+    requires std::integral<T>
+  {
+    return *this -= T{1};
+  }
 
  private:
   T value_;
@@ -91,8 +107,11 @@ class field<T*> {
     return reinterpret_cast<T*>(here + (distance == self_distance ? 0 : distance));
   }
   void store(T* target) {
-    const auto distance = reinterpret_cast<std::intptr_t>(target) - reinterpret_cast<std::intptr_t>(this);
-    detail::store(&distance_, target == nullptr ? null_distance : distance == 0 ? self_distance : std::int64_t{distance});
+    const auto distance =
+        reinterpret_cast<std::intptr_t>(target) - reinterpret_cast<std::intptr_t>(this);
+    detail::store(&distance_, target == nullptr ? null_distance
+                              : distance == 0   ? self_distance
+                                                : std::int64_t{distance});
   }
   operator T*() const { return load(); }
   T* operator->() const { return load(); }
@@ -104,13 +123,18 @@ class field<T*> {
 
  private:
   static constexpr std::int64_t null_distance = 0;
-  static constexpr std::int64_t self_distance = 1;  // a field that points at itself; no object starts one byte into a field
+  static constexpr std::int64_t self_distance =
+      1;  // a field that points at itself; no object starts one byte into a field
   std::int64_t distance_;
 };
 
-// Copies of `size` bytes between pool and ordinary memory, through the running transaction: for runs of bytes that no
-// single field describes. Same rules as field's load and store.
-inline void load_bytes(void* to, const void* from, std::size_t size) { detail::load_range(from, to, size); }
-inline void store_bytes(void* to, const void* from, std::size_t size) { detail::store_range(to, from, size); }
+// Copies of `size` bytes between pool and ordinary memory, through the running transaction: for
+// runs of bytes that no single field describes. Same rules as field's load and store.
+inline void load_bytes(void* to, const void* from, std::size_t size) {
+  detail::load_range(from, to, size);
+}
+inline void store_bytes(void* to, const void* from, std::size_t size) {
+  detail::store_range(to, from, size);
+}
 
 }  // namespace stele

@@ -1,21 +1,25 @@
-// hash_map: an unordered map of chained nodes that keep their place, over a bucket array that doubles.
+// hash_map: an unordered map of chained nodes that keep their place, over a bucket array that
+// doubles.
 //
-// An insert writes the bucket's word and a new node; an erase writes the bucket's word and, unless the node was first in
-// its chain, its predecessor's link. The bucket's word packs the first node's distance with the chain's length, so there
-// is no counter for transactions to contend for: size() adds up the bucket words. Growing doubles the buckets at once but
-// moves nothing: a new bucket is split off its parent (its number without the top bit) by the first change that meets it,
-// and until then lookups go to the parent. This is the recursive split of Shalev and Shavit ("Split-Ordered Lists",
-// 2006), with nodes that really move in place of their shared list and dummy nodes.
+// An insert writes the bucket's word and a new node; an erase writes the bucket's word and, unless
+// the node was first in its chain, its predecessor's link. The bucket's word packs the first node's
+// distance with the chain's length, so there is no counter for transactions to contend for: size()
+// adds up the bucket words. Growing doubles the buckets at once but moves nothing: a new bucket is
+// split off its parent (its number without the top bit) by the first change that meets it, and
+// until then lookups go to the parent. This is the recursive split of Shalev and Shavit
+// ("Split-Ordered Lists", 2006), with nodes that really move in place of their shared list and
+// dummy nodes.
 //
-// In the shape of std::unordered_map. Zeroed memory is an empty map. All members belong inside a transaction of the pool that
-// holds the map, changing ones inside an update, and are rolled back with it. References to an item stay valid until it is
-// erased; iterators and entries until the next change of the map, iterators of other items also beyond erase(iterator). Those
-// that may allocate throw failure(errc::full). Costs are expected ones.
+// In the shape of std::unordered_map. Zeroed memory is an empty map. All members belong inside a
+// transaction of the pool that holds the map, changing ones inside an update, and are rolled back
+// with it. References to an item stay valid until it is erased; iterators and entries until the
+// next change of the map, iterators of other items also beyond erase(iterator). Those that may
+// allocate throw failure(errc::full). Costs are expected ones.
 #pragma once
 
 #include <stele/bounded_memory.h>
-#include <stele/segment_sizes.h>
 #include <stele/element.h>
+#include <stele/segment_sizes.h>
 
 #include <algorithm>
 #include <iterator>
@@ -65,13 +69,15 @@ class basic_hash_map {
   // The value of a key; throws failure(errc::not_found) when there is none.
   mapped_stored& at(key_view key) { return node_at(key)->item.second; }
   const mapped_stored& at(key_view key) const { return node_at(key)->item.second; }
-  // The value of a key, which is inserted with a zero value or an empty container when it is not there.
+  // The value of a key, which is inserted with a zero value or an empty container when it is not
+  // there.
   mapped_stored& operator[](key_view key) { return try_emplace(key).first->second; }
 
   // The place of a key, found once, for looking, inserting and erasing there. O(1).
   entry find_entry(key_view key) { return entry(*this, key); }
 
-  // Inserts unless the key is there: {item, inserted?}. O(1), and O(buckets) zeroed memory when the buckets double.
+  // Inserts unless the key is there: {item, inserted?}. O(1), and O(buckets) zeroed memory when the
+  // buckets double.
   std::pair<iterator, bool> insert(key_view key, mapped_view value);
   std::pair<iterator, bool> insert_or_assign(key_view key, mapped_view value);
   std::pair<iterator, bool> try_emplace(key_view key);  // a zero value; an empty container
@@ -81,8 +87,8 @@ class basic_hash_map {
   iterator erase(const_iterator at);
   // Erases every item and frees every block, the buckets too. O(n + buckets).
   void clear();
-  // Makes room for `count` items, so that inserting them does not double the buckets. On an empty map, one block of
-  // that many buckets, rounded up to a power of two. O(count).
+  // Makes room for `count` items, so that inserting them does not double the buckets. On an empty
+  // map, one block of that many buckets, rounded up to a power of two. O(count).
   void reserve(std::size_t count);
 
   iterator begin() { return first_item<iterator>(); }
@@ -98,14 +104,16 @@ class basic_hash_map {
   // Calls visit(const void*) for every allocated block that the map reaches.
   template <class Visit>
   void visit_blocks(Visit&& visit) const;
-  // Errors: corrupt, when an item is not in its key's bucket, a key occurs twice, or a chain's length is off.
+  // Errors: corrupt, when an item is not in its key's bucket, a key occurs twice, or a chain's
+  // length is off.
   [[nodiscard]] result<> check() const;
 
  private:
   static constexpr std::size_t min_buckets = 8;
   static constexpr std::size_t max_segments = 32;
-  static constexpr std::size_t max_chain_length = 6;  // from here on an insert looks whether the buckets are too few
-  static constexpr std::size_t load_sample_buckets = 64;      // buckets that such a look samples
+  static constexpr std::size_t max_chain_length =
+      6;  // from here on an insert looks whether the buckets are too few
+  static constexpr std::size_t load_sample_buckets = 64;  // buckets that such a look samples
 
   using sizes = detail::segment_sizes;  // of the buckets
   struct chain {
@@ -126,7 +134,9 @@ class basic_hash_map {
     const std::size_t segment = s.segment_of(bucket);
     return segment_[segment].load() + (bucket - s.start_of(segment));
   }
-  static bool is_split(sizes s, std::size_t bucket, const chain& c) { return bucket < s.first_segment_slots() || c.split; }
+  static bool is_split(sizes s, std::size_t bucket, const chain& c) {
+    return bucket < s.first_segment_slots() || c.split;
+  }
 
   chain find_chain(std::uint64_t hash) const;
   std::size_t bucket_of(const node* n) const;
@@ -166,11 +176,13 @@ struct basic_hash_map<K, V, Memory>::node {
   value_type item;
 
   template <class... Arguments>
-  explicit node(Arguments&&... arguments) : next(nullptr), item(std::forward<Arguments>(arguments)...) {}
+  explicit node(Arguments&&... arguments)
+      : next(nullptr), item(std::forward<Arguments>(arguments)...) {}
 };
 
-// A bucket's word: bits 3 to 47 the distance to the first node in bytes (0: none), bit 0 whether the bucket has been split
-// off its parent, bits 48 to 63 the chain's length, where 65535 stands for that many or more.
+// A bucket's word: bits 3 to 47 the distance to the first node in bytes (0: none), bit 0 whether
+// the bucket has been split off its parent, bits 48 to 63 the chain's length, where 65535 stands
+// for that many or more.
 template <class K, class V, class Memory>
 class basic_hash_map<K, V, Memory>::bucket_head {
   static constexpr std::uint64_t distance_bits = 0x0000'FFFF'FFFF'FFF8;
@@ -188,9 +200,11 @@ class basic_hash_map<K, V, Memory>::bucket_head {
     return c;
   }
   void store(const chain& c) {
-    const std::uint64_t distance =
-        c.first == nullptr ? 0 : reinterpret_cast<std::uintptr_t>(c.first) - reinterpret_cast<std::uintptr_t>(this);
-    word_ = (distance & distance_bits) | std::uint64_t{std::min(c.length, max_length)} << 48 | std::uint64_t{c.split};
+    const std::uint64_t distance = c.first == nullptr ? 0
+                                                      : reinterpret_cast<std::uintptr_t>(c.first) -
+                                                            reinterpret_cast<std::uintptr_t>(this);
+    word_ = (distance & distance_bits) | std::uint64_t{std::min(c.length, max_length)} << 48 |
+            std::uint64_t{c.split};
   }
 
  private:
@@ -199,7 +213,8 @@ class basic_hash_map<K, V, Memory>::bucket_head {
     for (; n != nullptr; n = n->next) {
       ++length;
       if constexpr (detail::is_bounded<Memory>)
-        if (length > detail::heap_bytes() / sizeof(node)) throw failure({errc::corrupt, "hash map: a chain leads in a circle"});
+        if (length > detail::heap_bytes() / sizeof(node))
+          throw failure({errc::corrupt, "hash map: a chain leads in a circle"});
     }
     return length;
   }

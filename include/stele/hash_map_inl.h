@@ -14,13 +14,16 @@ class basic_hash_map<K, V, Memory>::entry {
     return map_.insert_node(position_, Memory::template make<node>(key_, value), key_)->item;
   }
   // Inserts the key with a zero value, or an empty container; not exists().
-  value_type& insert() { return map_.insert_node(position_, Memory::template make<node>(key_), key_)->item; }
+  value_type& insert() {
+    return map_.insert_node(position_, Memory::template make<node>(key_), key_)->item;
+  }
   // Erases the item; exists(). Ends the entry's use.
   void erase() { map_.erase_at(position_); }
 
  private:
   friend basic_hash_map;
-  entry(basic_hash_map& map, key_view key) : map_(map), key_(key), position_(map.find_position(key)) {}
+  entry(basic_hash_map& map, key_view key)
+      : map_(map), key_(key), position_(map.find_position(key)) {}
   iterator at() const { return iterator(map_, position_.found); }
 
   basic_hash_map& map_;
@@ -54,7 +57,9 @@ class basic_hash_map<K, V, Memory>::basic_iterator {
     ++*this;
     return before;
   }
-  friend bool operator==(const basic_iterator& a, const basic_iterator& b) { return a.node_ == b.node_; }
+  friend bool operator==(const basic_iterator& a, const basic_iterator& b) {
+    return a.node_ == b.node_;
+  }
 
  private:
   friend basic_hash_map;
@@ -62,7 +67,9 @@ class basic_hash_map<K, V, Memory>::basic_iterator {
   friend class basic_iterator;
   basic_iterator(const basic_hash_map& map, node* n) : map_(&map), node_(n) {}
 
-  std::size_t bucket_of(const node* n) { return bucket_ == no_bucket ? bucket_ = map_->bucket_of(n) : bucket_; }
+  std::size_t bucket_of(const node* n) {
+    return bucket_ == no_bucket ? bucket_ = map_->bucket_of(n) : bucket_;
+  }
   void next_chain(std::size_t from) {
     const sizes s{map_->sizes_.load()};
     for (bucket_ = from; bucket_ < s.slots() && node_ == nullptr; ++bucket_) {
@@ -116,7 +123,8 @@ template <class K, class V, class Memory>
 template <class F>
 void basic_hash_map<K, V, Memory>::for_each_chain(F&& f) const {
   const sizes s{sizes_.load()};
-  for (std::size_t bucket = 0; bucket < s.slots(); ++bucket) f(s, bucket, bucket_at(s, bucket)->load());
+  for (std::size_t bucket = 0; bucket < s.slots(); ++bucket)
+    f(s, bucket, bucket_at(s, bucket)->load());
 }
 
 template <class K, class V, class Memory>
@@ -187,7 +195,8 @@ void basic_hash_map<K, V, Memory>::erase_at(position& p) {
 }
 
 template <class K, class V, class Memory>
-auto basic_hash_map<K, V, Memory>::insert(key_view key, mapped_view value) -> std::pair<iterator, bool> {
+auto basic_hash_map<K, V, Memory>::insert(key_view key, mapped_view value)
+    -> std::pair<iterator, bool> {
   entry e(*this, key);
   const bool fresh = !e.exists();
   if (fresh) e.insert(value);
@@ -195,7 +204,8 @@ auto basic_hash_map<K, V, Memory>::insert(key_view key, mapped_view value) -> st
 }
 
 template <class K, class V, class Memory>
-auto basic_hash_map<K, V, Memory>::insert_or_assign(key_view key, mapped_view value) -> std::pair<iterator, bool> {
+auto basic_hash_map<K, V, Memory>::insert_or_assign(key_view key, mapped_view value)
+    -> std::pair<iterator, bool> {
   entry e(*this, key);
   const bool fresh = !e.exists();
   if (fresh) {
@@ -241,7 +251,8 @@ void basic_hash_map<K, V, Memory>::free_blocks() {
   for_each_chain([](sizes, std::size_t, const chain& c) {
     for (node* n = c.first; n != nullptr;) Memory::destroy(std::exchange(n, n->next.load()));
   });
-  for (std::size_t i = 0; i < s.segment_count(); ++i) Memory::destroy_array(segment_[i].load(), s.size_of(i));
+  for (std::size_t i = 0; i < s.segment_count(); ++i)
+    Memory::destroy_array(segment_[i].load(), s.size_of(i));
 }
 
 template <class K, class V, class Memory>
@@ -273,7 +284,8 @@ void basic_hash_map<K, V, Memory>::reserve(std::size_t count) {
   while (bucket_count() < wanted && sizes{sizes_.load()}.segment_count() < max_segments) grow();
 }
 
-// Moves what belongs to `bucket` out of its parent, which may have to be split off its own parent first.
+// Moves what belongs to `bucket` out of its parent, which may have to be split off its own parent
+// first.
 template <class K, class V, class Memory>
 auto basic_hash_map<K, V, Memory>::split_bucket(sizes s, std::size_t bucket) -> bucket_head* {
   const std::size_t parent = parent_of(bucket);
@@ -295,11 +307,13 @@ auto basic_hash_map<K, V, Memory>::split_bucket(sizes s, std::size_t bucket) -> 
   return to;
 }
 
-// A chain has become long: split off what a past doubling left in it, or else double if the buckets around are as full.
+// A chain has become long: split off what a past doubling left in it, or else double if the buckets
+// around are as full.
 template <class K, class V, class Memory>
 void basic_hash_map<K, V, Memory>::split_or_grow(std::size_t bucket) {
   const sizes s{sizes_.load()};
-  for (std::size_t bit = std::max(s.first_segment_slots(), std::bit_ceil(bucket + 1)); bit < s.slots(); bit *= 2) {
+  for (std::size_t bit = std::max(s.first_segment_slots(), std::bit_ceil(bucket + 1));
+       bit < s.slots(); bit *= 2) {
     if (bucket_at(s, bucket | bit)->load().split) continue;
     split_bucket(s, bucket | bit);
     return;
@@ -308,17 +322,20 @@ void basic_hash_map<K, V, Memory>::split_or_grow(std::size_t bucket) {
   try {
     grow();
   } catch (const failure& f) {
-    if (f.why().code != errc::full) throw;  // no room to double: the item is in, and long chains are still right
+    if (f.why().code != errc::full)
+      throw;  // no room to double: the item is in, and long chains are still right
   }
 }
 
-// Whether the buckets around hold two items each on the mean. A single long chain is a matter of its hash and counts little.
+// Whether the buckets around hold two items each on the mean. A single long chain is a matter of
+// its hash and counts little.
 template <class K, class V, class Memory>
 bool basic_hash_map<K, V, Memory>::is_overloaded(sizes s, std::size_t bucket) const {
   const std::size_t size = std::min(load_sample_buckets, s.slots());
   const std::size_t start = bucket / size * size;
   std::size_t items = 0;
-  for (std::size_t i = start; i < start + size; ++i) items += std::min(bucket_at(s, i)->load().length, max_chain_length);
+  for (std::size_t i = start; i < start + size; ++i)
+    items += std::min(bucket_at(s, i)->load().length, max_chain_length);
   return items >= 2 * size;
 }
 
@@ -327,7 +344,8 @@ bool basic_hash_map<K, V, Memory>::is_overloaded(sizes s, std::size_t bucket) co
 template <class K, class V, class Memory>
 template <class Visit>
 void basic_hash_map<K, V, Memory>::visit_blocks(Visit&& visit) const {
-  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i) visit(static_cast<const void*>(segment_[i].load()));
+  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i)
+    visit(static_cast<const void*>(segment_[i].load()));
   for_each_chain([&](sizes, std::size_t, const chain& c) {
     for (const node* n = c.first; n != nullptr; n = n->next) {
       visit(detail::block_of<Memory>(n));
@@ -350,25 +368,33 @@ result<> basic_hash_map<K, V, Memory>::check() const {
 template <class K, class V, class Memory>
 result<> basic_hash_map<K, V, Memory>::check_segments(sizes s) const {
   if (s.empty()) return {};
-  if (!s.valid(max_segments) || s.first_segment_slots() < min_buckets) return detail::corrupt_error("hash map: its number of buckets is none that it can have");
-  for (std::size_t i = 0; i < s.segment_count(); ++i) detail::claim<Memory>(segment_[i].load(), s.size_of(i) * sizeof(bucket_head));
+  if (!s.valid(max_segments) || s.first_segment_slots() < min_buckets)
+    return detail::corrupt_error("hash map: its number of buckets is none that it can have");
+  for (std::size_t i = 0; i < s.segment_count(); ++i)
+    detail::claim<Memory>(segment_[i].load(), s.size_of(i) * sizeof(bucket_head));
   return {};
 }
 
 template <class K, class V, class Memory>
-result<> basic_hash_map<K, V, Memory>::check_chain(sizes s, std::size_t bucket, const chain& c) const {
-  if (!is_split(s, bucket, c) && c.length != 0) return detail::corrupt_error("hash map: nodes in a bucket not yet split off");
+result<> basic_hash_map<K, V, Memory>::check_chain(sizes s, std::size_t bucket,
+                                                   const chain& c) const {
+  if (!is_split(s, bucket, c) && c.length != 0)
+    return detail::corrupt_error("hash map: nodes in a bucket not yet split off");
   std::size_t length = 0;
   for (const node* n = c.first; n != nullptr; n = n->next) {
     detail::claim<Memory>(detail::block_of<Memory>(n), sizeof(node));
-    if (++length > c.length) return detail::corrupt_error("hash map: a chain is longer than its bucket says");
+    if (++length > c.length)
+      return detail::corrupt_error("hash map: a chain is longer than its bucket says");
     const std::uint64_t hash = keys::hash_stored(n->item.first);
-    if (find_chain(hash).first != c.first) return detail::corrupt_error("hash map: an item is not in its key's bucket");
+    if (find_chain(hash).first != c.first)
+      return detail::corrupt_error("hash map: an item is not in its key's bucket");
     for (const node* other = c.first; other != n; other = other->next) {
-      if (keys::equal(n->item.first, keys::get(other->item.first))) return detail::corrupt_error("hash map: a key occurs twice");
+      if (keys::equal(n->item.first, keys::get(other->item.first)))
+        return detail::corrupt_error("hash map: a key occurs twice");
     }
   }
-  if (length != c.length) return detail::corrupt_error("hash map: a chain is shorter than its bucket says");
+  if (length != c.length)
+    return detail::corrupt_error("hash map: a chain is shorter than its bucket says");
   return {};
 }
 

@@ -1,16 +1,18 @@
 // map: an ordered map as a red-black tree, in the shape of std::map.
 //
-// After Guibas and Sedgewick ("A Dichromatic Framework for Balanced Trees", 1978), with the case analysis of Cormen et al.
-// (Introduction to Algorithms, chapter 13). Two departures, both to write fewer words and touch fewer lines: a node's
-// colour is a bit of the link that leads to it, so looking at or changing the colours of two siblings touches only their
-// parent; and there are no parent links (a change remembers its path), so a rotation writes three words. A null
-// link is black, and so is the link to the root; below a red link both links are black; every way from the root to a null
-// link crosses the same number of black links.
+// After Guibas and Sedgewick ("A Dichromatic Framework for Balanced Trees", 1978), with the case
+// analysis of Cormen et al. (Introduction to Algorithms, chapter 13). Two departures, both to write
+// fewer words and touch fewer lines: a node's colour is a bit of the link that leads to it, so
+// looking at or changing the colours of two siblings touches only their parent; and there are no
+// parent links (a change remembers its path), so a rotation writes three words. A null link is
+// black, and so is the link to the root; below a red link both links are black; every way from the
+// root to a null link crosses the same number of black links.
 //
-// Keys are ordered by <=>. Zeroed memory is an empty map. All members belong inside a transaction of the pool that holds
-// the map, changing ones inside an update, and are rolled back with it. References and iterators stay valid until their item
-// is erased; entries until the next change of the map. Those that allocate throw failure(errc::full). There is no
-// counter of items, as every insert and erase would contend for it: size() counts.
+// Keys are ordered by <=>. Zeroed memory is an empty map. All members belong inside a transaction
+// of the pool that holds the map, changing ones inside an update, and are rolled back with it.
+// References and iterators stay valid until their item is erased; entries until the next change of
+// the map. Those that allocate throw failure(errc::full). There is no counter of items, as every
+// insert and erase would contend for it: size() counts.
 #pragma once
 
 #include <stele/element.h>
@@ -60,17 +62,25 @@ class basic_map {
   [[nodiscard]] std::size_t count(key_view key) const { return contains(key); }
   // The first item whose key is not less than / is greater than `key`.
   iterator lower_bound(key_view key) { return iterator(*this, bound(key, false)); }
-  const_iterator lower_bound(key_view key) const { return const_iterator(*this, bound(key, false)); }
+  const_iterator lower_bound(key_view key) const {
+    return const_iterator(*this, bound(key, false));
+  }
   iterator upper_bound(key_view key) { return iterator(*this, bound(key, true)); }
   const_iterator upper_bound(key_view key) const { return const_iterator(*this, bound(key, true)); }
-  // The items whose keys are not less than `from` and less than `to`: for (auto& [key, value] : m.range("a", "b")).
-  item_range<iterator> range(key_view from, key_view to) { return {lower_bound(from), lower_bound(std::max(from, to))}; }
-  item_range<const_iterator> range(key_view from, key_view to) const { return {lower_bound(from), lower_bound(std::max(from, to))}; }
+  // The items whose keys are not less than `from` and less than `to`: for (auto& [key, value] :
+  // m.range("a", "b")).
+  item_range<iterator> range(key_view from, key_view to) {
+    return {lower_bound(from), lower_bound(std::max(from, to))};
+  }
+  item_range<const_iterator> range(key_view from, key_view to) const {
+    return {lower_bound(from), lower_bound(std::max(from, to))};
+  }
 
   // The value of a key; throws failure(errc::not_found) when there is none.
   mapped_stored& at(key_view key) { return node_at(key)->item.second; }
   const mapped_stored& at(key_view key) const { return node_at(key)->item.second; }
-  // The value of a key, which is inserted with a zero value or an empty container when it is not there.
+  // The value of a key, which is inserted with a zero value or an empty container when it is not
+  // there.
   mapped_stored& operator[](key_view key) { return try_emplace(key).first->second; }
 
   // The place of a key, found once, for looking, inserting and erasing there.
@@ -81,10 +91,11 @@ class basic_map {
   std::pair<iterator, bool> insert_or_assign(key_view key, mapped_view value);
   std::pair<iterator, bool> try_emplace(key_view key);  // a zero value; an empty container
   std::size_t erase(key_view key);                      // the number of items erased, 0 or 1
-  iterator erase(const_iterator at);                    // returns the item behind; m.erase(m.begin()) takes the least
-  void clear();                                         // O(n); frees every block
+  iterator erase(const_iterator at);  // returns the item behind; m.erase(m.begin()) takes the least
+  void clear();                       // O(n); frees every block
 
-  // In key order, and against it from the end. A step costs O(log n) at most; going over all n items with for_each costs O(n).
+  // In key order, and against it from the end. A step costs O(log n) at most; going over all n
+  // items with for_each costs O(n).
   iterator begin() { return iterator(*this, outermost(root_.load().to, 0)); }
   const_iterator begin() const { return const_iterator(*this, outermost(root_.load().to, 0)); }
   iterator end() { return iterator(*this, nullptr); }
@@ -107,7 +118,8 @@ class basic_map {
   [[nodiscard]] result<> check() const;
 
  private:
-  static constexpr std::size_t max_height = 96;  // twice the logarithm of the number of nodes a pool can hold
+  static constexpr std::size_t max_height =
+      96;  // twice the logarithm of the number of nodes a pool can hold
 
   struct link_value {
     node* to = nullptr;
@@ -120,7 +132,8 @@ class basic_map {
   };
   struct path {
     step steps[max_height];
-    std::size_t last;  // the step that leads to the key's node, or to the null link where it belongs
+    std::size_t
+        last;  // the step that leads to the key's node, or to the null link where it belongs
     bool found;
   };
   struct check_state {
@@ -142,7 +155,8 @@ class basic_map {
   static node* insert_node(path& p, node* n);
   static void erase_at(path& p);
   static std::size_t extend_to_successor(path& p, link_value greater);
-  static void replace_by_successor(path& p, std::size_t successor, link_value lesser, link_value greater);
+  static void replace_by_successor(path& p, std::size_t successor, link_value lesser,
+                                   link_value greater);
   static void rotate(link& top, node* n, std::size_t side, bool top_red, bool below_red);
   static void rotate_double(link& top, node* n, std::size_t side, bool top_red, bool below_red);
   static void fix_double_red(path& p, std::size_t i);
@@ -162,10 +176,13 @@ class basic_map<K, V, Memory>::link {
   link_value load() const {
     const std::int64_t word = word_.load();
     if (word == 0) return {};
-    return {reinterpret_cast<node*>(reinterpret_cast<std::intptr_t>(this) + (word & ~std::int64_t{1})), (word & 1) != 0};
+    return {
+        reinterpret_cast<node*>(reinterpret_cast<std::intptr_t>(this) + (word & ~std::int64_t{1})),
+        (word & 1) != 0};
   }
   void store(node* to, bool red) {
-    const auto distance = reinterpret_cast<std::intptr_t>(to) - reinterpret_cast<std::intptr_t>(this);
+    const auto distance =
+        reinterpret_cast<std::intptr_t>(to) - reinterpret_cast<std::intptr_t>(this);
     word_ = to == nullptr ? 0 : distance | std::int64_t{red};
   }
   void store(link_value t) { store(t.to, t.red); }

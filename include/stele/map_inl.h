@@ -10,7 +10,9 @@ class basic_map<K, V, Memory>::entry {
   [[nodiscard]] bool exists() const { return path_.found; }
   value_type& item() const { return path_.steps[path_.last].to->item; }  // exists()
   // Inserts the key with this value; not exists(). Ends the entry's use, as do those below.
-  value_type& insert(mapped_view value) { return map_.insert_node(path_, Memory::template make<node>(key_, value))->item; }
+  value_type& insert(mapped_view value) {
+    return map_.insert_node(path_, Memory::template make<node>(key_, value))->item;
+  }
   // Inserts the key with a zero value, or an empty container; not exists().
   value_type& insert() { return map_.insert_node(path_, Memory::template make<node>(key_))->item; }
   // Erases the item; exists().
@@ -25,7 +27,8 @@ class basic_map<K, V, Memory>::entry {
   path path_;
 };
 
-// Goes over the items in key order; the way to the next is searched from the root where the node has none. No node: the end.
+// Goes over the items in key order; the way to the next is searched from the root where the node
+// has none. No node: the end.
 template <class K, class V, class Memory>
 template <class Item>
 class basic_map<K, V, Memory>::basic_iterator {
@@ -58,7 +61,9 @@ class basic_map<K, V, Memory>::basic_iterator {
     --*this;
     return before;
   }
-  friend bool operator==(const basic_iterator& a, const basic_iterator& b) { return a.node_ == b.node_; }
+  friend bool operator==(const basic_iterator& a, const basic_iterator& b) {
+    return a.node_ == b.node_;
+  }
 
  private:
   friend basic_map;
@@ -165,18 +170,22 @@ auto basic_map<K, V, Memory>::insert_node(path& p, node* n) -> node* {
   return n;
 }
 
-// Puts the child of n on `side` in n's place, which `top` leads to, and n below it: a rotation. Colours as told.
+// Puts the child of n on `side` in n's place, which `top` leads to, and n below it: a rotation.
+// Colours as told.
 template <class K, class V, class Memory>
-void basic_map<K, V, Memory>::rotate(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
+void basic_map<K, V, Memory>::rotate(link& top, node* n, std::size_t side, bool top_red,
+                                     bool below_red) {
   node* const child = n->child[side].load().to;
   n->child[side].store(child->child[1 - side].load());
   child->child[1 - side].store(n, below_red);
   top.store(child, top_red);
 }
 
-// Puts the inner child of n's child on `side` in n's place, and both, coloured as told, below it: a double rotation.
+// Puts the inner child of n's child on `side` in n's place, and both, coloured as told, below it: a
+// double rotation.
 template <class K, class V, class Memory>
-void basic_map<K, V, Memory>::rotate_double(link& top, node* n, std::size_t side, bool top_red, bool below_red) {
+void basic_map<K, V, Memory>::rotate_double(link& top, node* n, std::size_t side, bool top_red,
+                                            bool below_red) {
   node* const child = n->child[side].load().to;
   node* const inner = child->child[1 - side].load().to;
   child->child[1 - side].store(inner->child[side].load());
@@ -196,7 +205,8 @@ void basic_map<K, V, Memory>::fix_double_red(path& p, std::size_t i) {
     const std::size_t side = p.steps[i - 1].at == &grandparent->child[1];
     const link_value uncle = grandparent->child[1 - side].load();
     if (!uncle.red) {
-      if (p.steps[i].at == &parent->child[side]) return rotate(*top.at, grandparent, side, false, true);
+      if (p.steps[i].at == &parent->child[side])
+        return rotate(*top.at, grandparent, side, false, true);
       return rotate_double(*top.at, grandparent, side, false, true);
     }
     grandparent->child[side].store(parent, false);
@@ -209,7 +219,8 @@ void basic_map<K, V, Memory>::fix_double_red(path& p, std::size_t i) {
 
 // Erasing.
 
-// Extends the path, which ends at a node with two children, to the node's successor. Returns its step.
+// Extends the path, which ends at a node with two children, to the node's successor. Returns its
+// step.
 template <class K, class V, class Memory>
 std::size_t basic_map<K, V, Memory>::extend_to_successor(path& p, link_value greater) {
   std::size_t i = p.last + 1;
@@ -222,9 +233,11 @@ std::size_t basic_map<K, V, Memory>::extend_to_successor(path& p, link_value gre
   }
 }
 
-// Puts the successor, whose own place is taken from it later, in the place of the node at the path's end.
+// Puts the successor, whose own place is taken from it later, in the place of the node at the
+// path's end.
 template <class K, class V, class Memory>
-void basic_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successor, link_value lesser, link_value greater) {
+void basic_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successor,
+                                                   link_value lesser, link_value greater) {
   step& place = p.steps[p.last];
   node* const n = p.steps[successor].to;
   if (successor != p.last + 1) n->child[1].store(greater);
@@ -234,15 +247,19 @@ void basic_map<K, V, Memory>::replace_by_successor(path& p, std::size_t successo
   p.steps[p.last + 1].at = &n->child[1];
 }
 
-// Unlinks the node at the path's end. One with two children gives its place to its successor; nodes are never copied.
+// Unlinks the node at the path's end. One with two children gives its place to its successor; nodes
+// are never copied.
 template <class K, class V, class Memory>
 void basic_map<K, V, Memory>::erase_at(path& p) {
   node* const gone = p.steps[p.last].to;
   const link_value lesser = gone->child[0].load();
   const link_value greater = gone->child[1].load();
   const bool two = lesser.to != nullptr && greater.to != nullptr;
-  const std::size_t end = two ? extend_to_successor(p, greater) : p.last;  // the step that leaves the shape of the tree
-  const link_value rest = two ? p.steps[end].to->child[1].load() : lesser.to != nullptr ? lesser : greater;
+  const std::size_t end =
+      two ? extend_to_successor(p, greater) : p.last;  // the step that leaves the shape of the tree
+  const link_value rest = two                    ? p.steps[end].to->child[1].load()
+                          : lesser.to != nullptr ? lesser
+                                                 : greater;
   if (two) replace_by_successor(p, end, lesser, greater);
   const bool in_place = end == p.last + 1 && !rest.red;   // the successor has kept its right link
   if (!in_place) p.steps[end].at->store(rest.to, false);  // a red rest makes up for a lost black
@@ -271,7 +288,8 @@ void basic_map<K, V, Memory>::fix_missing_black(path& p, std::size_t i) {
       rotate(*top.at, parent, side, top.red, false);
       return sibling.to->child[side].store(outer.to, false);
     }
-    if (sibling.to->child[1 - side].load().red) return rotate_double(*top.at, parent, side, top.red, false);
+    if (sibling.to->child[1 - side].load().red)
+      return rotate_double(*top.at, parent, side, top.red, false);
     parent->child[side].store(sibling.to, true);
     if (top.red) return top.at->store(parent, false);
     --i;
@@ -318,7 +336,8 @@ auto basic_map<K, V, Memory>::insert(key_view key, mapped_view value) -> std::pa
 }
 
 template <class K, class V, class Memory>
-auto basic_map<K, V, Memory>::insert_or_assign(key_view key, mapped_view value) -> std::pair<iterator, bool> {
+auto basic_map<K, V, Memory>::insert_or_assign(key_view key, mapped_view value)
+    -> std::pair<iterator, bool> {
   const auto [it, fresh] = insert(key, value);
   if (!fresh) values::assign(it->second, value);
   return {it, fresh};
@@ -356,18 +375,22 @@ template <class K, class V, class Memory>
 result<> basic_map<K, V, Memory>::check_subtree(link_value t, check_state& s) {
   s.black_height = 0;
   if (t.to == nullptr) return {};
-  if (++s.height > max_height) return detail::corrupt_error("red-black map: higher than any balanced tree");
+  if (++s.height > max_height)
+    return detail::corrupt_error("red-black map: higher than any balanced tree");
   const link_value lesser = t.to->child[0].load();
   const link_value greater = t.to->child[1].load();
-  if (t.red && (lesser.red || greater.red)) return detail::corrupt_error("red-black map: two red links in a row");
+  if (t.red && (lesser.red || greater.red))
+    return detail::corrupt_error("red-black map: two red links in a row");
   if (auto r = check_subtree(lesser, s); !r) return r;
   const std::size_t black_height = s.black_height;
-  if (s.before != nullptr && keys::compare(keys::get(t.to->item.first), s.before->item.first) <= 0) {
+  if (s.before != nullptr &&
+      keys::compare(keys::get(t.to->item.first), s.before->item.first) <= 0) {
     return detail::corrupt_error("red-black map: keys out of order");
   }
   s.before = t.to;
   if (auto r = check_subtree(greater, s); !r) return r;
-  if (black_height != s.black_height) return detail::corrupt_error("red-black map: black heights differ");
+  if (black_height != s.black_height)
+    return detail::corrupt_error("red-black map: black heights differ");
   s.black_height += !t.red;
   --s.height;
   return {};

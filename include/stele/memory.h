@@ -1,11 +1,13 @@
-// Where a container's memory comes from: pool_memory (the pool of the running transaction) or plain_memory (new and delete).
+// Where a container's memory comes from: pool_memory (the pool of the running transaction) or
+// plain_memory (new and delete).
 //
-// A container is a template over one of these, so the very same code runs on a pool and, as a twin for ceilings and
-// property tests, on ordinary memory. Invariants that a policy gives its container: make_array() and make() without
-// arguments return zeroed memory; field<T> is the only way to a value, load_bytes and store_bytes the only way to runs of
-// bytes; destroy() may load fields. pool_memory's functions belong inside an update; on lack of space they throw
-// failure(errc::full), and what the transaction did is rolled back with it. plain_memory throws std::bad_alloc. A third one,
-// which places by lines, is in coalescing.h.
+// A container is a template over one of these, so the very same code runs on a pool and, as a twin
+// for ceilings and property tests, on ordinary memory. Invariants that a policy gives its
+// container: make_array() and make() without arguments return zeroed memory; field<T> is the only
+// way to a value, load_bytes and store_bytes the only way to runs of bytes; destroy() may load
+// fields. pool_memory's functions belong inside an update; on lack of space they throw
+// failure(errc::full), and what the transaction did is rolled back with it. plain_memory throws
+// std::bad_alloc. A third one, which places by lines, is in coalescing.h.
 #pragma once
 
 #include <stele/pool.h>
@@ -33,9 +35,11 @@ struct pool_memory {
   // Unlike stele::make_array, takes containers too: zeroed memory is an empty one.
   template <class T>
   static T* make_array(std::size_t count) {
-    static_assert(pool_object<T>, "an array in a pool holds plain structs of fields, or stele containers");
+    static_assert(pool_object<T>,
+                  "an array in a pool holds plain structs of fields, or stele containers");
     if (count > max_bytes / sizeof(T))
-      throw failure({errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
+      throw failure(
+          {errc::full, "an array of " + std::to_string(count) + " elements does not fit a pool"});
     void* block = allocate(count * sizeof(T), alignof(T) > 8 ? alignof(T) : 8);
     fill_zero(block, count * sizeof(T));
     return static_cast<T*>(block);
@@ -49,15 +53,23 @@ struct pool_memory {
     deallocate(first);
   }
 
-  static void* allocate(std::size_t size_bytes, std::size_t alignment) { return detail::allocate(size_bytes, alignment); }
+  static void* allocate(std::size_t size_bytes, std::size_t alignment) {
+    return detail::allocate(size_bytes, alignment);
+  }
   static void deallocate(void* block) {  // null is nothing
     if (block != nullptr) detail::deallocate(block);
   }
-  static void load_bytes(void* to, const void* from, std::size_t size_bytes) { stele::load_bytes(to, from, size_bytes); }
-  static void store_bytes(void* to, const void* from, std::size_t size_bytes) { stele::store_bytes(to, from, size_bytes); }
+  static void load_bytes(void* to, const void* from, std::size_t size_bytes) {
+    stele::load_bytes(to, from, size_bytes);
+  }
+  static void store_bytes(void* to, const void* from, std::size_t size_bytes) {
+    stele::store_bytes(to, from, size_bytes);
+  }
   static void fill_zero(void* to, std::size_t size_bytes) { detail::fill_zero(to, size_bytes); }
   // Throws failure(errc::corrupt) for what does not lie in the heap.
-  [[gnu::always_inline]] static void verify_in_heap(const void* from, std::size_t size_bytes) { detail::verify_in_running_heap(from, size_bytes); }
+  [[gnu::always_inline]] static void verify_in_heap(const void* from, std::size_t size_bytes) {
+    detail::verify_in_running_heap(from, size_bytes);
+  }
 
  private:
   static constexpr std::size_t max_bytes = std::size_t{1} << 46;
@@ -75,8 +87,8 @@ struct link_word<Memory, Word> {
   using type = typename Memory::template link<Word>;
 };
 
-// The block that make() has allocated for an object, for visit_blocks. A memory that places objects elsewhere than at a
-// block's beginning names a function for it.
+// The block that make() has allocated for an object, for visit_blocks. A memory that places objects
+// elsewhere than at a block's beginning names a function for it.
 template <class Memory, class T>
 const void* block_of(const T* object) {
   if constexpr (requires { Memory::block_of(object); }) {
@@ -88,8 +100,9 @@ const void* block_of(const T* object) {
 
 }  // namespace detail
 
-// The field for a word in which a container packs the distance to an object with bits of its own. A memory that has to know
-// where pointers are names a type for it, link<Word>; to the others it is a field like any.
+// The field for a word in which a container packs the distance to an object with bits of its own. A
+// memory that has to know where pointers are names a type for it, link<Word>; to the others it is a
+// field like any.
 template <class Memory, class Word>
 using link_field = typename detail::link_word<Memory, Word>::type;
 
@@ -165,8 +178,12 @@ struct plain_memory {
 
   static void* allocate(std::size_t size_bytes, std::size_t) { return ::operator new(size_bytes); }
   static void deallocate(void* block) { ::operator delete(block); }
-  static void load_bytes(void* to, const void* from, std::size_t size_bytes) { std::memcpy(to, from, size_bytes); }
-  static void store_bytes(void* to, const void* from, std::size_t size_bytes) { std::memcpy(to, from, size_bytes); }
+  static void load_bytes(void* to, const void* from, std::size_t size_bytes) {
+    std::memcpy(to, from, size_bytes);
+  }
+  static void store_bytes(void* to, const void* from, std::size_t size_bytes) {
+    std::memcpy(to, from, size_bytes);
+  }
   static void fill_zero(void* to, std::size_t size_bytes) { std::memset(to, 0, size_bytes); }
 };
 

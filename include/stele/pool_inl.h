@@ -8,7 +8,8 @@ namespace stele::detail {
 [[nodiscard]] result<> sync_pool(runtime& r);
 [[nodiscard]] result<> close_pool(runtime& r);
 std::uint64_t newest_commit(const runtime& r) noexcept;
-void notify_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> on_durable);
+void notify_when_durable(runtime& r, std::uint64_t commit,
+                         std::function<void(result<>)> on_durable);
 std::optional<pool_fallback> fallback_of(runtime& r);
 [[nodiscard]] result<> acknowledge_fallback(runtime& r);
 [[nodiscard]] result<> back_up(runtime& r, const std::string& path, const progress& report);

@@ -109,11 +109,12 @@ void basic_queue<T, Memory>::for_each(F&& f) const {
 
 template <class T, class Memory>
 void basic_queue<T, Memory>::free_blocks() {
-  for_each_segment([](segment* s, [[maybe_unused]] std::uint64_t from, [[maybe_unused]] std::uint64_t to) {
-    if constexpr (!std::is_trivially_destructible_v<stored>)
-      for (; from != to; ++from) slot(s, from)->~stored();
-    Memory::deallocate(s);
-  });
+  for_each_segment(
+      [](segment* s, [[maybe_unused]] std::uint64_t from, [[maybe_unused]] std::uint64_t to) {
+        if constexpr (!std::is_trivially_destructible_v<stored>)
+          for (; from != to; ++from) slot(s, from)->~stored();
+        Memory::deallocate(s);
+      });
 }
 
 template <class T, class Memory>
@@ -135,16 +136,23 @@ void basic_queue<T, Memory>::visit_blocks(Visit&& visit) const {
 
 template <class T, class Memory>
 result<> basic_queue<T, Memory>::check() const {
-  const std::uint64_t popped = pop_count_.load(), pushed = push_count_.load(), seen = cached_push_count_.load();
-  if (popped > seen || seen > pushed) return detail::corrupt_error("queue: the counts of pushed and popped elements contradict each other");
-  if ((front_.load() == nullptr) != (back_.load() == nullptr)) return detail::corrupt_error("queue: it has one end only");
+  const std::uint64_t popped = pop_count_.load(), pushed = push_count_.load(),
+                      seen = cached_push_count_.load();
+  if (popped > seen || seen > pushed)
+    return detail::corrupt_error(
+        "queue: the counts of pushed and popped elements contradict each other");
+  if ((front_.load() == nullptr) != (back_.load() == nullptr))
+    return detail::corrupt_error("queue: it has one end only");
   const std::uint64_t most = pushed / slots - popped / slots + 1;
   std::uint64_t segments = 0;
   for (const segment* s = front_.load(); s != nullptr; s = s->next.load()) {
-    if (++segments > most) return detail::corrupt_error("queue: more segments than its elements need");
-    if ((s->next.load() == nullptr) != (s == back_.load())) return detail::corrupt_error("queue: the chain does not end with the last segment");
+    if (++segments > most)
+      return detail::corrupt_error("queue: more segments than its elements need");
+    if ((s->next.load() == nullptr) != (s == back_.load()))
+      return detail::corrupt_error("queue: the chain does not end with the last segment");
   }
-  if (segments != most && (segments != 0 || pushed != 0)) return detail::corrupt_error("queue: segments are missing");
+  if (segments != most && (segments != 0 || pushed != 0))
+    return detail::corrupt_error("queue: segments are missing");
   return {};
 }
 

@@ -1,8 +1,8 @@
 // set, hash_set: the keys of a map without values, ordered and not.
 //
-// A set is a map whose values have no bytes: the same nodes, the same changes to memory, the same promises (map.h, hash_map.h),
-// among them which references and iterators stay valid. What belongs to an order is there when the map has one. Keys cannot be
-// changed where they are.
+// A set is a map whose values have no bytes: the same nodes, the same changes to memory, the same
+// promises (map.h, hash_map.h), among them which references and iterators stay valid. What belongs
+// to an order is there when the map has one. Keys cannot be changed where they are.
 #pragma once
 
 #include <stele/hash_map.h>
@@ -47,10 +47,21 @@ class basic_set {
   [[nodiscard]] bool contains(key_view key) const { return map_.contains(key); }
   [[nodiscard]] std::size_t count(key_view key) const { return map_.count(key); }
   iterator find(key_view key) const { return map_.find(key); }
-  // The first key that is not less than / is greater than `key`; those not less than `from` and less than `to`.
-  iterator lower_bound(key_view key) const requires ordered { return map_.lower_bound(key); }
-  iterator upper_bound(key_view key) const requires ordered { return map_.upper_bound(key); }
-  item_range<iterator> range(key_view from, key_view to) const requires ordered {
+  // The first key that is not less than / is greater than `key`; those not less than `from` and
+  // less than `to`.
+  iterator lower_bound(key_view key) const
+    requires ordered
+  {
+    return map_.lower_bound(key);
+  }
+  iterator upper_bound(key_view key) const
+    requires ordered
+  {
+    return map_.upper_bound(key);
+  }
+  item_range<iterator> range(key_view from, key_view to) const
+    requires ordered
+  {
     const auto r = map_.range(from, to);
     return {r.first, r.last};
   }
@@ -58,15 +69,27 @@ class basic_set {
   // Inserts unless the key is there: {key, inserted?}.
   std::pair<iterator, bool> insert(key_view key) { return map_.insert(key, detail::no_value{}); }
   std::size_t erase(key_view key) { return map_.erase(key); }  // the number of keys erased, 0 or 1
-  iterator erase(iterator at);  // returns the key behind
-  void clear() { map_.clear(); }  // frees every block
+  iterator erase(iterator at);                                 // returns the key behind
+  void clear() { map_.clear(); }                               // frees every block
   // As hash_map's.
-  void reserve(std::size_t count) requires(!ordered) { map_.reserve(count); }
+  void reserve(std::size_t count)
+    requires(!ordered)
+  {
+    map_.reserve(count);
+  }
 
   iterator begin() const { return map_.begin(); }
   iterator end() const { return map_.end(); }
-  auto rbegin() const requires ordered { return std::make_reverse_iterator(end()); }
-  auto rend() const requires ordered { return std::make_reverse_iterator(begin()); }
+  auto rbegin() const
+    requires ordered
+  {
+    return std::make_reverse_iterator(end());
+  }
+  auto rend() const
+    requires ordered
+  {
+    return std::make_reverse_iterator(begin());
+  }
   // Calls f(const stored key&) on each key. O(n).
   template <class F>
   void for_each(F&& f) const {
@@ -109,12 +132,18 @@ class basic_set<Map>::iterator {
     ++at_;
     return *this;
   }
-  iterator& operator--() requires ordered {
+  iterator& operator--()
+    requires ordered
+  {
     --at_;
     return *this;
   }
   iterator operator++(int) { return at_++; }
-  iterator operator--(int) requires ordered { return at_--; }
+  iterator operator--(int)
+    requires ordered
+  {
+    return at_--;
+  }
   friend bool operator==(const iterator&, const iterator&) = default;
 
  private:

@@ -1,13 +1,16 @@
 // string: a run of bytes that grows, in 24 bytes of its own and, past 23 bytes of text, one block.
 //
-// Representation: the low byte of the first word is the length of inline text (0 to 23), whose bytes follow it; or 255,
-// and the word's upper seven bytes are the size, the second word the block, the third the block's capacity. So zeroed
-// memory is the empty string. A Memory may have room for the text beside the object that the string is a member of
-// (coalescing.h): then the top bit of the capacity is set, and the block is not the string's to free. Texts handed in lie in ordinary memory; texts handed out are copies, as a view of
-// pool memory would bypass the transaction.
+// Representation: the low byte of the first word is the length of inline text (0 to 23), whose
+// bytes follow it; or 255, and the word's upper seven bytes are the size, the second word the
+// block, the third the block's capacity. So zeroed memory is the empty string. A Memory may have
+// room for the text beside the object that the string is a member of (coalescing.h): then the top
+// bit of the capacity is set, and the block is not the string's to free. Texts handed in lie in
+// ordinary memory; texts handed out are copies, as a view of pool memory would bypass the
+// transaction.
 //
-// All members belong inside a transaction (changing ones: an update) of the pool that holds the string. Those that may
-// allocate throw failure(errc::full). Cost: O(bytes read or written); append amortized so. Rolled back with the transaction.
+// All members belong inside a transaction (changing ones: an update) of the pool that holds the
+// string. Those that may allocate throw failure(errc::full). Cost: O(bytes read or written); append
+// amortized so. Rolled back with the transaction.
 #pragma once
 
 #include <stele/element.h>
@@ -20,7 +23,8 @@ namespace stele {
 
 template <class Memory>
 class basic_string {
-  static_assert(std::endian::native == std::endian::little, "the inline length is the first word's first byte");
+  static_assert(std::endian::native == std::endian::little,
+                "the inline length is the first word's first byte");
 
  public:
   using pool_resident = void;
@@ -45,12 +49,16 @@ class basic_string {
   [[nodiscard]] std::size_t size() const { return size_in(head_.load()); }
   [[nodiscard]] bool empty() const { return head_.load() == 0; }
   [[nodiscard]] std::string str() const;
-  [[nodiscard]] std::size_t capacity() const { return is_long(head_.load()) ? capacity_.load() & ~colocated_bit : inline_capacity; }
+  [[nodiscard]] std::size_t capacity() const {
+    return is_long(head_.load()) ? capacity_.load() & ~colocated_bit : inline_capacity;
+  }
 
   void assign(std::string_view text);
   void append(std::string_view text);
   void push_back(char c) { append({&c, 1}); }
-  void pop_back() { resize(checked(size() - 1)); }  // throws failure(errc::invalid_argument) when the string is empty
+  void pop_back() {
+    resize(checked(size() - 1));
+  }  // throws failure(errc::invalid_argument) when the string is empty
   void resize(std::size_t count, char fill = '\0');
   void clear() { assign({}); }  // frees the block
   // A byte; throws failure(errc::invalid_argument) when there is none.
@@ -63,7 +71,9 @@ class basic_string {
   friend bool operator==(const basic_string& a, std::string_view b) { return a.equal(b); }
   friend auto operator<=>(const basic_string& a, std::string_view b) { return a.compare(b); }
   friend bool operator==(const basic_string& a, const basic_string& b) { return a.equal(b.str()); }
-  friend auto operator<=>(const basic_string& a, const basic_string& b) { return a.compare(b.str()); }
+  friend auto operator<=>(const basic_string& a, const basic_string& b) {
+    return a.compare(b.str());
+  }
 
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
@@ -72,15 +82,18 @@ class basic_string {
   // Errors: corrupt, when the representation contradicts itself.
   [[nodiscard]] result<> check() const;
 
-  // Makes a string of memory of unknown content that has the text of this one, which ends: three words, its block stays where it
-  // is. Only a text beside an object (of coalescing memory) is copied, and may throw as assign does. For containers of strings.
+  // Makes a string of memory of unknown content that has the text of this one, which ends: three
+  // words, its block stays where it is. Only a text beside an object (of coalescing memory) is
+  // copied, and may throw as assign does. For containers of strings.
   void relocate(basic_string* to);
 
  private:
   static constexpr std::uint64_t long_tag = 255;
   static constexpr std::size_t chunk = 256;  // bytes compared at a time
-  static constexpr bool can_colocate = requires { Memory::allocate_colocated(nullptr, std::size_t{}); };
-  static constexpr std::uint64_t colocated_bit = can_colocate ? std::uint64_t{1} << 63 : 0;  // of capacity_
+  static constexpr bool can_colocate =
+      requires { Memory::allocate_colocated(nullptr, std::size_t{}); };
+  static constexpr std::uint64_t colocated_bit =
+      can_colocate ? std::uint64_t{1} << 63 : 0;  // of capacity_
 
   static bool is_long(std::uint64_t head) { return (head & 255) == long_tag; }
   static std::size_t size_in(std::uint64_t head) { return is_long(head) ? head >> 8 : head & 255; }
@@ -98,7 +111,8 @@ class basic_string {
   std::size_t checked(std::size_t i) const;
   void create(std::string_view text, std::size_t capacity);
   void create_inline(std::string_view text);
-  static std::pair<char*, std::uint64_t> allocate_text(const void* owner, std::size_t capacity);  // a block and what capacity_ says of it
+  static std::pair<char*, std::uint64_t> allocate_text(
+      const void* owner, std::size_t capacity);  // a block and what capacity_ says of it
   void replace(std::string_view text, std::size_t capacity);
 
   typename Memory::template field<std::uint64_t> head_;
@@ -124,9 +138,11 @@ void basic_string<Memory>::create_inline(std::string_view text) {
 }
 
 template <class Memory>
-std::pair<char*, std::uint64_t> basic_string<Memory>::allocate_text([[maybe_unused]] const void* owner, std::size_t capacity) {
+std::pair<char*, std::uint64_t> basic_string<Memory>::allocate_text(
+    [[maybe_unused]] const void* owner, std::size_t capacity) {
   if constexpr (can_colocate)
-    if (void* const b = Memory::allocate_colocated(owner, capacity)) return {static_cast<char*>(b), capacity | colocated_bit};
+    if (void* const b = Memory::allocate_colocated(owner, capacity))
+      return {static_cast<char*>(b), capacity | colocated_bit};
   return {static_cast<char*>(Memory::allocate(capacity, 1)), capacity};
 }
 
@@ -162,11 +178,13 @@ void basic_string<Memory>::relocate(basic_string* to) {
 
 template <class Memory>
 void basic_string<Memory>::assign(std::string_view text) {
-  const bool fits_block = text.size() > inline_capacity && is_long(head_.load()) && text.size() <= capacity() &&
+  const bool fits_block = text.size() > inline_capacity && is_long(head_.load()) &&
+                          text.size() <= capacity() &&
                           (text.size() >= capacity() / 4 || own_block() == nullptr);
   if (!fits_block) return replace(text, text.size());
   Memory::store_bytes(block_.load(), text.data(), text.size());
-  if (text.size() != size()) head_ = text.size() << 8 | long_tag;  // else the string's own line stays clean
+  if (text.size() != size())
+    head_ = text.size() << 8 | long_tag;  // else the string's own line stays clean
 }
 
 template <class Memory>
@@ -194,7 +212,8 @@ void basic_string<Memory>::resize(std::size_t count, char fill) {
 template <class Memory>
 std::size_t basic_string<Memory>::checked(std::size_t i) const {
   if (i < size()) return i;
-  throw failure({errc::invalid_argument, "string: there is no such byte among its " + std::to_string(size()) + "; look at size() first"});
+  throw failure({errc::invalid_argument, "string: there is no such byte among its " +
+                                             std::to_string(size()) + "; look at size() first"});
 }
 
 template <class Memory>
@@ -228,8 +247,10 @@ template <class Memory>
 result<> basic_string<Memory>::check() const {
   const std::uint64_t head = head_.load();
   if (!is_long(head)) {
-    if ((head & 255) > inline_capacity) return detail::corrupt_error("string: inline length above 23");
-  } else if (block_.load() == nullptr || size_in(head) > capacity() || size_in(head) <= inline_capacity) {
+    if ((head & 255) > inline_capacity)
+      return detail::corrupt_error("string: inline length above 23");
+  } else if (block_.load() == nullptr || size_in(head) > capacity() ||
+             size_in(head) <= inline_capacity) {
     return detail::corrupt_error("string: size and block disagree");
   }
   return {};
@@ -243,12 +264,16 @@ struct element<basic_string<Memory>, Memory> {
 
   static std::string get(const stored& from) { return from.str(); }
   static void assign(stored& to, std::string_view text) { to.assign(text); }
-  static void create(stored* at, std::string_view text) { ::new (static_cast<void*>(at)) stored(text); }
+  static void create(stored* at, std::string_view text) {
+    ::new (static_cast<void*>(at)) stored(text);
+  }
   static void relocate(stored* to, stored& from) { from.relocate(to); }
 
   static bool equal(const stored& s, std::string_view text) { return s.equal(text); }
   static auto compare(std::string_view text, const stored& s) { return 0 <=> s.compare(text); }
-  static std::uint64_t hash_of(std::string_view text) { return detail::hash_bytes(text.data(), text.size()); }
+  static std::uint64_t hash_of(std::string_view text) {
+    return detail::hash_bytes(text.data(), text.size());
+  }
   static std::uint64_t hash_stored(const stored& s) { return hash_of(s.str()); }
   template <class Visit>
   static void visit_blocks(const stored& s, Visit& visit) {

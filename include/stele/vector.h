@@ -1,22 +1,26 @@
 // vector: elements by number, which grows and shrinks at its end, in segments that double.
 //
-// Growing allocates one more segment, as long as all before it, and moves, copies or zeroes nothing: what lies beyond size()
-// is memory of unknown content. An append stores the element and the size, 2 lines. A directory, itself doubling, leads to the
-// segments; a vector of one segment has none. Unlike array's, its elements are not side by side in one block, and those that
-// are containers never move.
+// Growing allocates one more segment, as long as all before it, and moves, copies or zeroes
+// nothing: what lies beyond size() is memory of unknown content. An append stores the element and
+// the size, 2 lines. A directory, itself doubling, leads to the segments; a vector of one segment
+// has none. Unlike array's, its elements are not side by side in one block, and those that are
+// containers never move.
 //
-// Elements are storable values (in fields), pointers into the pool, or stele containers, which begin empty (emplace_back).
-// What moves elements from place to place (insert, erase, swap_elements) takes values, pointers and strings; a string's text
-// stays where it is. Zeroed memory is an empty vector. All members belong inside a transaction of the pool that holds the
-// vector, changing ones inside an update, and are rolled back with it. A reference or pointer to an element stays valid
-// until that place ends: by pop_back, erase, resize or assign that leave fewer elements, or clear; insert and erase move other
-// elements into it. An iterator is a number and such a pointer: it is valid as long, one to the end until the next change.
-// Those that allocate throw failure(errc::full). Nothing handed in can lie in the vector itself, so v.push_back(v[0]) is fine.
+// Elements are storable values (in fields), pointers into the pool, or stele containers, which
+// begin empty (emplace_back). What moves elements from place to place (insert, erase,
+// swap_elements) takes values, pointers and strings; a string's text stays where it is. Zeroed
+// memory is an empty vector. All members belong inside a transaction of the pool that holds the
+// vector, changing ones inside an update, and are rolled back with it. A reference or pointer to an
+// element stays valid until that place ends: by pop_back, erase, resize or assign that leave fewer
+// elements, or clear; insert and erase move other elements into it. An iterator is a number and
+// such a pointer: it is valid as long, one to the end until the next change. Those that allocate
+// throw failure(errc::full). Nothing handed in can lie in the vector itself, so v.push_back(v[0])
+// is fine.
 #pragma once
 
 #include <stele/bounded_memory.h>
-#include <stele/segment_sizes.h>
 #include <stele/element.h>
+#include <stele/segment_sizes.h>
 
 #include <iterator>
 
@@ -78,10 +82,12 @@ class basic_vector {
   stored& push_back(view value)
     requires requires { &traits::create; };
   stored& emplace_back();
-  // Throws failure(errc::invalid_argument) when the vector is empty. Keeps the capacity, as do all below but clear and shrink_to_fit.
+  // Throws failure(errc::invalid_argument) when the vector is empty. Keeps the capacity, as do all
+  // below but clear and shrink_to_fit.
   void pop_back();
 
-  // In front of the element at `at`, or at the end. Returns where the element is. O(elements behind).
+  // In front of the element at `at`, or at the end. Returns where the element is. O(elements
+  // behind).
   iterator insert(const_iterator at, view value)
     requires requires { &traits::relocate; };
   // Return where the element behind the erased ones is. O(elements erased and behind).
@@ -98,14 +104,15 @@ class basic_vector {
 
   // Sets the length: new elements are zero (containers: empty), surplus ones end. O(difference).
   void resize(std::size_t count);
-  // Replaces all elements. O(old and new length). The range lies in ordinary memory, or in another container.
+  // Replaces all elements. O(old and new length). The range lies in ordinary memory, or in another
+  // container.
   void assign(std::size_t count, view value);
   template <std::input_iterator Iterator>
   void assign(Iterator first, Iterator last);
   void clear();  // O(n); frees every block
 
-  // Makes room for `count` elements: appending them allocates nothing. On an empty vector of no capacity, one segment of that
-  // many, rounded up to a power of two.
+  // Makes room for `count` elements: appending them allocates nothing. On an empty vector of no
+  // capacity, one segment of that many, rounded up to a power of two.
   void reserve(std::size_t count);
   void shrink_to_fit();  // frees the segments that hold no element
 
@@ -118,9 +125,11 @@ class basic_vector {
  private:
   using sizes = detail::segment_sizes;
   using link = typename Memory::template field<stored*>;
-  static_assert(alignof(stored) <= alignof(std::max_align_t) || std::is_base_of_v<pool_memory, Memory>,
+  static_assert(alignof(stored) <= alignof(std::max_align_t) ||
+                    std::is_base_of_v<pool_memory, Memory>,
                 "plain_memory's blocks are aligned to 16 bytes at most");
-  static constexpr std::size_t min_slots = std::max<std::size_t>(std::bit_floor(64 / sizeof(stored)), 2);  // slots: a line's
+  static constexpr std::size_t min_slots =
+      std::max<std::size_t>(std::bit_floor(64 / sizeof(stored)), 2);  // slots: a line's
   static constexpr std::size_t max_slots = std::bit_floor((std::size_t{1} << 46) / sizeof(stored));
 
   union detached_element {  // ordinary memory for an element on its way
@@ -130,9 +139,13 @@ class basic_vector {
   };
 
   // Links that the directory for so many later segments than the first has room for.
-  static std::size_t directory_capacity(std::size_t later) { return later == 0 ? 0 : std::max<std::size_t>(std::bit_ceil(later), 4); }
+  static std::size_t directory_capacity(std::size_t later) {
+    return later == 0 ? 0 : std::max<std::size_t>(std::bit_ceil(later), 4);
+  }
   // Whether the segment's slots are all beyond the elements.
-  static bool unused(sizes s, std::size_t segment, std::size_t size) { return s.start_of(segment) >= size; }
+  static bool unused(sizes s, std::size_t segment, std::size_t size) {
+    return s.start_of(segment) >= size;
+  }
 
   [[gnu::always_inline]] stored* segment(std::size_t number) const {
     return number == 0 ? first_.load() : directory_.load()[number - 1].load();
@@ -157,7 +170,8 @@ class basic_vector {
   typename Memory::template field<std::uint64_t> size_;
   typename Memory::template field<std::uint64_t> sizes_;
   link first_;
-  typename Memory::template field<link*> directory_;  // the directory: segments but the first; null while there are none
+  typename Memory::template field<link*>
+      directory_;  // the directory: segments but the first; null while there are none
 };
 
 template <class T>
@@ -201,14 +215,20 @@ class basic_vector<T, Memory>::basic_iterator {
   friend difference_type operator-(const basic_iterator& a, const basic_iterator& b) {
     return static_cast<difference_type>(a.number_ - b.number_);
   }
-  friend bool operator==(const basic_iterator& a, const basic_iterator& b) { return a.number_ == b.number_; }
-  friend auto operator<=>(const basic_iterator& a, const basic_iterator& b) { return a.number_ <=> b.number_; }
+  friend bool operator==(const basic_iterator& a, const basic_iterator& b) {
+    return a.number_ == b.number_;
+  }
+  friend auto operator<=>(const basic_iterator& a, const basic_iterator& b) {
+    return a.number_ <=> b.number_;
+  }
 
  private:
   friend basic_vector;
   template <class>
   friend class basic_iterator;
-  basic_iterator(const basic_vector& owner, std::size_t number) : owner_(&owner), number_(number) { update_pointer(); }
+  basic_iterator(const basic_vector& owner, std::size_t number) : owner_(&owner), number_(number) {
+    update_pointer();
+  }
 
   // Where segments begin; elsewhere looking it up is only slower.
   static bool begins_segment(std::size_t number) { return (number & (number - 1)) == 0; }

@@ -6,7 +6,8 @@ namespace stele {
 template <class T, class Memory>
 std::size_t basic_vector<T, Memory>::checked(std::size_t i) const {
   if (i < size()) return i;
-  throw failure({errc::invalid_argument, "vector: there is no such element among its " + std::to_string(size()) + "; look at size() first"});
+  throw failure({errc::invalid_argument, "vector: there is no such element among its " +
+                                             std::to_string(size()) + "; look at size() first"});
 }
 
 template <class T, class Memory>
@@ -54,7 +55,8 @@ void basic_vector<T, Memory>::pop_back() {
 }
 
 template <class T, class Memory>
-void basic_vector<T, Memory>::destroy_elements([[maybe_unused]] std::size_t from, [[maybe_unused]] std::size_t to) {
+void basic_vector<T, Memory>::destroy_elements([[maybe_unused]] std::size_t from,
+                                               [[maybe_unused]] std::size_t to) {
   if constexpr (!std::is_trivially_destructible_v<stored>) {
     for_each_run(from, to, [](stored* run, std::size_t count) {
       for (stored* s = run; s != run + count; ++s) s->~stored();
@@ -72,7 +74,9 @@ template <class T, class Memory>
 void basic_vector<T, Memory>::resize(std::size_t count) {
   if (count < size()) return shrink(count);
   reserve(count);
-  for_each_run(size(), count, [](stored* run, std::size_t length) { Memory::fill_zero(run, length * sizeof(stored)); });
+  for_each_run(size(), count, [](stored* run, std::size_t length) {
+    Memory::fill_zero(run, length * sizeof(stored));
+  });
   size_ = count;
 }
 
@@ -92,7 +96,8 @@ void basic_vector<T, Memory>::assign(Iterator first, Iterator last) {
 
 // In the middle.
 
-// The new element is made behind the last, where nothing has moved when its memory does not fit, and then brought forward.
+// The new element is made behind the last, where nothing has moved when its memory does not fit,
+// and then brought forward.
 template <class T, class Memory>
 auto basic_vector<T, Memory>::insert(const_iterator at, view value) -> iterator
   requires requires { &traits::relocate; }
@@ -115,7 +120,8 @@ auto basic_vector<T, Memory>::erase(const_iterator first, const_iterator last) -
   const std::size_t kept = size() - static_cast<std::size_t>(last - first);
   destroy_elements(first.number_, last.number_);
   iterator to(*this, first.number_);
-  for (iterator from(*this, last.number_); to.number_ != kept; ++from, ++to) traits::relocate(&*to, *from);
+  for (iterator from(*this, last.number_); to.number_ != kept; ++from, ++to)
+    traits::relocate(&*to, *from);
   size_ = kept;
   return {*this, first.number_};
 }
@@ -143,10 +149,12 @@ template <class T, class Memory>
 void basic_vector<T, Memory>::grow() {
   const sizes s{sizes_.load()};
   if (s.empty()) return make_first_segment(min_slots);
-  if (s.slots() >= max_slots) throw failure({errc::full, "vector: more elements than any pool holds"});
+  if (s.slots() >= max_slots)
+    throw failure({errc::full, "vector: more elements than any pool holds"});
   const std::size_t later = s.segment_count() - 1;
   if (directory_capacity(later + 1) != directory_capacity(later)) grow_directory(later);
-  directory_.load()[later] = static_cast<stored*>(Memory::allocate(s.slots() * sizeof(stored), alignof(stored)));
+  directory_.load()[later] =
+      static_cast<stored*>(Memory::allocate(s.slots() * sizeof(stored), alignof(stored)));
   sizes_ = s.grown().word;
 }
 
@@ -154,7 +162,8 @@ void basic_vector<T, Memory>::grow() {
 template <class T, class Memory>
 void basic_vector<T, Memory>::grow_directory(std::size_t later) {
   link* const old = directory_.load();
-  auto* const fresh = static_cast<link*>(Memory::allocate(directory_capacity(later + 1) * sizeof(link), alignof(link)));
+  auto* const fresh = static_cast<link*>(
+      Memory::allocate(directory_capacity(later + 1) * sizeof(link), alignof(link)));
   for (std::size_t i = 0; i < later; ++i) fresh[i] = old[i].load();
   directory_ = fresh;
   Memory::deallocate(old);
@@ -162,7 +171,9 @@ void basic_vector<T, Memory>::grow_directory(std::size_t later) {
 
 template <class T, class Memory>
 void basic_vector<T, Memory>::reserve(std::size_t count) {
-  if (count > max_slots) throw failure({errc::full, "vector: more elements than any pool holds: " + std::to_string(count)});
+  if (count > max_slots)
+    throw failure(
+        {errc::full, "vector: more elements than any pool holds: " + std::to_string(count)});
   if (capacity() == 0 && count != 0) make_first_segment(std::bit_ceil(std::max(count, min_slots)));
   while (capacity() < count) grow();
 }
@@ -185,7 +196,8 @@ void basic_vector<T, Memory>::shrink_to_fit() {
 template <class T, class Memory>
 void basic_vector<T, Memory>::free_blocks() {
   destroy_elements(0, size());
-  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i) Memory::deallocate(segment(i));
+  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i)
+    Memory::deallocate(segment(i));
   Memory::deallocate(directory_.load());
 }
 
@@ -203,7 +215,8 @@ void basic_vector<T, Memory>::clear() {
 template <class T, class Memory>
 template <class Visit>
 void basic_vector<T, Memory>::visit_blocks(Visit&& visit) const {
-  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i) visit(static_cast<const void*>(segment(i)));
+  for (std::size_t i = 0; i < sizes{sizes_.load()}.segment_count(); ++i)
+    visit(static_cast<const void*>(segment(i)));
   if (const link* directory = directory_.load()) visit(static_cast<const void*>(directory));
   for (const stored& s : *this) traits::visit_blocks(s, visit);
 }
@@ -212,17 +225,24 @@ template <class T, class Memory>
 result<> basic_vector<T, Memory>::check() const {
   const sizes s{sizes_.load()};
   if (!s.valid(64)) return detail::corrupt_error("vector: a shape that no segments have");
-  if (size() > s.slots()) return detail::corrupt_error("vector: more elements than its segments hold");
+  if (size() > s.slots())
+    return detail::corrupt_error("vector: more elements than its segments hold");
   if (s.empty()) {
-    if (first_.load() != nullptr || directory_.load() != nullptr) return detail::corrupt_error("vector: a segment that its shape does not know");
+    if (first_.load() != nullptr || directory_.load() != nullptr)
+      return detail::corrupt_error("vector: a segment that its shape does not know");
     return {};
   }
-  if (s.first_segment_slots() < 2 || s.slots() < s.first_segment_slots() || s.slots() > max_slots) return detail::corrupt_error("vector: segments longer than a pool");
-  if (directory_.load() == nullptr && s.segment_count() > 1) return detail::corrupt_error("vector: the directory is missing");
+  if (s.first_segment_slots() < 2 || s.slots() < s.first_segment_slots() || s.slots() > max_slots)
+    return detail::corrupt_error("vector: segments longer than a pool");
+  if (directory_.load() == nullptr && s.segment_count() > 1)
+    return detail::corrupt_error("vector: the directory is missing");
   for (std::size_t i = 0; i < s.segment_count(); ++i)
     if (segment(i) == nullptr) return detail::corrupt_error("vector: a segment is missing");
-  for (std::size_t i = 0; i < s.segment_count(); ++i) detail::claim<Memory>(segment(i), s.size_of(i) * sizeof(stored));
-  if (directory_.load() != nullptr) detail::claim<Memory>(directory_.load(), directory_capacity(s.segment_count() - 1) * sizeof(link));
+  for (std::size_t i = 0; i < s.segment_count(); ++i)
+    detail::claim<Memory>(segment(i), s.size_of(i) * sizeof(stored));
+  if (directory_.load() != nullptr)
+    detail::claim<Memory>(directory_.load(),
+                          directory_capacity(s.segment_count() - 1) * sizeof(link));
   return {};
 }
 

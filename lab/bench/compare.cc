@@ -28,7 +28,8 @@ error naming(const contender& system, error e) {
 }
 
 // The limit models that fit the task, then all that were asked for by name.
-result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison& c, std::vector<std::string>& notes) {
+result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison& c,
+                                                                std::vector<std::string>& notes) {
   std::vector<std::unique_ptr<contender>> made;
   std::optional<error> failure;
   const auto take = [&](contender_result one, bool is_limit) {
@@ -45,16 +46,19 @@ result<std::vector<std::unique_ptr<contender>>> make_contenders(const comparison
   }
   for (const std::string& mechanism : c.mechanisms) take(make_stele(c.what, mechanism), false);
   for (const std::string& rival : c.rivals) take(make_rival(c.what, rival), false);
-  if (made.empty() && !failure) failure = {errc::invalid_argument, "nothing to compare: name a mechanism or a rival"};
+  if (made.empty() && !failure)
+    failure = {errc::invalid_argument, "nothing to compare: name a mechanism or a rival"};
   if (failure) return std::unexpected(std::move(*failure));
   return made;
 }
 
-result<std::vector<contender_runs>> set_up(std::vector<std::unique_ptr<contender>> contenders, const comparison& c) {
+result<std::vector<contender_runs>> set_up(std::vector<std::unique_ptr<contender>> contenders,
+                                           const comparison& c) {
   std::vector<contender_runs> all_runs;
   for (auto& system : contenders) {
     c.progress(fmt::format("setting up {}", system->name()));
-    if (auto done = system->set_up(); !done) return std::unexpected(naming(*system, std::move(done.error())));
+    if (auto done = system->set_up(); !done)
+      return std::unexpected(naming(*system, std::move(done.error())));
     if (auto warm = system->run(c.seconds * warm_up_share); !warm)
       return std::unexpected(naming(*system, std::move(warm.error())));
     all_runs.push_back({std::move(system), {}, {}, 0, std::nullopt});
@@ -103,7 +107,9 @@ result<> sample_hardware(const task& t, hardware_runs& into) {
 }
 
 limits limits_of(const hardware_runs& h) {
-  const auto sum_up = [](const std::vector<double>& v) { return v.empty() ? std::nullopt : std::optional(spread_of(v)); };
+  const auto sum_up = [](const std::vector<double>& v) {
+    return v.empty() ? std::nullopt : std::optional(spread_of(v));
+  };
   return {sum_up(h.streamed), sum_up(h.flushed), sum_up(h.empty), sum_up(h.synced)};
 }
 
@@ -118,7 +124,9 @@ row row_of(contender_runs& e, const task& t) {
   r.transactions = e.transactions;
   r.events = e.events;
   if (e.events && e.transactions != 0) {
-    const auto each = [&](std::uint64_t sum) { return static_cast<double>(sum) / static_cast<double>(e.transactions); };
+    const auto each = [&](std::uint64_t sum) {
+      return static_cast<double>(sum) / static_cast<double>(e.transactions);
+    };
     r.fences_per_tx = each(e.events->fences);
     r.lines_per_tx = each(e.events->lines);
     r.streamed_bytes_per_tx = each(e.events->streamed_bytes);
@@ -164,17 +172,21 @@ result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const
   unsigned completed = 0;
   for (; completed < c.runs && !c.cancelled(); ++completed) {
     if (c.limits)
-      if (const auto done = sample_hardware(c.what, hardware); !done) return std::unexpected(done.error());
+      if (const auto done = sample_hardware(c.what, hardware); !done)
+        return std::unexpected(done.error());
     for (contender_runs& e : *all_runs) {
       c.progress(fmt::format("run {} of {}: {}", completed + 1, c.runs, e.system->name()));
       if (const auto done = run_once(e, c.seconds); !done) return std::unexpected(done.error());
     }
   }
-  if (completed == 0) return std::unexpected(error{errc::cancelled, "interrupted before the first run was complete"});
-  if (completed < c.runs) out.notes.push_back(fmt::format("interrupted after {} of {} runs", completed, c.runs));
+  if (completed == 0)
+    return std::unexpected(error{errc::cancelled, "interrupted before the first run was complete"});
+  if (completed < c.runs)
+    out.notes.push_back(fmt::format("interrupted after {} of {} runs", completed, c.runs));
   out.hardware = limits_of(hardware);
   for (contender_runs& e : *all_runs) {
-    if (auto sound = e.system->check(); !sound) return std::unexpected(naming(*e.system, std::move(sound.error())));
+    if (auto sound = e.system->check(); !sound)
+      return std::unexpected(naming(*e.system, std::move(sound.error())));
     out.rows.push_back(row_of(e, c.what));
   }
   return out;

@@ -1,8 +1,10 @@
-// The comparison: contenders side by side in one run, so that what the machine does to one it does to all.
+// The comparison: contenders side by side in one run, so that what the machine does to one it does
+// to all.
 //
-// All contenders are set up first; then every run gives each of them its seconds in turn. A row holds the median, least and
-// greatest throughput of its runs, and latencies and events over all of them. The rows named "volatile" and "one-fence log
-// by hand" are no systems but limits: the structure without durability, and with as little as durability can cost.
+// All contenders are set up first; then every run gives each of them its seconds in turn. A row
+// holds the median, least and greatest throughput of its runs, and latencies and events over all of
+// them. The rows named "volatile" and "one-fence log by hand" are no systems but limits: the
+// structure without durability, and with as little as durability can cost.
 #pragma once
 
 #include <bench/contender.h>
@@ -24,7 +26,9 @@ struct comparison {
   unsigned runs = 5;
   double seconds = 1;  // of each contender in each run
   std::function<void(const std::string&)> progress = [](const std::string&) {};
-  std::function<bool()> cancelled = [] { return false; };  // asked between runs; the rows then hold what has been run
+  std::function<bool()> cancelled = [] {
+    return false;
+  };  // asked between runs; the rows then hold what has been run
 };
 
 struct spread {
@@ -38,7 +42,7 @@ struct row {
   unsigned threads = 1;
   spread tx_per_s;
   std::optional<double> fences_per_tx, lines_per_tx, streamed_bytes_per_tx, aborts_per_tx;
-  std::uint64_t transactions = 0;     // in all runs
+  std::uint64_t transactions = 0;      // in all runs
   std::optional<event_counts> events;  // likewise
   double p50_ns = 0, p99_ns = 0, p999_ns = 0;
   std::optional<std::uint64_t> space_bytes;
@@ -48,7 +52,8 @@ struct row {
 
 // Nanoseconds of the hardware's own operations: memory's, or on media "file" the device's.
 struct limits {
-  std::optional<spread> streamed_line_fence_ns, flushed_line_fence_ns, empty_fence_ns, synced_block_ns;
+  std::optional<spread> streamed_line_fence_ns, flushed_line_fence_ns, empty_fence_ns,
+      synced_block_ns;
 };
 
 struct report {
@@ -57,17 +62,20 @@ struct report {
   std::vector<std::string> notes;  // limit models that do not fit the task
 };
 
-// Errors: those of the contenders that were asked for by name; cancelled, when no run was completed.
+// Errors: those of the contenders that were asked for by name; cancelled, when no run was
+// completed.
 [[nodiscard]] result<report> compare(const comparison& c);
 
-// The same of contenders that are made already, in their order; of `c` the runs, seconds, limits and calls are used, and
-// `what` where rows and limits speak of the task.
-[[nodiscard]] result<report> compare(std::vector<std::unique_ptr<contender>> contenders, const comparison& c);
+// The same of contenders that are made already, in their order; of `c` the runs, seconds, limits
+// and calls are used, and `what` where rows and limits speak of the task.
+[[nodiscard]] result<report> compare(std::vector<std::unique_ptr<contender>> contenders,
+                                     const comparison& c);
 
 // The row of a system; null when there is none.
 const row* find_row(const report& r, std::string_view system);
 
-// An aligned table; ratios are to the row of system `baseline`, or the first system's when there is none of that name.
+// An aligned table; ratios are to the row of system `baseline`, or the first system's when there is
+// none of that name.
 std::string table_of(const report& r, const std::string& baseline);
 nlohmann::json json_of(const report& r);
 

@@ -1,4 +1,5 @@
-// The comparison: what it sums up, what it prints, and that every contender runs and leaves a sound structure.
+// The comparison: what it sums up, what it prints, and that every contender runs and leaves a sound
+// structure.
 #include <bench/compare.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -70,10 +71,12 @@ std::string test_name(std::string name) {
   return name;
 }
 
-// The mixes of ycsb differ in their shares of reads alone, which write nothing: the first stands for all.
+// The mixes of ycsb differ in their shares of reads alone, which write nothing: the first stands
+// for all.
 std::vector<std::string> workloads_by_structure() {
   std::vector<std::string> names = workloads::workload_names();
-  std::erase_if(names, [](const std::string& name) { return name.starts_with("ycsb-") && name != "ycsb-a"; });
+  std::erase_if(
+      names, [](const std::string& name) { return name.starts_with("ycsb-") && name != "ycsb-a"; });
   return names;
 }
 
@@ -87,7 +90,8 @@ TEST_P(every_rival, leaves_sound_structures) {
   unsigned ran = 0;
   for (const std::string workload : {"sps", "hash", "rbtree", "store"}) {
     for (const unsigned threads : {1u, 2u}) {
-      if (workload == "sps" && threads != 1) continue;  // without isolation its swaps may interleave
+      if (workload == "sps" && threads != 1)
+        continue;  // without isolation its swaps may interleave
       comparison c = small(workload);
       c.rivals = {GetParam()};
       c.limits = false;
@@ -139,7 +143,8 @@ TEST(compare, runs_contenders_that_are_made_already_and_idle_ones_slower) {
   for (const double idle_share : {0.0, 0.9}) {
     task t = c.what;
     t.idle_share = idle_share;
-    t.log_size_bytes = idle_share == 0 ? 65536 : 131072;  // so that their pools' files have different names
+    t.log_size_bytes =
+        idle_share == 0 ? 65536 : 131072;  // so that their pools' files have different names
     both.push_back(std::move(*make_stele(t, "redo")));
   }
   const auto r = compare(std::move(both), c);
@@ -173,9 +178,10 @@ TEST(report, json_has_the_documented_keys) {
   EXPECT_EQ(j["limits"]["volatile_tx_per_s"], 4e6);
   std::set<std::string> keys;
   for (const auto& [key, value] : j["rows"][1].items()) keys.insert(key);
-  EXPECT_THAT(keys, testing::ElementsAre("aborts_per_tx", "durability", "fences_per_tx", "latency_ns", "lines_per_tx",
-                                         "live_bytes", "media", "space_bytes", "streamed_bytes_per_tx", "system", "threads",
-                                         "tx_per_s", "workload"));
+  EXPECT_THAT(keys, testing::ElementsAre("aborts_per_tx", "durability", "fences_per_tx",
+                                         "latency_ns", "lines_per_tx", "live_bytes", "media",
+                                         "space_bytes", "streamed_bytes_per_tx", "system",
+                                         "threads", "tx_per_s", "workload"));
   EXPECT_EQ(j["rows"][1]["tx_per_s"]["median"], 2e6);
   EXPECT_TRUE(j["rows"][0]["fences_per_tx"].is_null());
 }

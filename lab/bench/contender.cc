@@ -64,7 +64,8 @@ contender_result make_rival(const task& t, std::string_view name) {
   for (const rival& r : rivals())
     if (r.name == name) return r.make(t);
   return std::unexpected(
-      error{errc::not_found, fmt::format("no rival '{}' in this build; it has: {}", name, fmt::join(rival_names(), ", "))});
+      error{errc::not_found, fmt::format("no rival '{}' in this build; it has: {}", name,
+                                         fmt::join(rival_names(), ", "))});
 }
 
 std::vector<std::string> rival_names() {
@@ -85,7 +86,8 @@ std::uint64_t live_bytes_of(const task& t) {
   if (t.workload == "sps") return p.keys * p.value_size;
   if (t.workload.starts_with("ycsb-")) return p.keys * (p.value_size + 8);
   if (t.workload == "tpcc") return workloads::tpcc::live_bytes(workloads::tpcc::shape(p));
-  if (t.workload == "linkbench") return p.keys / 2 * (p.value_size + 12) + p.keys / 8 * p.value_size;
+  if (t.workload == "linkbench")
+    return p.keys / 2 * (p.value_size + 12) + p.keys / 8 * p.value_size;
   if (t.workload == "store") return p.keys / 8 * 7 * (p.value_size + 8);
   return p.keys / 2 * (p.value_size + (t.workload == "kv" ? 16 : 8));
 }

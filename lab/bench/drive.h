@@ -1,8 +1,9 @@
 // Runs a contender's transactions on threads for a while and measures them.
 //
-// Throughput counts every transaction; latency is taken from each sixteenth, so that reading the clock (twice 20 ns) stays
-// within 2 % of the shortest transactions. Each thread has a generator of its own that lives on from run to run. A task with
-// idle time has its threads work for a slice and sleep for what its share asks; latency is that of the work alone.
+// Throughput counts every transaction; latency is taken from each sixteenth, so that reading the
+// clock (twice 20 ns) stays within 2 % of the shortest transactions. Each thread has a generator of
+// its own that lives on from run to run. A task with idle time has its threads work for a slice and
+// sleep for what its share asks; latency is that of the work alone.
 #pragma once
 
 #include <bench/contender.h>
@@ -37,7 +38,8 @@ class idle_time {
   }
 
  private:
-  // Sleeping is exact to some 50 us, and what sleep takes out of the caches should not be what is measured.
+  // Sleeping is exact to some 50 us, and what sleep takes out of the caches should not be what is
+  // measured.
   static constexpr std::chrono::milliseconds slice{1};
   const double share_;
   const clock::time_point began_ = clock::now();
@@ -53,7 +55,8 @@ struct thread_outcome {
 
 // One thread's share of a run: `step(random)` is one transaction, until `stop`.
 template <class Step>
-thread_outcome repeat(Step& step, base::rng& random, double idle_share, const std::atomic<bool>& stop) {
+thread_outcome repeat(Step& step, base::rng& random, double idle_share,
+                      const std::atomic<bool>& stop) {
   using clock = std::chrono::steady_clock;
   thread_outcome out;
   base::rng local = random;
@@ -76,9 +79,11 @@ thread_outcome repeat(Step& step, base::rng& random, double idle_share, const st
   return out;
 }
 
-// `make_step(thread)` gives the step of each thread and is called in that thread. The first error of any thread is returned.
+// `make_step(thread)` gives the step of each thread and is called in that thread. The first error
+// of any thread is returned.
 template <class MakeStep>
-[[nodiscard]] result<measurement> drive(std::vector<base::rng>& generators, double seconds, double idle_share, MakeStep&& make_step) {
+[[nodiscard]] result<measurement> drive(std::vector<base::rng>& generators, double seconds,
+                                        double idle_share, MakeStep&& make_step) {
   std::atomic<bool> stop{false};
   std::barrier ready(static_cast<std::ptrdiff_t>(generators.size()) + 1);
   std::vector<thread_outcome> outcomes(generators.size());
@@ -107,11 +112,13 @@ template <class MakeStep>
   return m;
 }
 
-// A step that draws `operations` operations from `source` (anything with draw) and gives them to `apply` as one transaction.
-// They are drawn where they stay: a copy in wider units than it was stored in would wait for the last transaction's fence.
+// A step that draws `operations` operations from `source` (anything with draw) and gives them to
+// `apply` as one transaction. They are drawn where they stay: a copy in wider units than it was
+// stored in would wait for the last transaction's fence.
 template <class Source, class Apply>
 auto draw_and_apply(const Source& source, std::size_t operations, Apply apply) {
-  return [&source, apply, batch = std::vector<workloads::operation>(operations)](base::rng& random) mutable -> result<> {
+  return [&source, apply, batch = std::vector<workloads::operation>(operations)](
+             base::rng& random) mutable -> result<> {
     for (auto& op : batch) ::new (&op) workloads::operation(source.draw(random));
     return apply(std::span<const workloads::operation>(batch));
   };

@@ -23,7 +23,9 @@ template <class Body>
 double ns_each(unsigned times, Body&& body) {
   const auto begin = std::chrono::steady_clock::now();
   for (unsigned i = 0; i < times; ++i) body(i);
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / times;
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin)
+             .count() /
+         times;
 }
 
 }  // namespace
@@ -41,7 +43,8 @@ result<memory_costs> measure_memory(const std::string& dir) {
     medium.fence();
   });
   costs.flushed_line_and_fence = ns_each(20'000, [&](unsigned i) {
-    std::byte* home = memory->base() + random.below(home_size / media::line_size) * media::line_size;
+    std::byte* home =
+        memory->base() + random.below(home_size / media::line_size) * media::line_size;
     std::memcpy(home, &i, sizeof i);
     medium.flush(home, media::line_size);
     medium.fence();
@@ -54,15 +57,21 @@ result<double> measure_synced_block(const std::string& dir) {
   const std::string path = fmt::format("{}/limits-{}", dir, getpid());
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   const std::vector<char> blocks(64 * block_size, 1);
-  bool ok = fd >= 0 && pwrite(fd, blocks.data(), blocks.size(), 0) == static_cast<ssize_t>(blocks.size()) && fsync(fd) == 0;
+  bool ok = fd >= 0 &&
+            pwrite(fd, blocks.data(), blocks.size(), 0) == static_cast<ssize_t>(blocks.size()) &&
+            fsync(fd) == 0;
   const double ns = ns_each(32, [&](unsigned i) {
-    ok = ok && pwrite(fd, blocks.data(), block_size, i * block_size) == static_cast<ssize_t>(block_size) &&
-         fdatasync(fd) == 0;
+    ok =
+        ok &&
+        pwrite(fd, blocks.data(), block_size, i * block_size) == static_cast<ssize_t>(block_size) &&
+        fdatasync(fd) == 0;
   });
   const int why = errno;
   if (fd >= 0) close(fd);
   unlink(path.c_str());
-  if (!ok) return std::unexpected(error{errc::io, fmt::format("writing and syncing {}: {}", path, std::strerror(why))});
+  if (!ok)
+    return std::unexpected(
+        error{errc::io, fmt::format("writing and syncing {}: {}", path, std::strerror(why))});
   return ns;
 }
 

@@ -1,4 +1,5 @@
-// What the machine itself charges for durability, measured beside the contenders: no software beats these.
+// What the machine itself charges for durability, measured beside the contenders: no software beats
+// these.
 #pragma once
 
 #include <stele/error.h>
@@ -17,7 +18,8 @@ struct memory_costs {
 // Takes about 20 ms. Errors: io.
 [[nodiscard]] result<memory_costs> measure_memory(const std::string& dir);
 
-// Nanoseconds to overwrite a 4 KiB block of a preallocated file in `dir` and fdatasync it; takes some ten syncs. Errors: io.
+// Nanoseconds to overwrite a 4 KiB block of a preallocated file in `dir` and fdatasync it; takes
+// some ten syncs. Errors: io.
 [[nodiscard]] result<double> measure_synced_block(const std::string& dir);
 
 }  // namespace stele::bench

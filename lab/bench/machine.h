@@ -9,17 +9,20 @@
 
 namespace stele::bench {
 
-// One thread, medium adr on a file in `dir` (nanoseconds, bytes a nanosecond), and the device below `file_dir`.
+// One thread, medium adr on a file in `dir` (nanoseconds, bytes a nanosecond), and the device below
+// `file_dir`.
 struct machine_costs {
   double streamed_line_fence_ns = 0, flushed_line_fence_ns = 0, empty_fence_ns = 0;
-  std::vector<std::pair<unsigned, double>> lines_fence_ns;  // k random lines stored and flushed, one fence
-  double stream_gb_per_s = 0, flush_gb_per_s = 0;           // 64 MiB end to end
-  double synced_block_ns = 0;                               // overwrite 4 KiB of a preallocated file, fdatasync
-  double direct_block_ns = 0;                               // the same, O_DIRECT and O_DSYNC; 0: not possible there
-  std::string write_back;                                   // the instruction in use
+  std::vector<std::pair<unsigned, double>>
+      lines_fence_ns;                              // k random lines stored and flushed, one fence
+  double stream_gb_per_s = 0, flush_gb_per_s = 0;  // 64 MiB end to end
+  double synced_block_ns = 0;  // overwrite 4 KiB of a preallocated file, fdatasync
+  double direct_block_ns = 0;  // the same, O_DIRECT and O_DSYNC; 0: not possible there
+  std::string write_back;      // the instruction in use
 };
 
 // Medians over `runs` interleaved runs. Errors: io.
-[[nodiscard]] result<machine_costs> measure_machine(const std::string& dir, const std::string& file_dir, unsigned runs);
+[[nodiscard]] result<machine_costs> measure_machine(const std::string& dir,
+                                                    const std::string& file_dir, unsigned runs);
 
 }  // namespace stele::bench

@@ -14,7 +14,8 @@ namespace {
 
 std::unexpected<error> failed(const std::string& path, std::size_t size) {
   const errc code = errno == ENOSPC ? errc::full : errc::io;
-  return std::unexpected(error{code, fmt::format("mapping {} bytes of {}: {}", size, path, std::strerror(errno))});
+  return std::unexpected(
+      error{code, fmt::format("mapping {} bytes of {}: {}", size, path, std::strerror(errno))});
 }
 
 }  // namespace
@@ -23,7 +24,9 @@ result<mapped_file> mapped_file::create(std::string path, std::size_t size) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return failed(path, size);
   void* base = MAP_FAILED;
-  errno = posix_fallocate(fd, 0, static_cast<off_t>(size));  // a place that has no room says so now, not by a signal later
+  errno = posix_fallocate(
+      fd, 0,
+      static_cast<off_t>(size));  // a place that has no room says so now, not by a signal later
   if (errno == 0)
     base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (base == MAP_FAILED) {
@@ -37,7 +40,9 @@ result<mapped_file> mapped_file::create(std::string path, std::size_t size) {
 }
 
 mapped_file::mapped_file(mapped_file&& other) noexcept
-    : path_(std::move(other.path_)), base_(std::exchange(other.base_, nullptr)), size_(other.size_) {}
+    : path_(std::move(other.path_)),
+      base_(std::exchange(other.base_, nullptr)),
+      size_(other.size_) {}
 
 mapped_file& mapped_file::operator=(mapped_file&& other) noexcept {
   std::swap(path_, other.path_);

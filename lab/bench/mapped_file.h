@@ -1,4 +1,5 @@
-// A file's memory for contenders that manage their own: created, mapped and touched; removed at the end.
+// A file's memory for contenders that manage their own: created, mapped and touched; removed at the
+// end.
 #pragma once
 
 #include <stele/error.h>
@@ -20,7 +21,8 @@ class mapped_file {
   std::size_t size() const noexcept { return size_; }
 
  private:
-  mapped_file(std::string path, std::byte* base, std::size_t size) : path_(std::move(path)), base_(base), size_(size) {}
+  mapped_file(std::string path, std::byte* base, std::size_t size)
+      : path_(std::move(path)), base_(base), size_(size) {}
   std::string path_;
   std::byte* base_ = nullptr;
   std::size_t size_ = 0;

@@ -1,17 +1,18 @@
 // The one-fence log by hand: a model of what durability must cost, not a system.
 //
-// Each transaction stores in place, streams one redo record of whole lines to its thread's ring, and fences once; nothing
-// else is ever written back, nothing is truncated, and there is no recovery. The record of an array swap or of a change to
-// the hash map holds each stored word or value with its place. Other workloads run on their volatile structures (one thread)
-// and record the operation with the value it writes. With several threads, spin locks over stripes of keys are held until
-// the record is streamed and let go before the fence.
+// Each transaction stores in place, streams one redo record of whole lines to its thread's ring,
+// and fences once; nothing else is ever written back, nothing is truncated, and there is no
+// recovery. The record of an array swap or of a change to the hash map holds each stored word or
+// value with its place. Other workloads run on their volatile structures (one thread) and record
+// the operation with the value it writes. With several threads, spin locks over stripes of keys are
+// held until the record is streamed and let go before the fence.
 #include <bench/drive.h>
 #include <bench/mapped_file.h>
 #include <bench/stripes.h>
 #include <bench/value.h>
 #include <fmt/format.h>
-#include <media/lab_medium.h>
 #include <media/eadr.h>
+#include <media/lab_medium.h>
 #include <media/process.h>
 #include <stele/element.h>
 #include <tx/mechanism/catalog.h>
@@ -26,10 +27,12 @@ using kind = operation::kind;
 
 // Of each thread; as large as some transactions of any size.
 std::size_t ring_size(const task& t) {
-  return std::max(std::size_t{4} << 20, std::bit_ceil(t.ops_per_tx * 2 * (t.parameters.value_size + 64)) * 4);
+  return std::max(std::size_t{4} << 20,
+                  std::bit_ceil(t.ops_per_tx * 2 * (t.parameters.value_size + 64)) * 4);
 }
 
-// Words of one redo record: a header with length and sequence, then places and what was stored there.
+// Words of one redo record: a header with length and sequence, then places and what was stored
+// there.
 class record {
  public:
   void clear() { words_.assign(1, 0); }
@@ -69,7 +72,8 @@ class array_of_elements final : public structure {
     if (!memory) return std::unexpected(std::move(memory.error()));
     home_.emplace(std::move(*memory));
     const workloads::key_space keys(t.parameters);
-    for (std::size_t i = 0; i < t.parameters.keys; ++i) fill_with(at(i), size_, keys.word_at_start(i));
+    for (std::size_t i = 0; i < t.parameters.keys; ++i)
+      fill_with(at(i), size_, keys.word_at_start(i));
     return {};
   }
   result<> apply(unsigned, const operation& op, record& r) override {
@@ -85,7 +89,9 @@ class array_of_elements final : public structure {
   std::optional<std::uint64_t> space_bytes() const override { return home_->size(); }
 
  private:
-  std::uint64_t* at(std::uint64_t i) const { return reinterpret_cast<std::uint64_t*>(home_->base() + i * size_); }
+  std::uint64_t* at(std::uint64_t i) const {
+    return reinterpret_cast<std::uint64_t*>(home_->base() + i * size_);
+  }
   std::size_t size_ = 0;
   std::optional<mapped_file> home_;
 };
@@ -97,14 +103,16 @@ class chained_map final : public structure {
     size_ = t.parameters.value_size;
     mask_ = std::bit_ceil(t.parameters.keys) - 1;
     const std::size_t nodes = t.parameters.keys + spare_nodes;
-    auto memory = mapped_file::create(pool_path(t, "hand-map"), (mask_ + 1) * 8 + nodes * node_size());
+    auto memory =
+        mapped_file::create(pool_path(t, "hand-map"), (mask_ + 1) * 8 + nodes * node_size());
     if (!memory) return std::unexpected(std::move(memory.error()));
     home_.emplace(std::move(*memory));
     fresh_ = (mask_ + 1) * 8;
     free_.resize(t.threads);
     record unused;
-    return fill_half(t.parameters,
-                     [&](std::uint64_t key, std::uint64_t seed) { return apply(0, {kind::put, key, seed}, unused); });
+    return fill_half(t.parameters, [&](std::uint64_t key, std::uint64_t seed) {
+      return apply(0, {kind::put, key, seed}, unused);
+    });
   }
   result<> apply(unsigned thread, const operation& op, record& r) override {
     std::uint64_t link = (detail::hash_word(op.a) & mask_) * 8;
@@ -124,7 +132,9 @@ class chained_map final : public structure {
   static constexpr std::size_t spare_nodes = 1 << 16;
 
   std::size_t node_size() const noexcept { return 16 + size_; }
-  std::uint64_t& word(std::uint64_t offset) const { return *reinterpret_cast<std::uint64_t*>(home_->base() + offset); }
+  std::uint64_t& word(std::uint64_t offset) const {
+    return *reinterpret_cast<std::uint64_t*>(home_->base() + offset);
+  }
   result<> write(std::uint64_t value, std::uint64_t seed, record& r) {
     fill_with(&word(value), size_, seed);
     r.stored(value, &word(value), size_);
@@ -167,14 +177,16 @@ class chained_map final : public structure {
   std::vector<free_list> free_;          // a thread's
 };
 
-// Any workload by its volatile twin; the record is the operation and, when it writes a value, the value.
+// Any workload by its volatile twin; the record is the operation and, when it writes a value, the
+// value.
 class volatile_structure final : public structure {
  public:
   explicit volatile_structure(std::unique_ptr<workloads::volatile_run> r) : run_(std::move(r)) {}
   result<> set_up(const task& t) override {
     value_.resize(t.parameters.value_size / 8);
     const workloads::key_space keys(t.parameters);
-    for (std::uint64_t key = 0; key < keys.size(); ++key) present_.push_back(keys.present_at_start(key));
+    for (std::uint64_t key = 0; key < keys.size(); ++key)
+      present_.push_back(keys.present_at_start(key));
     run_->set_up();
     return {};
   }
@@ -209,13 +221,14 @@ class volatile_structure final : public structure {
 template <class Medium>
 class one_fence_log final : public contender {
  public:
-  one_fence_log(const task& t, typename Medium::shared medium, std::unique_ptr<workloads::workload> w,
-           std::unique_ptr<structure> s)
+  one_fence_log(const task& t, typename Medium::shared medium,
+                std::unique_ptr<workloads::workload> w, std::unique_ptr<structure> s)
       : task_(t),
         draws_(std::move(w)),
         structure_(std::move(s)),
         generators_(make_generators(t)),
-        locks_(t.threads == 1 ? 0 : std::min(std::size_t{1} << 16, std::bit_ceil(t.parameters.keys))),
+        locks_(t.threads == 1 ? 0
+                              : std::min(std::size_t{1} << 16, std::bit_ceil(t.parameters.keys))),
         shared_(medium) {}
 
   std::string name() const override { return "one-fence log by hand"; }
@@ -234,22 +247,27 @@ class one_fence_log final : public contender {
   result<measurement> run(double seconds) override {
     const event_counts before = counted();
     auto m = drive(generators_, seconds, task_.idle_share, [this](unsigned thread) {
-      return draw_and_apply(*draws_, task_.ops_per_tx,
-                            [this, thread](std::span<const operation> ops) { return transact(thread, ops); });
+      return draw_and_apply(
+          *draws_, task_.ops_per_tx,
+          [this, thread](std::span<const operation> ops) { return transact(thread, ops); });
     });
     const event_counts after = counted();
-    if (m) m->events = event_counts{after.fences - before.fences, 0, after.streamed_bytes - before.streamed_bytes, 0};
+    if (m)
+      m->events = event_counts{after.fences - before.fences, 0,
+                               after.streamed_bytes - before.streamed_bytes, 0};
     return m;
   }
 
   footprint space() override {
     const auto home = structure_->space_bytes();
-    return {home ? std::optional(*home + task_.threads * ring_size(task_)) : std::nullopt, live_bytes_of(task_)};
+    return {home ? std::optional(*home + task_.threads * ring_size(task_)) : std::nullopt,
+            live_bytes_of(task_)};
   }
 
  private:
   struct alignas(64) writer {
-    writer(typename Medium::shared& s, unsigned thread, mapped_file m) : medium(s, thread), ring(std::move(m)) {}
+    writer(typename Medium::shared& s, unsigned thread, mapped_file m)
+        : medium(s, thread), ring(std::move(m)) {}
     Medium medium;
     mapped_file ring;
     std::size_t at = 0;  // where the next record goes
@@ -257,7 +275,9 @@ class one_fence_log final : public contender {
     record next;
   };
 
-  std::string ring_path(unsigned thread) const { return pool_path(task_, fmt::format("hand-ring-{}", thread)); }
+  std::string ring_path(unsigned thread) const {
+    return pool_path(task_, fmt::format("hand-ring-{}", thread));
+  }
 
   result<> transact(unsigned thread, std::span<const operation> ops) {
     writer& w = *writers_[thread];
@@ -300,7 +320,8 @@ result<std::unique_ptr<structure>> make_structure(const task& t) {
   if (t.workload == "sps") return std::make_unique<array_of_elements>();
   if (t.workload == "hash") return std::make_unique<chained_map>();
   if (t.threads != 1)
-    return std::unexpected(error{errc::unsupported, "the log by hand runs this workload on one thread only"});
+    return std::unexpected(
+        error{errc::unsupported, "the log by hand runs this workload on one thread only"});
   auto r = workloads::make_volatile(t.workload, t.parameters);
   if (!r) return std::unexpected(std::move(r.error()));
   return std::make_unique<volatile_structure>(std::move(*r));
@@ -329,10 +350,13 @@ contender_result make_one_fence_log(const task& t) {
     case kind_of_media::process:
       return make_on<media::process>(t);
     case kind_of_media::lab:
-      if (media->lab->what == media::lab_medium::kind::delayed) return make_on<media::delayed<media::adr>>(t, {.inner = {}, .cost = media->lab->latency_model});
+      if (media->lab->what == media::lab_medium::kind::delayed)
+        return make_on<media::delayed<media::adr>>(
+            t, {.inner = {}, .cost = media->lab->latency_model});
       [[fallthrough]];
     default:
-      return std::unexpected(error{errc::unsupported, fmt::format("the log by hand does not run on media '{}'", t.media)});
+      return std::unexpected(error{
+          errc::unsupported, fmt::format("the log by hand does not run on media '{}'", t.media)});
   }
 }
 

@@ -11,8 +11,9 @@ namespace {
 
 using cells = std::array<std::string, 15>;
 
-const cells headings = {"system",   "media",         "durability", "tx/s",   "min",    "max",      "ratio",     "fences/tx",
-                        "lines/tx", "B streamed/tx", "aborts/tx",  "p50 ns", "p99 ns", "p99.9 ns", "space/live"};
+const cells headings = {"system",    "media",  "durability", "tx/s",     "min",
+                        "max",       "ratio",  "fences/tx",  "lines/tx", "B streamed/tx",
+                        "aborts/tx", "p50 ns", "p99 ns",     "p99.9 ns", "space/live"};
 constexpr std::size_t text_columns = 3;  // aligned left, the others right
 
 std::string rate(double per_second) {
@@ -26,9 +27,10 @@ std::string number(const std::optional<double>& value, const char* format) {
 }
 
 cells cells_of(const row& r, double baseline) {
-  const auto overhead = r.space_bytes && r.live_bytes != 0
-                            ? std::optional(static_cast<double>(*r.space_bytes) / static_cast<double>(r.live_bytes))
-                            : std::nullopt;
+  const auto overhead =
+      r.space_bytes && r.live_bytes != 0
+          ? std::optional(static_cast<double>(*r.space_bytes) / static_cast<double>(r.live_bytes))
+          : std::nullopt;
   return {r.system,
           r.media,
           r.durability,
@@ -47,7 +49,9 @@ cells cells_of(const row& r, double baseline) {
 }
 
 double baseline_of(const report& r, const std::string& name) {
-  const auto is_limit = [](const row& x) { return x.system == "volatile" || x.system == "one-fence log by hand"; };
+  const auto is_limit = [](const row& x) {
+    return x.system == "volatile" || x.system == "one-fence log by hand";
+  };
   auto found = std::ranges::find(r.rows, name, &row::system);
   if (found == r.rows.end()) found = std::ranges::find_if_not(r.rows, is_limit);
   return found == r.rows.end() ? r.rows.front().tx_per_s.median : found->tx_per_s.median;
@@ -94,7 +98,8 @@ std::array<named_cost, 4> named(const limits& l) {
 std::string hardware_line(const limits& l) {
   std::string out;
   for (const auto& [key, words, ns] : named(l))
-    if (ns) out += fmt::format("{}{} {:.0f} ns", out.empty() ? "hardware: " : ", ", words, ns->median);
+    if (ns)
+      out += fmt::format("{}{} {:.0f} ns", out.empty() ? "hardware: " : ", ", words, ns->median);
   return out.empty() ? out : out + '\n';
 }
 
@@ -109,7 +114,8 @@ std::string table_of(const report& r, const std::string& baseline) {
   std::string out;
   for (const cells& line : lines) {
     for (std::size_t i = 0; i < line.size(); ++i)
-      out += i < text_columns ? fmt::format("{:<{}}  ", line[i], widths[i]) : fmt::format("{:>{}}  ", line[i], widths[i]);
+      out += i < text_columns ? fmt::format("{:<{}}  ", line[i], widths[i])
+                              : fmt::format("{:>{}}  ", line[i], widths[i]);
     out.erase(out.find_last_not_of(' ') + 1);
     out += '\n';
   }

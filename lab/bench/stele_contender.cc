@@ -1,4 +1,5 @@
-// Stele itself under comparison: a pool with one mechanism and the workload on it, as any program would use them.
+// Stele itself under comparison: a pool with one mechanism and the workload on it, as any program
+// would use them.
 #include <bench/drive.h>
 #include <fmt/format.h>
 #include <tx/mechanism/catalog.h>
@@ -50,7 +51,8 @@ class stele_contender final : public contender {
   std::string durability() const override { return detail::durability_of(workload_->core()); }
 
   result<> set_up() override {
-    auto handle = detail::pool_handle::open(path_, stele_options(task_, mechanism_), workload_->root_size());
+    auto handle =
+        detail::pool_handle::open(path_, stele_options(task_, mechanism_), workload_->root_size());
     if (!handle) return std::unexpected(std::move(handle.error()));
     workload_->attach(std::move(*handle));
     attached_ = true;
@@ -61,8 +63,9 @@ class stele_contender final : public contender {
   result<measurement> run(double seconds) override {
     const pool_counters before = detail::counters_of(workload_->core());
     auto m = drive(generators_, seconds, task_.idle_share, [this](unsigned) {
-      return draw_and_apply(*workload_, task_.ops_per_tx,
-                            [this](std::span<const operation> ops) { return workload_->apply(ops); });
+      return draw_and_apply(*workload_, task_.ops_per_tx, [this](std::span<const operation> ops) {
+        return workload_->apply(ops);
+      });
     });
     if (m && task_.commits == durability::ordered)
       if (auto done = sync_within(*m); !done) return std::unexpected(std::move(done.error()));
@@ -99,8 +102,9 @@ class stele_contender final : public contender {
 
 }  // namespace
 
-// Bytes of a pool that holds the workload at its fullest: every key of a map present, with room for headers and links; an
-// array twice, since the transaction that makes it logs it; of tpcc's tables those of one warehouse.
+// Bytes of a pool that holds the workload at its fullest: every key of a map present, with room for
+// headers and links; an array twice, since the transaction that makes it logs it; of tpcc's tables
+// those of one warehouse.
 std::size_t pool_size_of(const task& t) {
   const auto& p = t.parameters;
   constexpr std::size_t spare = std::size_t{64} << 20;
@@ -108,7 +112,8 @@ std::size_t pool_size_of(const task& t) {
     const std::uint64_t live = live_bytes_of(t);
     return live * 5 / 4 + live / workloads::tpcc::shape(p).warehouses + spare;
   }
-  const std::size_t rounded = t.workload == "store" ? p.value_size / 8 : 0;  // of its blocks, whose size is the value's
+  const std::size_t rounded =
+      t.workload == "store" ? p.value_size / 8 : 0;  // of its blocks, whose size is the value's
   const std::size_t element = t.workload == "sps" ? 2 * p.value_size : p.value_size + rounded + 96;
   return p.keys * element * 5 / 4 + spare;
 }
@@ -118,7 +123,8 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
   o.create_size = t.pool_size_bytes != 0 ? t.pool_size_bytes : pool_size_of(t);
   o.layout = "comparison";
   if (mechanism != default_name) o.mechanism = mechanism;
-  if (const auto known = detail::find_mechanism(o.mechanism); known && (*known)->has_parity && t.pool_size_bytes == 0)
+  if (const auto known = detail::find_mechanism(o.mechanism);
+      known && (*known)->has_parity && t.pool_size_bytes == 0)
     o.create_size *= 2;  // checksums take as much as 0.74 of home
   o.media = t.media;
   o.policy = t.policy;
@@ -132,7 +138,8 @@ pool_options stele_options(const task& t, const std::string& mechanism) {
 
 contender_result make_stele(const task& t, const std::string& mechanism) {
   if (mechanism != default_name)
-    if (const auto known = detail::find_mechanism(mechanism); !known) return std::unexpected(known.error());
+    if (const auto known = detail::find_mechanism(mechanism); !known)
+      return std::unexpected(known.error());
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
   return std::make_unique<stele_contender>(t, mechanism, std::move(*w));

@@ -1,6 +1,7 @@
-// Volatile locks for contenders without isolation of their own: a transaction holds the stripes of all its keys, locked in
-// ascending order so that threads cannot wait in a circle. Keys of one bucket share a stripe: a stripe is the low bits of
-// the key's hash, and there are at most as many stripes as buckets. No stripes: holding them is free and protects nothing.
+// Volatile locks for contenders without isolation of their own: a transaction holds the stripes of
+// all its keys, locked in ascending order so that threads cannot wait in a circle. Keys of one
+// bucket share a stripe: a stripe is the low bits of the key's hash, and there are at most as many
+// stripes as buckets. No stripes: holding them is free and protects nothing.
 #pragma once
 
 #include <stele/element.h>
@@ -34,7 +35,8 @@ class stripes {
       for (const std::size_t i : stripes_held_) s.locks_[i].acquire();
     }
     ~guard() {
-      for (const std::size_t i : stripes_held_) stripes_.locks_[i].locked.store(false, std::memory_order_release);
+      for (const std::size_t i : stripes_held_)
+        stripes_.locks_[i].locked.store(false, std::memory_order_release);
       stripes_held_.clear();
     }
     guard(const guard&) = delete;
@@ -42,7 +44,8 @@ class stripes {
 
    private:
     stripes& stripes_;
-    static inline thread_local std::vector<std::size_t> stripes_held_;  // kept, so that a transaction allocates nothing
+    static inline thread_local std::vector<std::size_t>
+        stripes_held_;  // kept, so that a transaction allocates nothing
   };
 
  private:
@@ -55,7 +58,9 @@ class stripes {
     }
   };
 
-  std::size_t stripe_of(std::uint64_t key) const noexcept { return detail::hash_word(key) & (count_ - 1); }
+  std::size_t stripe_of(std::uint64_t key) const noexcept {
+    return detail::hash_word(key) & (count_ - 1);
+  }
 
   std::size_t count_;
   std::unique_ptr<lock[]> locks_;

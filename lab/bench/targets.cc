@@ -17,7 +17,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+double seconds_since(clock::time_point begin) {
+  return std::chrono::duration<double>(clock::now() - begin).count();
+}
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
@@ -30,7 +32,8 @@ struct against_memory {
 };
 constexpr against_memory memory_targets[] = {{"sps", 8, 1}, {"hash", 8, 1}, {"rbtree", 8, 1}};
 
-result<report> compared(const target_options& o, const against_memory& m, concurrency policy, std::vector<std::string> mechanisms) {
+result<report> compared(const target_options& o, const against_memory& m, concurrency policy,
+                        std::vector<std::string> mechanisms) {
   comparison c;
   c.what.workload = m.workload;
   c.what.parameters.value_size = m.value_size;
@@ -53,7 +56,9 @@ result<> beside_volatile(const target_options& o, std::vector<performance_target
     if (!r) return std::unexpected(r.error());
     const row *none = find_row(*r, "none"), *ordinary = find_row(*r, "volatile");
     if (none == nullptr || ordinary == nullptr) continue;
-    targets.push_back({what, "x", 0.6, none->tx_per_s.median / ordinary->tx_per_s.median, false, fmt::format("{:.0f} over {:.0f} tx/s; single_writer", none->tx_per_s.median, ordinary->tx_per_s.median)});
+    targets.push_back({what, "x", 0.6, none->tx_per_s.median / ordinary->tx_per_s.median, false,
+                       fmt::format("{:.0f} over {:.0f} tx/s; single_writer", none->tx_per_s.median,
+                                   ordinary->tx_per_s.median)});
   }
   return {};
 }
@@ -66,12 +71,17 @@ constexpr std::size_t number_count = 1024;
 // Nanoseconds to load a field in a read transaction: a sum over values that the cache holds.
 result<> field_reads(const target_options& o, std::vector<performance_target>& targets) {
   o.progress("a field read");
-  for (const auto& [policy, name] : {std::pair{concurrency::single_writer, "single_writer"}, std::pair{concurrency::stm, "stm"}}) {
+  for (const auto& [policy, name] : {std::pair{concurrency::single_writer, "single_writer"},
+                                     std::pair{concurrency::stm, "stm"}}) {
     const std::string path = fmt::format("{}/reads-{}.stele", o.dir, getpid());
-    auto p = pool<numbers>::open(path, {.create_size = std::size_t{4} << 20, .media = "adr", .policy = policy});
+    auto p = pool<numbers>::open(
+        path, {.create_size = std::size_t{4} << 20, .media = "adr", .policy = policy});
     std::filesystem::remove(path);
     if (!p) return std::unexpected(p.error());
-    if (auto made = p->update([](numbers& n) { n.values = make_array<field<std::uint64_t>>(number_count); }); !made) return made;
+    if (auto made = p->update(
+            [](numbers& n) { n.values = make_array<field<std::uint64_t>>(number_count); });
+        !made)
+      return made;
     std::vector<double> ns;
     for (unsigned run = 0; run < o.runs; ++run) {
       const auto begin = clock::now();
@@ -81,18 +91,27 @@ result<> field_reads(const target_options& o, std::vector<performance_target>& t
         for (unsigned rep = 0; rep < 2000; ++rep)
           for (std::size_t i = 0; i < number_count; ++i) sum += values[i];
       });
-      if (!done || sum != 0) return std::unexpected(error{errc::corrupt, "zeroed values do not sum to zero"});
+      if (!done || sum != 0)
+        return std::unexpected(error{errc::corrupt, "zeroed values do not sum to zero"});
       ns.push_back(seconds_since(begin) * 1e9 / (2000.0 * number_count));
     }
-    targets.push_back({fmt::format("a field read, {}", name), "ns", 3, median(ns), true, "1024 values in the cache, one read transaction of 2 million loads"});
+    targets.push_back({fmt::format("a field read, {}", name), "ns", 3, median(ns), true,
+                       "1024 values in the cache, one read transaction of 2 million loads"});
   }
   return {};
 }
 
-result<double> transactions_per_s(const std::string& pool, const std::string& tape, double seconds) {
+result<double> transactions_per_s(const std::string& pool, const std::string& tape,
+                                  double seconds) {
   auto w = workloads::make_workload("sps", {.keys = 4096});
   if (!w) return std::unexpected(w.error());
-  auto handle = detail::pool_handle::open(pool, {.create_size = std::size_t{8} << 20, .mechanism = "default", .media = "adr", .policy = concurrency::single_writer, .tape = tape}, (*w)->root_size());
+  auto handle = detail::pool_handle::open(pool,
+                                          {.create_size = std::size_t{8} << 20,
+                                           .mechanism = "default",
+                                           .media = "adr",
+                                           .policy = concurrency::single_writer,
+                                           .tape = tape},
+                                          (*w)->root_size());
   std::filesystem::remove(pool);
   if (!handle) return std::unexpected(handle.error());
   (*w)->attach(std::move(*handle));
@@ -111,23 +130,32 @@ result<double> transactions_per_s(const std::string& pool, const std::string& ta
 
 result<> tape_cost(const target_options& o, std::vector<performance_target>& targets) {
   o.progress("recording a tape");
-  const std::string pool = fmt::format("{}/taped-{}.stele", o.dir, getpid()), tape = fmt::format("{}/marks-{}.tape", o.dir, getpid());
+  const std::string pool = fmt::format("{}/taped-{}.stele", o.dir, getpid()),
+                    tape = fmt::format("{}/marks-{}.tape", o.dir, getpid());
   std::vector<double> ratios;
   for (unsigned run = 0; run < o.runs; ++run) {
-    const auto plain = transactions_per_s(pool, "", o.seconds), taped = transactions_per_s(pool, tape, o.seconds);
+    const auto plain = transactions_per_s(pool, "", o.seconds),
+               taped = transactions_per_s(pool, tape, o.seconds);
     std::filesystem::remove(tape);
     if (!plain) return std::unexpected(plain.error());
     if (!taped) return std::unexpected(taped.error());
     ratios.push_back(*plain / *taped);
   }
-  targets.push_back({"slower by a tape, sps 8 B x 1", "x", 5, median(ratios), true, "default, every store with its bytes, onto a file in memory"});
+  targets.push_back({"slower by a tape, sps 8 B x 1", "x", 5, median(ratios), true,
+                     "default, every store with its bytes, onto a file in memory"});
   return {};
 }
 
 // A process fills about 1 MB of log in a 1 GiB pool and is killed.
 void die_with_a_full_log(const std::string& path, int ready) {
-  auto p = pool<numbers>::open(path, {.create_size = std::size_t{1} << 30, .mechanism = "default", .media = "adr", .log_size = std::size_t{4} << 20, .log_count = 4, .background = false});
-  bool ok = p && p->update([](numbers& n) { n.values = make_array<field<std::uint64_t>>(number_count); });
+  auto p = pool<numbers>::open(path, {.create_size = std::size_t{1} << 30,
+                                      .mechanism = "default",
+                                      .media = "adr",
+                                      .log_size = std::size_t{4} << 20,
+                                      .log_count = 4,
+                                      .background = false});
+  bool ok =
+      p && p->update([](numbers& n) { n.values = make_array<field<std::uint64_t>>(number_count); });
   const std::uint64_t before = ok ? p->counters().streamed_bytes : 0;
   for (std::uint64_t i = 0; ok && p->counters().streamed_bytes < before + 1'000'000; ++i)
     ok = p->update([&](numbers& n) { n.values.load()[i * 7 % number_count] = i; }).has_value();
@@ -153,9 +181,12 @@ result<> recovery_time(const target_options& o, std::vector<performance_target>&
     auto p = pool<numbers>::open(path, {.media = "adr"});
     ms.push_back(seconds_since(begin) * 1e3);
     std::filesystem::remove(path);
-    if (!ok || !p) return std::unexpected(!p ? p.error() : error{errc::io, "the process that was to be killed failed before"});
+    if (!ok || !p)
+      return std::unexpected(
+          !p ? p.error() : error{errc::io, "the process that was to be killed failed before"});
   }
-  targets.push_back({"open a 1 GiB pool after kill -9, 1 MB of log", "ms", 200, median(ms), true, "default, adr on tmpfs: map, recover, read the chunk table"});
+  targets.push_back({"open a 1 GiB pool after kill -9, 1 MB of log", "ms", 200, median(ms), true,
+                     "default, adr on tmpfs: map, recover, read the chunk table"});
   return {};
 }
 
@@ -164,17 +195,29 @@ result<> explorer_rate(const target_options& o, std::vector<performance_target>&
   std::vector<double> rates;
   std::string detail;
   for (unsigned run = 0; run < 3; ++run) {
-    const auto found = explore::explore({.mechanism = "default", .workload = "hash", .pool_size = 65536, .operations = 150, .seed = run + 1}, {.recovery_depth = 1, .cancelled = o.cancelled, .progress = {}});
+    const auto found =
+        explore::explore({.mechanism = "default",
+                          .workload = "hash",
+                          .pool_size = 65536,
+                          .operations = 150,
+                          .seed = run + 1},
+                         {.recovery_depth = 1, .cancelled = o.cancelled, .progress = {}});
     if (!found) return std::unexpected(found.error());
-    if (!found->violations.empty()) return std::unexpected(error{errc::corrupt, found->violations.front().what});
+    if (!found->violations.empty())
+      return std::unexpected(error{errc::corrupt, found->violations.front().what});
     rates.push_back(found->states_per_s());
-    detail = fmt::format("default on hash: {} crash states built, {} of them different and each recovered, {} judged after recovery", found->states, found->distinct, found->recovered);
+    detail = fmt::format(
+        "default on hash: {} crash states built, {} of them different and each recovered, {} "
+        "judged after recovery",
+        found->states, found->distinct, found->recovered);
   }
-  targets.push_back({"explorer, 64 KiB pools, one core", "states/s", 100'000, median(rates), false, detail});
+  targets.push_back(
+      {"explorer, 64 KiB pools, one core", "states/s", 100'000, median(rates), false, detail});
   return {};
 }
 
-result<std::vector<performance_target>> measure_parts(const target_options& o, const std::vector<target_group>& parts) {
+result<std::vector<performance_target>> measure_parts(const target_options& o,
+                                                      const std::vector<target_group>& parts) {
   std::vector<performance_target> targets;
   for (const target_group part : parts) {
     if (o.cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
@@ -189,10 +232,13 @@ result<std::vector<performance_target>> measure_parts(const target_options& o, c
 
 result<std::vector<performance_target>> measure_targets(const target_options& o) {
   std::vector<target_group> parts = default_targets();
-  parts.insert(parts.end(), {beside_volatile, field_reads, tape_cost, recovery_time, explorer_rate});
+  parts.insert(parts.end(),
+               {beside_volatile, field_reads, tape_cost, recovery_time, explorer_rate});
   return measure_parts(o, parts);
 }
 
-result<std::vector<performance_target>> measure_lsnvmm_targets(const target_options& o) { return measure_parts(o, lsnvmm_targets()); }
+result<std::vector<performance_target>> measure_lsnvmm_targets(const target_options& o) {
+  return measure_parts(o, lsnvmm_targets());
+}
 
 }  // namespace stele::bench

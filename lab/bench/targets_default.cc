@@ -1,5 +1,6 @@
-// The targets of the mechanisms after "Blurred Persistence" and of the default one: over libpmemobj with one thread and with
-// two, over the log by hand, the cost of a commit by counter, its tail, and what the blurred mechanisms gain over base.
+// The targets of the mechanisms after "Blurred Persistence" and of the default one: over libpmemobj
+// with one thread and with two, over the log by hand, the cost of a commit by counter, its tail,
+// and what the blurred mechanisms gain over base.
 #include <bench/compare.h>
 #include <bench/targets_parts.h>
 #include <fmt/format.h>
@@ -15,8 +16,10 @@ struct against_rival {
   std::size_t value_size, operations;
   double one_thread, two_threads;  // marks, over libpmemobj with as many; 0: none
 };
-constexpr against_rival rival_targets[] = {{"sps", 8, 1, 3.6, 2.3},  {"sps", 8, 8, 15, 9},     {"sps", 64, 1, 3, 1.8},     {"hash", 8, 1, 6, 4},
-                                         {"hash", 64, 1, 6, 0},    {"rbtree", 8, 1, 3, 4.5}, {"rbtree", 64, 1, 2.8, 0}};
+constexpr against_rival rival_targets[] = {{"sps", 8, 1, 3.6, 2.3},  {"sps", 8, 8, 15, 9},
+                                           {"sps", 64, 1, 3, 1.8},   {"hash", 8, 1, 6, 4},
+                                           {"hash", 64, 1, 6, 0},    {"rbtree", 8, 1, 3, 4.5},
+                                           {"rbtree", 64, 1, 2.8, 0}};
 constexpr const char* five_workloads[] = {"sps", "hash", "rbtree", "bptree", "kv"};
 
 double rate(const report& r, std::string_view system) {
@@ -24,7 +27,8 @@ double rate(const report& r, std::string_view system) {
   return found == nullptr ? 0 : found->tx_per_s.median;
 }
 
-comparison of(const target_options& o, const char* workload, std::size_t value_size, std::size_t operations) {
+comparison of(const target_options& o, const char* workload, std::size_t value_size,
+              std::size_t operations) {
   comparison c;
   c.what.workload = workload;
   c.what.parameters.value_size = value_size;
@@ -37,7 +41,9 @@ comparison of(const target_options& o, const char* workload, std::size_t value_s
   return c;
 }
 
-std::string name_of(const against_rival& m) { return fmt::format("{} {} B x {}", m.workload, m.value_size, m.operations); }
+std::string name_of(const against_rival& m) {
+  return fmt::format("{} {} B x {}", m.workload, m.value_size, m.operations);
+}
 
 result<> with_one_thread(const target_options& o, std::vector<performance_target>& targets) {
   for (const against_rival& m : rival_targets) {
@@ -49,11 +55,17 @@ result<> with_one_thread(const target_options& o, std::vector<performance_target
     if (!r) return std::unexpected(r.error());
     const row* ours = find_row(*r, "default");
     const double by_hand = rate(*r, "one-fence log by hand");
-    targets.push_back({name_of(m) + ", default over libpmemobj", "x", m.one_thread, over_rival(*r, "libpmemobj"), false,
-                       fmt::format("{:.0f} tx/s, {:.2f} fences, {:.1f} lines, {:.0f} B streamed a tx; {:.2f} of the log by hand; single_writer", ours->tx_per_s.median,
-                                   ours->fences_per_tx.value_or(0), ours->lines_per_tx.value_or(0), ours->streamed_bytes_per_tx.value_or(0), ours->tx_per_s.median / by_hand)});
+    targets.push_back(
+        {name_of(m) + ", default over libpmemobj", "x", m.one_thread, over_rival(*r, "libpmemobj"),
+         false,
+         fmt::format("{:.0f} tx/s, {:.2f} fences, {:.1f} lines, {:.0f} B streamed a tx; {:.2f} of "
+                     "the log by hand; single_writer",
+                     ours->tx_per_s.median, ours->fences_per_tx.value_or(0),
+                     ours->lines_per_tx.value_or(0), ours->streamed_bytes_per_tx.value_or(0),
+                     ours->tx_per_s.median / by_hand)});
     if (&m == &rival_targets[0])
-      targets.push_back({name_of(m) + ", default over the log by hand", "x", 0.9, ours->tx_per_s.median / by_hand, false, "single_writer; the same driver"});
+      targets.push_back({name_of(m) + ", default over the log by hand", "x", 0.9,
+                         ours->tx_per_s.median / by_hand, false, "single_writer; the same driver"});
   }
   return {};
 }
@@ -70,10 +82,13 @@ result<> with_two_threads(const target_options& o, std::vector<performance_targe
     c.rivals = {"libpmemobj"};
     const auto two = compare(c);
     if (!two) return std::unexpected(two.error());
-    targets.push_back({name_of(m) + ", two threads, default over libpmemobj", "x", m.two_threads, over_rival(*two, "libpmemobj"), false,
-                       fmt::format("{:.0f} tx/s; stm; libpmemobj without isolation", rate(*two, "default"))});
+    targets.push_back(
+        {name_of(m) + ", two threads, default over libpmemobj", "x", m.two_threads,
+         over_rival(*two, "libpmemobj"), false,
+         fmt::format("{:.0f} tx/s; stm; libpmemobj without isolation", rate(*two, "default"))});
     if (m.value_size == 8 && m.operations == 1 && m.workload != std::string_view("rbtree"))
-      targets.push_back({name_of(m) + ", two threads over one", "x", 1.7, rate(*two, "default") / rate(*one, "default"), false, "stm"});
+      targets.push_back({name_of(m) + ", two threads over one", "x", 1.7,
+                         rate(*two, "default") / rate(*one, "default"), false, "stm"});
   }
   return {};
 }
@@ -88,8 +103,10 @@ result<> tail(const target_options& o, std::vector<performance_target>& targets)
   const auto r = compare(c);
   if (!r) return std::unexpected(r.error());
   const row* ours = find_row(*r, "default");
-  targets.push_back({"commit latency, 99.9th percentile over the median", "x", 20, ours->p999_ns / ours->p50_ns, true,
-                     fmt::format("{:.0f} and {:.0f} ns; sps 8 B x 1, 1 MB of log", ours->p999_ns, ours->p50_ns)});
+  targets.push_back(
+      {"commit latency, 99.9th percentile over the median", "x", 20, ours->p999_ns / ours->p50_ns,
+       true,
+       fmt::format("{:.0f} and {:.0f} ns; sps 8 B x 1, 1 MB of log", ours->p999_ns, ours->p50_ns)});
   return {};
 }
 
@@ -102,9 +119,14 @@ result<> space(const target_options& o, std::vector<performance_target>& targets
     const auto r = compare(c);
     if (!r) return std::unexpected(r.error());
     const row* ours = find_row(*r, "default");
-    const double taken = static_cast<double>(ours->space_bytes.value_or(0)), due = static_cast<double>(ours->live_bytes + ours->log_bytes);
-    targets.push_back({fmt::format("space over live data and logs, {} elements of {} B", c.what.parameters.keys, value_size), "x", 1.15, taken / due, true,
-                       fmt::format("{:.1f} MB of live data, {:.1f} MB of logs", static_cast<double>(ours->live_bytes) / 1e6, static_cast<double>(ours->log_bytes) / 1e6)});
+    const double taken = static_cast<double>(ours->space_bytes.value_or(0)),
+                 due = static_cast<double>(ours->live_bytes + ours->log_bytes);
+    targets.push_back({fmt::format("space over live data and logs, {} elements of {} B",
+                                   c.what.parameters.keys, value_size),
+                       "x", 1.15, taken / due, true,
+                       fmt::format("{:.1f} MB of live data, {:.1f} MB of logs",
+                                   static_cast<double>(ours->live_bytes) / 1e6,
+                                   static_cast<double>(ours->log_bytes) / 1e6)});
   }
   return {};
 }
@@ -122,9 +144,12 @@ result<> blurred_over_base(const target_options& o, std::vector<performance_targ
     const auto r = compare(c);
     if (!r) return std::unexpected(r.error());
     const double base = rate(*r, "base"), vcbp = rate(*r, "vcbp"), blurred = rate(*r, "blurred");
-    targets.push_back({fmt::format("{}, blurred over base", workload), "x", 1.56, blurred / base, false,
-                       fmt::format("delayed:150, 1 MB logs; xil {:.2f}, vcbp {:.2f}", rate(*r, "xil") / base, vcbp / base)});
-    targets.push_back({fmt::format("{}, adaptive over the better of blurred and vcbp", workload), "x", 0.95, rate(*r, "adaptive") / std::max(vcbp, blurred), false,
+    targets.push_back({fmt::format("{}, blurred over base", workload), "x", 1.56, blurred / base,
+                       false,
+                       fmt::format("delayed:150, 1 MB logs; xil {:.2f}, vcbp {:.2f}",
+                                   rate(*r, "xil") / base, vcbp / base)});
+    targets.push_back({fmt::format("{}, adaptive over the better of blurred and vcbp", workload),
+                       "x", 0.95, rate(*r, "adaptive") / std::max(vcbp, blurred), false,
                        "the same run; its warm-ups are part of it"});
   }
   return {};
@@ -133,12 +158,14 @@ result<> blurred_over_base(const target_options& o, std::vector<performance_targ
 }  // namespace
 
 double over_rival(const report& r, std::string_view rival) {
-  const auto found = std::ranges::find_if(r.rows, [&](const row& w) { return w.system.starts_with(rival); });
+  const auto found =
+      std::ranges::find_if(r.rows, [&](const row& w) { return w.system.starts_with(rival); });
   return found == r.rows.end() ? 0 : rate(r, "default") / found->tx_per_s.median;
 }
 
 const std::vector<target_group>& default_targets() {
-  static const std::vector<target_group> parts = {with_one_thread, with_two_threads, tail, space, blurred_over_base};
+  static const std::vector<target_group> parts = {with_one_thread, with_two_threads, tail, space,
+                                                  blurred_over_base};
   return parts;
 }
 

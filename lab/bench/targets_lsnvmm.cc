@@ -1,9 +1,11 @@
-// The targets of the mechanism log_structured, after the evaluation of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured
-// Non-Volatile Main Memory" (2017): over redo and undo logging, what each optimisation of the map gains, what is written,
-// held, cleaned, recovered and kept in ordinary memory, and what a load costs. `stele bench lsnvmm`.
+// The targets of the mechanism log_structured, after the evaluation of Hu, Ren, Badam, Shu,
+// Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017): over redo and undo logging, what
+// each optimisation of the map gains, what is written, held, cleaned, recovered and kept in
+// ordinary memory, and what a load costs. `stele bench lsnvmm`.
 //
-// Systems are compared within one interleaved run for each workload: the five stages of the map, redo and undo. A workload's
-// ratio is the mean over its key choices, uniform and Zipf; means over workloads give each the same weight.
+// Systems are compared within one interleaved run for each workload: the five stages of the map,
+// redo and undo. A workload's ratio is the mean over its key choices, uniform and Zipf; means over
+// workloads give each the same weight.
 #include <bench/figures/lsnvmm_parts.h>
 #include <bench/targets_parts.h>
 #include <fmt/format.h>
@@ -45,7 +47,8 @@ double of_workload(const panel& p, std::string_view workload, const char* a, con
   const series *above = p.find(a), *below = b == nullptr ? nullptr : p.find(b);
   for (std::size_t i = 0; i < patterns.size(); ++i)
     if (patterns[i].workload == workload)
-      values.push_back(above->points[i]->median / (below == nullptr ? 1 : below->points[i]->median));
+      values.push_back(above->points[i]->median /
+                       (below == nullptr ? 1 : below->points[i]->median));
   return mean(values);
 }
 double of_all(const panel& p, const char* a, const char* b) {
@@ -56,7 +59,8 @@ double of_all(const panel& p, const char* a, const char* b) {
 std::string of_each(const panel& p, const char* a, const char* b) {
   std::string all;
   for (const char* workload : five_workloads)
-    all += fmt::format("{}{} {:.2f}", all.empty() ? "" : ", ", workload, of_workload(p, workload, a, b));
+    all += fmt::format("{}{} {:.2f}", all.empty() ? "" : ", ", workload,
+                       of_workload(p, workload, a, b));
   return all;
 }
 
@@ -67,14 +71,15 @@ result<chart> all_systems(const target_options& o, std::size_t keys) {
   std::vector<std::string> xs;
   for (const pattern& p : patterns) xs.emplace_back(p.name);
   const auto one = [](double v) { return spread{v, v, v}; };
-  const sweep s{lsnvmm::task_on(with, patterns[0], keys),
-                fmt::format("{} keys,", keys),
-                xs,
-                [](task& t, std::size_t place) { lsnvmm::set_pattern(t, patterns[place]); },
-                entries,
-                {transactions_per_s("throughput"),
-                 {"traffic", "", [one](const row& r, const task&) { return one(lsnvmm::traffic_of(r)); }},
-                 {"hits", "", [one](const row& r, const task&) { return one(lsnvmm::hit_percent_of(r)); }}}};
+  const sweep s{
+      lsnvmm::task_on(with, patterns[0], keys),
+      fmt::format("{} keys,", keys),
+      xs,
+      [](task& t, std::size_t place) { lsnvmm::set_pattern(t, patterns[place]); },
+      entries,
+      {transactions_per_s("throughput"),
+       {"traffic", "", [one](const row& r, const task&) { return one(lsnvmm::traffic_of(r)); }},
+       {"hits", "", [one](const row& r, const task&) { return one(lsnvmm::hit_percent_of(r)); }}}};
   chart c;
   if (auto done = run(s, with, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) return std::unexpected(error{errc::cancelled, "interrupted"});
@@ -86,19 +91,27 @@ result<> over_logging(const target_options& o, std::vector<performance_target>& 
   const auto c = all_systems(o, keys);
   if (!c) return std::unexpected(c.error());
   const panel &rate = c->panels[0], &traffic = c->panels[1], &hits = c->panels[2];
-  const auto add = [&](const std::string& what, const char* unit, double mark, double measured, bool at_most, std::string detail) {
-    targets.push_back({fmt::format("{} keys: {}", keys, what), unit, mark, measured, at_most, std::move(detail)});
+  const auto add = [&](const std::string& what, const char* unit, double mark, double measured,
+                       bool at_most, std::string detail) {
+    targets.push_back(
+        {fmt::format("{} keys: {}", keys, what), unit, mark, measured, at_most, std::move(detail)});
   };
   add("over redo", "x", 1.37, of_all(rate, "all", "redo"), false, of_each(rate, "all", "redo"));
   add("over undo", "x", 1.66, of_all(rate, "all", "undo"), false, of_each(rate, "all", "undo"));
   for (const char* workload : {"sps", "hash"})
-    add(fmt::format("{} over redo", workload), "x", 1.8, of_workload(rate, workload, "all", "redo"), false, "one thread, 128 B, delayed:500:1");
-  add("write traffic, of redo's", "%", 25, 100 * of_all(traffic, "all", "redo"), true, of_each(traffic, "all", "redo"));
+    add(fmt::format("{} over redo", workload), "x", 1.8, of_workload(rate, workload, "all", "redo"),
+        false, "one thread, 128 B, delayed:500:1");
+  add("write traffic, of redo's", "%", 25, 100 * of_all(traffic, "all", "redo"), true,
+      of_each(traffic, "all", "redo"));
   add("two layers gain", "x", 1, of_all(rate, "2L", "base"), false, of_each(rate, "2L", "base"));
-  add("group update gains", "x", 1, of_all(rate, "2L-GU", "2L"), false, of_each(rate, "2L-GU", "2L"));
-  add("the node cache gains", "x", 1, of_all(rate, "2L-GU-C", "2L-GU"), false, of_each(rate, "2L-GU-C", "2L-GU"));
-  add("all optimisations over base", "x", 2.5, of_all(rate, "all", "base"), false, of_each(rate, "all", "base"));
-  add("node-cache hits", "%", 90, of_all(hits, "all", nullptr), false, of_each(hits, "all", nullptr));
+  add("group update gains", "x", 1, of_all(rate, "2L-GU", "2L"), false,
+      of_each(rate, "2L-GU", "2L"));
+  add("the node cache gains", "x", 1, of_all(rate, "2L-GU-C", "2L-GU"), false,
+      of_each(rate, "2L-GU-C", "2L-GU"));
+  add("all optimisations over base", "x", 2.5, of_all(rate, "all", "base"), false,
+      of_each(rate, "all", "base"));
+  add("node-cache hits", "%", 90, of_all(hits, "all", nullptr), false,
+      of_each(hits, "all", nullptr));
   return {};
 }
 
@@ -123,7 +136,8 @@ result<> readers_without_locks(const target_options& o, std::vector<performance_
   std::vector<double> each;
   for (const auto& v : ratio.find("all")->points) each.push_back(v->median);
   targets.push_back({"4 threads: readers without locks gain", "x", 1, mean(each), false,
-                     fmt::format("hash {:.2f}, rbtree {:.2f}, bptree {:.2f}; {} keys by Zipf", each[0], each[1], each[2], with.keys)});
+                     fmt::format("hash {:.2f}, rbtree {:.2f}, bptree {:.2f}; {} keys by Zipf",
+                                 each[0], each[1], each[2], with.keys)});
   return {};
 }
 
@@ -136,8 +150,8 @@ result<> fragmentation(const target_options& o, std::vector<performance_target>&
     percents.push_back(held->percent());
   }
   targets.push_back({"fragmentation, mean of W1 to W3", "%", 5, mean(percents), true,
-                     fmt::format("{:.1f}, {:.1f}, {:.1f}; the smallest pool, {} MiB a phase", percents[0], percents[1], percents[2],
-                                 with.phase_bytes >> 20)});
+                     fmt::format("{:.1f}, {:.1f}, {:.1f}; the smallest pool, {} MiB a phase",
+                                 percents[0], percents[1], percents[2], with.phase_bytes >> 20)});
   return {};
 }
 
@@ -145,12 +159,19 @@ result<> cleaning(const target_options& o, std::vector<performance_target>& targ
   static constexpr unsigned percents[] = {90};
   for (const std::size_t value_size : {std::size_t{128}, std::size_t{1024}}) {
     chart c;
-    if (auto done = lsnvmm::measure_utilisation_at(sweep_options_of(o), value_size, percents, c); !done) return done;
+    if (auto done = lsnvmm::measure_utilisation_at(sweep_options_of(o), value_size, percents, c);
+        !done)
+      return done;
     const panel& p = c.panels.front();
-    const auto none = p.find("no cleaning")->points[0], one = p.find("1 cleaner")->points[0], two = p.find("2 cleaners")->points[0];
-    const auto cost = [&](const std::optional<spread>& v) { return none && v ? 100 * (1 - v->median / none->median) : 100; };
-    targets.push_back({fmt::format("cleaning at 90 % utilisation, {} B", value_size), "%", 8, cost(one), true,
-                       none ? fmt::format("bptree, one cleaner; two cleaners {:.1f} %", cost(two)) : c.notes.back()});
+    const auto none = p.find("no cleaning")->points[0], one = p.find("1 cleaner")->points[0],
+               two = p.find("2 cleaners")->points[0];
+    const auto cost = [&](const std::optional<spread>& v) {
+      return none && v ? 100 * (1 - v->median / none->median) : 100;
+    };
+    targets.push_back({fmt::format("cleaning at 90 % utilisation, {} B", value_size), "%", 8,
+                       cost(one), true,
+                       none ? fmt::format("bptree, one cleaner; two cleaners {:.1f} %", cost(two))
+                            : c.notes.back()});
   }
   return {};
 }
@@ -160,18 +181,24 @@ result<> recovery(const target_options& o, std::vector<performance_target>& targ
   const auto times = lsnvmm::recover_killed(sweep_options_of(o), lsnvmm::value_bytes, threads);
   if (!times) return std::unexpected(times.error());
   std::vector<double> rates;
-  for (const lsnvmm::recovered& r : times->front()) rates.push_back(static_cast<double>(r.log_bytes) / 1e9 / r.seconds);
+  for (const lsnvmm::recovered& r : times->front())
+    rates.push_back(static_cast<double>(r.log_bytes) / 1e9 / r.seconds);
   if (rates.empty()) return std::unexpected(error{errc::cancelled, "interrupted"});
-  targets.push_back({"recovery of 1 GiB of log, 2 threads, 128 B", "GB/s", 0.5, spread_of(rates).median, false, "opening as a whole after a kill"});
+  targets.push_back({"recovery of 1 GiB of log, 2 threads, 128 B", "GB/s", 0.5,
+                     spread_of(rates).median, false, "opening as a whole after a kill"});
   return {};
 }
 
 result<> ordinary_memory(const target_options& o, std::vector<performance_target>& targets) {
   const auto f = lsnvmm::map_of_kv(sweep_options_of(o), lsnvmm::value_bytes);
   if (!f) return std::unexpected(f.error());
-  const auto percent = [&](std::uint64_t of) { return 100 * static_cast<double>(f->map_bytes) / static_cast<double>(of); };
-  targets.push_back({"ordinary memory of keys and values, 128 B", "%", 17, percent(f->content_bytes), true,
-                     fmt::format("kv filled by inserts; {:.1f} % of all that is live in the log", percent(f->live_bytes))});
+  const auto percent = [&](std::uint64_t of) {
+    return 100 * static_cast<double>(f->map_bytes) / static_cast<double>(of);
+  };
+  targets.push_back({"ordinary memory of keys and values, 128 B", "%", 17,
+                     percent(f->content_bytes), true,
+                     fmt::format("kv filled by inserts; {:.1f} % of all that is live in the log",
+                                 percent(f->live_bytes))});
   return {};
 }
 
@@ -194,7 +221,8 @@ result<double> load_ns(pool<nothing>& p, const std::vector<element*>& elements) 
   });
   if (!done) return std::unexpected(done.error());
   asm volatile("" : : "r"(sum));
-  const double ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
+  const double ns =
+      std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
   return ns / rounds / static_cast<double>(elements.size());
 }
 
@@ -205,12 +233,15 @@ result<> loads(const target_options& o, std::vector<performance_target>& targets
   double hits = 0;
   for (const char* mechanism : {lsnvmm::mechanism, "redo"}) {
     const std::string path = fmt::format("{}/loads-{}.stele", o.dir, getpid());
-    auto p = pool<nothing>::open(path, {.create_size = std::size_t{16} << 20, .mechanism = mechanism, .media = "adr"});
+    auto p = pool<nothing>::open(
+        path, {.create_size = std::size_t{16} << 20, .mechanism = mechanism, .media = "adr"});
     std::filesystem::remove(path);
     if (!p) return std::unexpected(p.error());
     std::vector<element*> elements(count);
     for (std::size_t i = 0; i < count; ++i)
-      if (auto made = p->update([&](nothing&) { elements[i * 389 % count] = make<element>(); }); !made) return made;
+      if (auto made = p->update([&](nothing&) { elements[i * 389 % count] = make<element>(); });
+          !made)
+        return made;
     std::vector<double> ns;
     for (unsigned run = 0; run < o.runs; ++run) {
       const auto one = load_ns(*p, elements);
@@ -219,17 +250,28 @@ result<> loads(const target_options& o, std::vector<performance_target>& targets
     }
     medians.push_back(spread_of(ns).median);
     const pool_counters c = p->counters();
-    if (c.map_hits != 0) hits = 100.0 * static_cast<double>(c.map_hits) / static_cast<double>(c.map_hits + c.map_misses);
+    if (c.map_hits != 0)
+      hits =
+          100.0 * static_cast<double>(c.map_hits) / static_cast<double>(c.map_hits + c.map_misses);
   }
   targets.push_back({"a load through the map, cached", "ns", 15, medians[0], true,
-                     fmt::format("{} objects of 64 B in scattered order, one read transaction, stm, {:.2f} % hits; redo {:.2f} ns", count, hits, medians[1])});
+                     fmt::format("{} objects of 64 B in scattered order, one read transaction, "
+                                 "stm, {:.2f} % hits; redo {:.2f} ns",
+                                 count, hits, medians[1])});
   return {};
 }
 
 }  // namespace
 
 const std::vector<target_group>& lsnvmm_targets() {
-  static const std::vector<target_group> parts = {loads, ordinary_memory, recovery, fragmentation, cleaning, readers_without_locks, over_logging<std::size_t{1} << 14>, over_logging<std::size_t{1} << 20>};
+  static const std::vector<target_group> parts = {loads,
+                                                  ordinary_memory,
+                                                  recovery,
+                                                  fragmentation,
+                                                  cleaning,
+                                                  readers_without_locks,
+                                                  over_logging<std::size_t{1} << 14>,
+                                                  over_logging<std::size_t{1} << 20>};
   return parts;
 }
 

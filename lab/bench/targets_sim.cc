@@ -1,9 +1,11 @@
-// The simulator's own speeds: `stele bench sim`. Requests that its controllers serve, accesses of tapes that cores, caches and
-// designs carry out, accesses of a cache without time, and the memory that a run takes.
+// The simulator's own speeds: `stele bench sim`. Requests that its controllers serve, accesses of
+// tapes that cores, caches and designs carry out, accesses of a cache without time, and the memory
+// that a run takes.
 //
-// Rates are of processor time, so that other work on the machine does not count; the rate by the wall's clock is beside them.
-// Tapes are made here, of loads and stores of 8 bytes, as many times a load as it takes for the share of stores; which
-// levels the accesses really hit is counted by the run itself and told.
+// Rates are of processor time, so that other work on the machine does not count; the rate by the
+// wall's clock is beside them. Tapes are made here, of loads and stores of 8 bytes, as many times a
+// load as it takes for the share of stores; which levels the accesses really hit is counted by the
+// run itself and told.
 #include <bench/targets.h>
 #include <fmt/format.h>
 #include <sim/config_file.h>
@@ -37,7 +39,10 @@ struct speed {
 
 class stopwatch {
  public:
-  speed of(double count) const { return {count / (cpu_s() - cpu_), count / std::chrono::duration<double>(wall_clock::now() - wall_).count()}; }
+  speed of(double count) const {
+    return {count / (cpu_s() - cpu_),
+            count / std::chrono::duration<double>(wall_clock::now() - wall_).count()};
+  }
 
  private:
   using wall_clock = std::chrono::steady_clock;
@@ -58,7 +63,8 @@ struct measurement {
 
 // The median of o.runs runs by processor time.
 template <class F>
-result<> add_rate(const target_options& o, std::vector<performance_target>& targets, const char* what, double mark, F&& run_once) {
+result<> add_rate(const target_options& o, std::vector<performance_target>& targets,
+                  const char* what, double mark, F&& run_once) {
   o.progress(what);
   std::vector<measurement> all;
   for (unsigned run = 0; run < o.runs; ++run) {
@@ -69,7 +75,9 @@ result<> add_rate(const target_options& o, std::vector<performance_target>& targ
   }
   const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
   std::ranges::nth_element(all, middle, {}, [](const measurement& m) { return m.at.per_cpu_s; });
-  targets.push_back({what, "M/s", mark, middle->at.per_cpu_s / 1e6, false, fmt::format("{:.2f} by the wall; {}", middle->at.per_wall_s / 1e6, middle->detail)});
+  targets.push_back(
+      {what, "M/s", mark, middle->at.per_cpu_s / 1e6, false,
+       fmt::format("{:.2f} by the wall; {}", middle->at.per_wall_s / 1e6, middle->detail)});
   o.measured(targets.back());
   return {};
 }
@@ -80,11 +88,15 @@ result<measurement> measure_traffic(const sim::memory_config& c, const sim::traf
   const stopwatch watch;
   const auto r = sim::run_traffic(c, load);
   if (!r) return std::unexpected(r.error());
-  if (r->unfinished != 0 || r->done.reads + r->done.forwarded_reads + r->done.writes != load.requests)
-    return base::fail(errc::corrupt, fmt::format("of {} requests to a memory {} never ended", load.requests, r->unfinished));
-  const double write_share = static_cast<double>(r->done.writes) / static_cast<double>(load.requests);
+  if (r->unfinished != 0 ||
+      r->done.reads + r->done.forwarded_reads + r->done.writes != load.requests)
+    return base::fail(errc::corrupt, fmt::format("of {} requests to a memory {} never ended",
+                                                 load.requests, r->unfinished));
+  const double write_share =
+      static_cast<double>(r->done.writes) / static_cast<double>(load.requests);
   return measurement{watch.of(static_cast<double>(load.requests)),
-                     fmt::format("{:.0f} % writes, {} of {} persisted, {:.2f} ms simulated", 100 * write_share, r->done.write_latency.count, r->done.writes,
+                     fmt::format("{:.0f} % writes, {} of {} persisted, {:.2f} ms simulated",
+                                 100 * write_share, r->done.write_latency.count, r->done.writes,
                                  static_cast<double>(r->simulated_ps) * 1e-9)};
 }
 
@@ -94,12 +106,26 @@ result<> controllers(const target_options& o, std::vector<performance_target>& t
   const auto pcm = sim::load_machine(o.configs + "/dp2.toml");
   if (!pcm) return std::unexpected(pcm.error());
   using enum sim::traffic_pattern;
-  for (const auto& [what, pattern, mark] : {std::tuple{"DDR4-2400, random requests", random, 1.0}, {"DDR4-2400, stream", stream, 3.0}, {"DDR4-2400, one in 500 cycles", sparse, 4.0}})
-    if (auto added = add_rate(o, targets, what, mark, [&] { return measure_traffic(ddr4->nonvolatile_memory, {.pattern = pattern, .requests = 500'000}); }); !added) return added;
+  for (const auto& [what, pattern, mark] : {std::tuple{"DDR4-2400, random requests", random, 1.0},
+                                            {"DDR4-2400, stream", stream, 3.0},
+                                            {"DDR4-2400, one in 500 cycles", sparse, 4.0}})
+    if (auto added = add_rate(o, targets, what, mark,
+                              [&] {
+                                return measure_traffic(ddr4->nonvolatile_memory,
+                                                       {.pattern = pattern, .requests = 500'000});
+                              });
+        !added)
+      return added;
   const sim::memory_config alone = sim::dp2_memory("strict");
-  if (auto added = add_rate(o, targets, "DP2's PCM, 64 writes at a time", 2.0, [&] { return measure_traffic(alone, {.requests = 500'000, .write_share = 1}); }); !added) return added;
+  if (auto added =
+          add_rate(o, targets, "DP2's PCM, 64 writes at a time", 2.0,
+                   [&] { return measure_traffic(alone, {.requests = 500'000, .write_share = 1}); });
+      !added)
+    return added;
   return add_rate(o, targets, "DP2's machine, 256 writes, barriers each 64", 2.0, [&] {
-    return measure_traffic(pcm->nonvolatile_memory, {.requests = 500'000, .write_share = 1, .outstanding = 256, .writes_per_barrier = 64});
+    return measure_traffic(
+        pcm->nonvolatile_memory,
+        {.requests = 500'000, .write_share = 1, .outstanding = 256, .writes_per_barrier = 64});
   });
 }
 
@@ -141,8 +167,11 @@ class tape_maker {
     std::uint64_t begin = 0;
     for (const region& r : plan_.regions) {
       if ((left -= r.share) < 0 || &r == &plan_.regions.back()) {
-        const std::uint64_t address = begin + (r.common ? 0 : thread * r.bytes) + random_.below(r.bytes / 8) * 8;
-        return to.event(random_.unit() < plan_.store_share ? media::tape_op::store : media::tape_op::load, thread, address, 8);
+        const std::uint64_t address =
+            begin + (r.common ? 0 : thread * r.bytes) + random_.below(r.bytes / 8) * 8;
+        return to.event(
+            random_.unit() < plan_.store_share ? media::tape_op::store : media::tape_op::load,
+            thread, address, 8);
       }
       begin += r.bytes * (r.common ? 1 : plan_.threads);
     }
@@ -161,32 +190,42 @@ std::unique_ptr<media::tape_writer> tape_of(const tape_spec& plan) {
   return tape;
 }
 
-result<std::unique_ptr<sim::simulation>> run_whole(const sim::machine_config& machine, result<sim::feed> tape) {
+result<std::unique_ptr<sim::simulation>> run_whole(const sim::machine_config& machine,
+                                                   result<sim::feed> tape) {
   if (!tape) return std::unexpected(tape.error());
   auto s = sim::simulation::make(machine, std::move(*tape), {});
   if (!s) return s;
-  while ((*s)->advance(1 << 20)) {}
+  while ((*s)->advance(1 << 20)) {
+  }
   if (auto ended = (*s)->finish(); !ended) return std::unexpected(ended.error());
   return s;
 }
 
-result<measurement> play(const sim::machine_config& machine, const media::tape_writer& tape, std::uint64_t accesses) {
+result<measurement> play(const sim::machine_config& machine, const media::tape_writer& tape,
+                         std::uint64_t accesses) {
   auto feed = sim::feed::over(tape.memory(), machine.cores.count * machine.cores.threads_per_core);
   if (!feed) return std::unexpected(feed.error());
   auto s = sim::simulation::make(machine, std::move(*feed), {});
   if (!s) return std::unexpected(s.error());
   const stopwatch watch;
-  while ((*s)->advance(1 << 20)) {}
+  while ((*s)->advance(1 << 20)) {
+  }
   const speed at = watch.of(static_cast<double>(accesses));
   if (auto ended = (*s)->finish(); !ended) return std::unexpected(ended.error());
   const sim::hierarchy_counts& c = (*s)->caches->counts;
   const double all = static_cast<double>(c.l1_accesses()) / 100;
-  return measurement{at, fmt::format("hits: L1 {:.1f} %, L2 {:.1f} %, L3 {:.1f} %; memory {:.1f} %; {} copies taken, {} attempts lost", static_cast<double>(c.l1_hits) / all,
-                                     static_cast<double>(c.l2_hits) / all, static_cast<double>(c.l3_hits) / all, static_cast<double>(c.l3_misses) / all,
-                                     c.invalidations + c.transfers, (*s)->isolation->counts.conflicts + (*s)->isolation->counts.capacity_aborts)};
+  return measurement{
+      at, fmt::format("hits: L1 {:.1f} %, L2 {:.1f} %, L3 {:.1f} %; memory {:.1f} %; {} copies "
+                      "taken, {} attempts lost",
+                      static_cast<double>(c.l1_hits) / all, static_cast<double>(c.l2_hits) / all,
+                      static_cast<double>(c.l3_hits) / all, static_cast<double>(c.l3_misses) / all,
+                      c.invalidations + c.transfers,
+                      (*s)->isolation->counts.conflicts + (*s)->isolation->counts.capacity_aborts)};
 }
 
-result<> add_play(const target_options& o, std::vector<performance_target>& targets, const char* what, double mark, const sim::machine_config& machine, const tape_spec& plan) {
+result<> add_play(const target_options& o, std::vector<performance_target>& targets,
+                  const char* what, double mark, const sim::machine_config& machine,
+                  const tape_spec& plan) {
   const auto tape = tape_of(plan);
   return add_rate(o, targets, what, mark, [&] { return play(machine, *tape, plan.accesses); });
 }
@@ -210,10 +249,25 @@ result<> hierarchies(const target_options& o, std::vector<performance_target>& t
   };
   const row rows[] = {
       {"one core, L1 hits", 60, one, {.regions = {{1, 16 * KiB}}}},
-      {"one core, 90 % L1, 8 % L2, 2 % below", 15, one, {.regions = {{0.9, 16 * KiB}, {0.08, 96 * KiB}, {0.02, MiB}}}},
-      {"8 cores, kiln, mostly hits", 15, *kiln, {.threads = 8, .regions = {{0.98, 8 * KiB}, {0.02, 256 * KiB, true}}, .in_transaction = 32}},
-      {"8 cores, kiln, all miss L1 and L2", 4, *kiln, {.threads = 8, .accesses = 1'000'000, .regions = {{1, 8 * MiB, true}}, .in_transaction = 8}},
-      {"8 cores, kiln, all to memory", 4, *kiln, {.threads = 8, .accesses = 500'000, .regions = {{1, 1024 * MiB, true}}, .in_transaction = 8}},
+      {"one core, 90 % L1, 8 % L2, 2 % below",
+       15,
+       one,
+       {.regions = {{0.9, 16 * KiB}, {0.08, 96 * KiB}, {0.02, MiB}}}},
+      {"8 cores, kiln, mostly hits",
+       15,
+       *kiln,
+       {.threads = 8, .regions = {{0.98, 8 * KiB}, {0.02, 256 * KiB, true}}, .in_transaction = 32}},
+      {"8 cores, kiln, all miss L1 and L2",
+       4,
+       *kiln,
+       {.threads = 8, .accesses = 1'000'000, .regions = {{1, 8 * MiB, true}}, .in_transaction = 8}},
+      {"8 cores, kiln, all to memory",
+       4,
+       *kiln,
+       {.threads = 8,
+        .accesses = 500'000,
+        .regions = {{1, 1024 * MiB, true}},
+        .in_transaction = 8}},
   };
   for (const row& r : rows)
     if (auto added = add_play(o, targets, r.what, r.mark, r.machine, r.plan); !added) return added;
@@ -239,7 +293,9 @@ result<measurement> find_and_fill(std::uint64_t lines) {
       } else {
         cache->fill(cache->find_victim(line), line);
       }
-  return measurement{watch.of(static_cast<double>(hits)), fmt::format("{} KiB in 64 KiB of 4 ways, {:.2f} % hits", lines * 64 / KiB, 100.0 * static_cast<double>(hits) / (rounds * 16384.0))};
+  return measurement{watch.of(static_cast<double>(hits)),
+                     fmt::format("{} KiB in 64 KiB of 4 ways, {:.2f} % hits", lines * 64 / KiB,
+                                 100.0 * static_cast<double>(hits) / (rounds * 16384.0))};
 }
 
 // --- memory ---
@@ -252,7 +308,8 @@ double of_process(const std::string& what) {
   return 0;
 }
 
-// In a process of its own: what a run of the tape takes at most, without the caches' tags; below 0: it failed.
+// In a process of its own: what a run of the tape takes at most, without the caches' tags; below 0:
+// it failed.
 double run_in_child(const sim::machine_config& machine, const std::string& tape) {
   int ends[2];
   if (pipe(ends) != 0) return -1;
@@ -260,8 +317,10 @@ double run_in_child(const sim::machine_config& machine, const std::string& tape)
   if (child == 0) {
     malloc_trim(0);
     const double before = of_process("VmRSS");
-    const auto s = run_whole(machine, sim::feed::open(tape, machine.cores.count * machine.cores.threads_per_core));
-    const double took = s ? of_process("VmHWM") - before - static_cast<double>((*s)->caches->tag_bytes()) : -1;
+    const auto s = run_whole(
+        machine, sim::feed::open(tape, machine.cores.count * machine.cores.threads_per_core));
+    const double took =
+        s ? of_process("VmHWM") - before - static_cast<double>((*s)->caches->tag_bytes()) : -1;
     (void)!::write(ends[1], &took, sizeof took);
     _exit(0);
   }
@@ -273,7 +332,8 @@ double run_in_child(const sim::machine_config& machine, const std::string& tape)
   return took;
 }
 
-result<double> run_in_child(const target_options& o, const sim::machine_config& machine, const tape_spec& plan) {
+result<double> run_in_child(const target_options& o, const sim::machine_config& machine,
+                            const tape_spec& plan) {
   const std::string path = fmt::format("{}/bench-sim-{}.tape", o.dir, getpid());
   auto tape = media::tape_writer::to_file(path, shape);
   if (!tape) return std::unexpected(tape.error());
@@ -282,14 +342,18 @@ result<double> run_in_child(const target_options& o, const sim::machine_config& 
   const double took = written ? run_in_child(machine, path) : 0;
   std::remove(path.c_str());
   if (!written) return std::unexpected(written.error());
-  if (took < 0) return base::fail(errc::io, "the process that a run's memory is measured in failed");
+  if (took < 0)
+    return base::fail(errc::io, "the process that a run's memory is measured in failed");
   return took / static_cast<double>(MiB);
 }
 
 result<> memory_of_runs(const target_options& o, std::vector<performance_target>& targets) {
   const auto kiln = sim::load_machine(o.configs + "/kiln.toml");
   if (!kiln) return std::unexpected(kiln.error());
-  tape_spec plan{.threads = 8, .accesses = 500'000, .regions = {{0.98, 8 * KiB}, {0.02, 256 * MiB, true}}, .in_transaction = 32};
+  tape_spec plan{.threads = 8,
+                 .accesses = 500'000,
+                 .regions = {{0.98, 8 * KiB}, {0.02, 256 * MiB, true}},
+                 .in_transaction = 32};
   std::array<double, 2> took{};
   for (double& mib : took) {
     o.progress("memory of a run");
@@ -298,7 +362,9 @@ result<> memory_of_runs(const target_options& o, std::vector<performance_target>
     mib = *measured;
     plan.accesses *= 10;
   }
-  targets.push_back({"memory of a run beside tags", "MiB", 64, took[1], true, fmt::format("8 cores, kiln; 5 M accesses, and {:.1f} MiB for 0.5 M", took[0])});
+  targets.push_back(
+      {"memory of a run beside tags", "MiB", 64, took[1], true,
+       fmt::format("8 cores, kiln; 5 M accesses, and {:.1f} MiB for 0.5 M", took[0])});
   o.measured(targets.back());
   return {};
 }
@@ -309,7 +375,10 @@ result<std::vector<performance_target>> measure_sim_targets(const target_options
   std::vector<performance_target> targets;
   for (const auto part : {memory_of_runs, controllers, hierarchies})
     if (auto done = part(o, targets); !done) return std::unexpected(done.error());
-  if (auto done = add_rate(o, targets, "cache without time, hits", 80, [] { return find_and_fill(768); }); !done) return std::unexpected(done.error());
+  if (auto done =
+          add_rate(o, targets, "cache without time, hits", 80, [] { return find_and_fill(768); });
+      !done)
+    return std::unexpected(done.error());
   return targets;
 }
 

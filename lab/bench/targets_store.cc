@@ -1,5 +1,6 @@
-// The targets of the key-value store and of pool care: puts and gets beside other embedded stores at equal durability, on the device's
-// file system and in memory; commits of many threads on a file; the tail beside a checkpoint; judging and copying a pool in use.
+// The targets of the key-value store and of pool care: puts and gets beside other embedded stores
+// at equal durability, on the device's file system and in memory; commits of many threads on a
+// file; the tail beside a checkpoint; judging and copying a pool in use.
 #include <bench/targets_parts.h>
 #include <fmt/format.h>
 #include <stele/kv.h>
@@ -23,7 +24,8 @@ struct rival_target {
   double mark;
 };
 
-comparison of_store(const target_options& o, std::size_t value_size, const char* media, const std::string& dir) {
+comparison of_store(const target_options& o, std::size_t value_size, const char* media,
+                    const std::string& dir) {
   comparison c;
   c.what.workload = "store";
   c.what.parameters.value_size = value_size;
@@ -43,7 +45,9 @@ comparison puts_on_file(const target_options& o) {
 
 std::vector<std::string> those_built(std::vector<std::string> wanted) {
   const auto built = rival_names();
-  std::erase_if(wanted, [&](const std::string& name) { return std::ranges::find(built, name) == built.end(); });
+  std::erase_if(wanted, [&](const std::string& name) {
+    return std::ranges::find(built, name) == built.end();
+  });
   return wanted;
 }
 
@@ -54,13 +58,20 @@ result<> on_file(const target_options& o, std::vector<performance_target>& targe
   const auto one = compare(c);
   if (!one) return std::unexpected(one.error());
   const row& ours = *find_row(*one, "default");
-  const double device = one->hardware.synced_block_ns ? 1e9 / one->hardware.synced_block_ns->median : 0;
-  targets.push_back({"puts of 1 KB, each durable, over the device", "x", 0.95, ours.tx_per_s.median / device, false,
-                     fmt::format("{:.0f} puts/s; a 4 KiB block overwritten + fdatasync {:.0f}/s; {:.2f} fences a put", ours.tx_per_s.median, device, ours.fences_per_tx.value_or(0))});
-  for (const auto& [rival, mark] : {rival_target{"leveldb", 1.05}, {"rocksdb", 2}, {"lmdb", 2}, {"libpmemobj", 10}})
-    targets.push_back({fmt::format("puts of 1 KB, each durable, over {}", rival), "x", mark, over_rival(*one, rival), false, "one thread, media file"});
-  targets.push_back({"99th percentile of a put over its median", "x", 3, ours.p99_ns / ours.p50_ns, true,
-                     fmt::format("{:.0f} us, checkpoints meanwhile", ours.p99_ns / 1e3)});
+  const double device =
+      one->hardware.synced_block_ns ? 1e9 / one->hardware.synced_block_ns->median : 0;
+  targets.push_back(
+      {"puts of 1 KB, each durable, over the device", "x", 0.95, ours.tx_per_s.median / device,
+       false,
+       fmt::format(
+           "{:.0f} puts/s; a 4 KiB block overwritten + fdatasync {:.0f}/s; {:.2f} fences a put",
+           ours.tx_per_s.median, device, ours.fences_per_tx.value_or(0))});
+  for (const auto& [rival, mark] :
+       {rival_target{"leveldb", 1.05}, {"rocksdb", 2}, {"lmdb", 2}, {"libpmemobj", 10}})
+    targets.push_back({fmt::format("puts of 1 KB, each durable, over {}", rival), "x", mark,
+                       over_rival(*one, rival), false, "one thread, media file"});
+  targets.push_back({"99th percentile of a put over its median", "x", 3, ours.p99_ns / ours.p50_ns,
+                     true, fmt::format("{:.0f} us, checkpoints meanwhile", ours.p99_ns / 1e3)});
   o.progress("eight threads on a file");
   c = puts_on_file(o);
   c.limits = false;
@@ -69,8 +80,10 @@ result<> on_file(const target_options& o, std::vector<performance_target>& targe
   const auto eight = alone ? compare(c) : alone;
   if (!eight) return std::unexpected(eight.error());
   const row& many = *find_row(*eight, "default");
-  targets.push_back({"puts of 1 KB, eight threads over one", "x", 4, many.tx_per_s.median / find_row(*alone, "default")->tx_per_s.median, false,
-                     fmt::format("{:.0f} puts/s, {:.2f} fences a put", many.tx_per_s.median, many.fences_per_tx.value_or(0))});
+  targets.push_back({"puts of 1 KB, eight threads over one", "x", 4,
+                     many.tx_per_s.median / find_row(*alone, "default")->tx_per_s.median, false,
+                     fmt::format("{:.0f} puts/s, {:.2f} fences a put", many.tx_per_s.median,
+                                 many.fences_per_tx.value_or(0))});
   return {};
 }
 
@@ -88,17 +101,23 @@ result<> in_memory(const target_options& o, std::vector<performance_target>& tar
     c.rivals = those_built({"libpmemobj"});
     const auto alone = compare(c);
     if (!alone) return std::unexpected(alone.error());
-    targets.push_back({what + " a second, media adr", "M/s", read_share == 0 ? 1.0 : 5.0, find_row(*r, "default")->tx_per_s.median / 1e6, false,
-                       fmt::format("2^20 keys of 8 B, one thread, stm; external {:.2f}", find_row(*alone, "default")->tx_per_s.median / 1e6)});
+    targets.push_back({what + " a second, media adr", "M/s", read_share == 0 ? 1.0 : 5.0,
+                       find_row(*r, "default")->tx_per_s.median / 1e6, false,
+                       fmt::format("2^20 keys of 8 B, one thread, stm; external {:.2f}",
+                                   find_row(*alone, "default")->tx_per_s.median / 1e6)});
     if (read_share == 0)
-      targets.push_back({what + " over leveldb", "x", 1.7, over_rival(*r, "leveldb"), false, "each at the durability 'process', for many threads"});
+      targets.push_back({what + " over leveldb", "x", 1.7, over_rival(*r, "leveldb"), false,
+                         "each at the durability 'process', for many threads"});
     else
-      targets.push_back({what + " over libpmemobj", "x", 1.5, over_rival(*alone, "libpmemobj"), false, "each at the durability 'process', for one thread"});
+      targets.push_back({what + " over libpmemobj", "x", 1.5, over_rival(*alone, "libpmemobj"),
+                         false, "each at the durability 'process', for one thread"});
   }
   return {};
 }
 
-double seconds_since(clock::time_point begin) { return std::chrono::duration<double>(clock::now() - begin).count(); }
+double seconds_since(clock::time_point begin) {
+  return std::chrono::duration<double>(clock::now() - begin).count();
+}
 
 // A store of values of 1 KB, as full as a pool of 256 MiB gets of them.
 result<kv> full_store(const std::string& path) {
@@ -121,7 +140,8 @@ double puts_beside(kv& store, Work&& work) {
   const auto begin = clock::now();
   std::jthread writer([&] {
     const std::string value(1024, 'w');
-    for (std::uint64_t k = 0; !stop.load(); k = (k + 7919) % 180'000, ++puts) (void)store.put(fmt::format("{:08}", k), value);
+    for (std::uint64_t k = 0; !stop.load(); k = (k + 7919) % 180'000, ++puts)
+      (void)store.put(fmt::format("{:08}", k), value);
   });
   work();
   stop = true;
@@ -136,7 +156,8 @@ result<> care(const target_options& o, std::vector<performance_target>& targets)
   if (!store) return std::unexpected(store.error());
   std::vector<double> check, quiet, backup, share;
   for (unsigned i = 0; i < o.runs && !o.cancelled(); ++i) {
-    const double alone = puts_beside(*store, [] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); });
+    const double alone =
+        puts_beside(*store, [] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); });
     result<> made;
     double took = 0;
     const double beside = puts_beside(*store, [&] {
@@ -165,10 +186,14 @@ result<> care(const target_options& o, std::vector<performance_target>& targets)
   (void)store->close();
   fs::remove(path);
   if (check.empty()) return std::unexpected(error{errc::cancelled, "interrupted"});
-  targets.push_back({"check of a pool", "GB/s", 1, spread_of(check).median, false, "header, logs, heap, sums of 256 MiB in memory"});
-  targets.push_back({"backup over cp", "x", 0.7, spread_of(quiet).median, false, "nobody beside it"});
-  targets.push_back({"backup over cp, writers beside it", "x", 0.7, spread_of(backup).median, false, "the copy is synced and has ids and sums of its own"});
-  targets.push_back({"puts beside a backup over puts alone", "x", 0.7, spread_of(share).median, false, "one writer, values of 1 KB"});
+  targets.push_back({"check of a pool", "GB/s", 1, spread_of(check).median, false,
+                     "header, logs, heap, sums of 256 MiB in memory"});
+  targets.push_back(
+      {"backup over cp", "x", 0.7, spread_of(quiet).median, false, "nobody beside it"});
+  targets.push_back({"backup over cp, writers beside it", "x", 0.7, spread_of(backup).median, false,
+                     "the copy is synced and has ids and sums of its own"});
+  targets.push_back({"puts beside a backup over puts alone", "x", 0.7, spread_of(share).median,
+                     false, "one writer, values of 1 KB"});
   return {};
 }
 

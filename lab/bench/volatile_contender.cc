@@ -1,4 +1,5 @@
-// The ceiling: the same structures and operations in ordinary memory, without pool, transaction or durability.
+// The ceiling: the same structures and operations in ordinary memory, without pool, transaction or
+// durability.
 #include <bench/drive.h>
 
 namespace stele::bench {
@@ -21,10 +22,11 @@ class volatile_contender final : public contender {
   }
   result<measurement> run(double seconds) override {
     return drive(generators_, seconds, task_.idle_share, [this](unsigned) {
-      return draw_and_apply(*run_, task_.ops_per_tx, [this](std::span<const operation> ops) -> result<> {
-        run_->apply(ops);
-        return {};
-      });
+      return draw_and_apply(*run_, task_.ops_per_tx,
+                            [this](std::span<const operation> ops) -> result<> {
+                              run_->apply(ops);
+                              return {};
+                            });
     });
   }
   footprint space() override { return {std::nullopt, live_bytes_of(task_)}; }
@@ -39,7 +41,8 @@ class volatile_contender final : public contender {
 
 contender_result make_volatile(const task& t) {
   if (t.threads != 1)
-    return std::unexpected(error{errc::unsupported, "the volatile structures are not thread-safe: one thread only"});
+    return std::unexpected(
+        error{errc::unsupported, "the volatile structures are not thread-safe: one thread only"});
   auto r = workloads::make_volatile(t.workload, t.parameters);
   if (!r) return std::unexpected(std::move(r.error()));
   return std::make_unique<volatile_contender>(t, std::move(*r));

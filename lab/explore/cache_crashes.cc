@@ -11,13 +11,15 @@ namespace stele::explore {
 
 namespace {
 
-// From one crash of a pass to the next it is so many events at most, unless that were to leave the end of the tape out. With
-// fewer the crashes would differ little from each other, with more the cache's work would be most of what each costs.
+// From one crash of a pass to the next it is so many events at most, unless that were to leave the
+// end of the tape out. With fewer the crashes would differ little from each other, with more the
+// cache's work would be most of what each costs.
 constexpr std::uint64_t max_event_gap = 8;
 // One of so many new states is recovered under the recorder, for crashes in that recovery.
 constexpr std::uint64_t recovery_sample_interval = 16;
 
-// What arrives depends on the pass and the event alone, so that one crash can be repeated without the others.
+// What arrives depends on the pass and the event alone, so that one crash can be repeated without
+// the others.
 std::uint64_t arrival_seed(const cache_moment& m) noexcept {
   return base::mix(m.seed) + m.event;
 }
@@ -25,7 +27,10 @@ std::uint64_t arrival_seed(const cache_moment& m) noexcept {
 class cache_crashes {
  public:
   explicit cache_crashes(subject& s)
-      : subject_(s), random_(s.run_plan().seed), run_(s, verdict_cache_), recovery_(s, verdict_cache_) {
+      : subject_(s),
+        random_(s.run_plan().seed),
+        run_(s, verdict_cache_),
+        recovery_(s, verdict_cache_) {
     current_.run_plan = s.run_plan();
   }
 
@@ -37,7 +42,8 @@ class cache_crashes {
   std::string line() const { return format_line(current_); }
 
  private:
-  void pass_with_crashes(cached_run& r, cache_model& cache, std::uint64_t seed, std::uint64_t until);
+  void pass_with_crashes(cached_run& r, cache_model& cache, std::uint64_t seed,
+                         std::uint64_t until);
   void crash(cached_run& r, cache_model& cache);
   void count(const cached_run& r, const cache_model& cache, const judge::judgement& a);
   void explore_recovery(std::uint64_t position);
@@ -74,11 +80,13 @@ void cache_crashes::run(const cache_settings& settings, findings& found, std::ui
   found.recovered += verdict_cache_.verdicts.size();
 }
 
-void cache_crashes::pass_with_crashes(cached_run& r, cache_model& cache, std::uint64_t seed, std::uint64_t until) {
+void cache_crashes::pass_with_crashes(cached_run& r, cache_model& cache, std::uint64_t seed,
+                                      std::uint64_t until) {
   r.rewind(cache, seed);
   base::rng random(seed);
   const std::size_t level = current_.moments.size() - 1;
-  const std::uint64_t farthest = std::max(max_event_gap, 2 * r.events.size() / std::max<std::uint64_t>(until - found_->states, 1));
+  const std::uint64_t farthest = std::max(
+      max_event_gap, 2 * r.events.size() / std::max<std::uint64_t>(until - found_->states, 1));
   std::uint64_t next = random.below(farthest);
   for (std::uint64_t e = 0; e <= r.events.size() && found_->states < until && !done(); ++e) {
     if (e == next) {
@@ -99,12 +107,15 @@ void cache_crashes::crash(cached_run& r, cache_model& cache) {
   if (&r == &run_) count(r, cache, a);
   if (std::string wrong = r.violation_of(cache, a); !wrong.empty())
     report(std::move(wrong));
-  else if (settings_->in_recoveries && &r == &run_ && !r.lost(a) && (a.replayed || a.new_recovered) && random_.below(recovery_sample_interval) == 0)
-    explore_recovery(static_cast<std::uint64_t>(r.history.find(r.image_judge.verdict_of(a).digest)));
+  else if (settings_->in_recoveries && &r == &run_ && !r.lost(a) &&
+           (a.replayed || a.new_recovered) && random_.below(recovery_sample_interval) == 0)
+    explore_recovery(
+        static_cast<std::uint64_t>(r.history.find(r.image_judge.verdict_of(a).digest)));
   cache.undo();
 }
 
-void cache_crashes::count(const cached_run& r, const cache_model& cache, const judge::judgement& a) {
+void cache_crashes::count(const cached_run& r, const cache_model& cache,
+                          const judge::judgement& a) {
   found_->fell_back += r.image_judge.verdict_of(a).fell_back;
   if (!a.new_state) return;
   found_->inconsistent += r.skipped_and_stale(cache);
@@ -114,7 +125,8 @@ void cache_crashes::count(const cached_run& r, const cache_model& cache, const j
 
 // Crashes in the recovery from the present crash, and in what is done after it.
 void cache_crashes::explore_recovery(std::uint64_t position) {
-  const std::size_t operations = std::min<std::size_t>(settings_->recovery_operations, subject_.run_plan().further_operations);
+  const std::size_t operations =
+      std::min<std::size_t>(settings_->recovery_operations, subject_.run_plan().further_operations);
   ++found_->recoveries;
   current_.moments.push_back({0, 0, operations});
   if (auto recorded = recovery_.record_recovery(subject_, run_, position, operations); !recorded)
@@ -124,10 +136,11 @@ void cache_crashes::explore_recovery(std::uint64_t position) {
   current_.moments.pop_back();
 }
 
-result<judge::judgement> cache_crashes::go_to(cached_run& r, const cache_moment& m, replay_result& out) {
+result<judge::judgement> cache_crashes::go_to(cached_run& r, const cache_moment& m,
+                                              replay_result& out) {
   if (m.event > r.events.size())
-    return base::fail(errc::invalid_argument,
-                      fmt::format("there is no event {}; the tape has {}", m.event, r.events.size()));
+    return base::fail(errc::invalid_argument, fmt::format("there is no event {}; the tape has {}",
+                                                          m.event, r.events.size()));
   cache_model cache(current_.cache, r.work.size());
   r.rewind(cache, m.seed);
   for (std::uint64_t e = 0; e < m.event; ++e) r.play(cache, r.events[e]);
@@ -142,13 +155,17 @@ result<judge::judgement> cache_crashes::go_to(cached_run& r, const cache_moment&
 result<> cache_crashes::run_one(const cache_crash& c, replay_result& out) {
   current_ = c;
   if (c.moments.empty() || c.moments.size() > 2)
-    return base::fail(errc::invalid_argument, "the line names no crash; it has one at=SEED:EVENT or two");
-  if (auto recorded = run_.record(subject_); !recorded) return out.problem = recorded.error().message, result<>();
+    return base::fail(errc::invalid_argument,
+                      "the line names no crash; it has one at=SEED:EVENT or two");
+  if (auto recorded = run_.record(subject_); !recorded)
+    return out.problem = recorded.error().message, result<>();
   const auto first = go_to(run_, c.moments[0], out);
   if (!first) return std::unexpected(first.error());
   if (!out.problem.empty() || !out.refused.empty() || c.moments.size() == 1) return {};
-  const auto position = static_cast<std::uint64_t>(run_.history.find(run_.image_judge.verdict_of(*first).digest));
-  if (auto recorded = recovery_.record_recovery(subject_, run_, position, c.moments[1].operations); !recorded)
+  const auto position =
+      static_cast<std::uint64_t>(run_.history.find(run_.image_judge.verdict_of(*first).digest));
+  if (auto recorded = recovery_.record_recovery(subject_, run_, position, c.moments[1].operations);
+      !recorded)
     return out.problem = "using the recovered pool fails: " + recorded.error().message, result<>();
   const auto second = go_to(recovery_, c.moments[1], out);
   return second ? result<>() : std::unexpected(second.error());
@@ -158,12 +175,14 @@ result<> cache_crashes::run_one(const cache_crash& c, replay_result& out) {
 
 result<findings> crash_behind_cache(const plan& p, const cache_settings& s) {
   if (auto ok = check_geometry({"lru", s.lines, s.ways}); !ok) return std::unexpected(ok.error());
-  return crash_in_runs<cache_crashes>(
-      p, s, [&](cache_crashes& c, findings& found) { return c.run(s, found, std::min(s.crashes, found.states + s.crashes_a_run)), result<>(); });
+  return crash_in_runs<cache_crashes>(p, s, [&](cache_crashes& c, findings& found) {
+    return c.run(s, found, std::min(s.crashes, found.states + s.crashes_a_run)), result<>();
+  });
 }
 
 result<findings> crash_behind_cache_isolated(const plan& p, const cache_settings& s) {
-  return run_isolated([&] { return crash_behind_cache(p, s); }, format_line(cache_crash{p, {}, {}}));
+  return run_isolated([&] { return crash_behind_cache(p, s); },
+                      format_line(cache_crash{p, {}, {}}));
 }
 
 result<replay_result> replay(const cache_crash& c) {

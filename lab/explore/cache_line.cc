@@ -36,7 +36,9 @@ bool parse_word(std::string_view word, cache_crash& c, std::size_t& operations) 
 }  // namespace
 
 std::string format_line(const cache_crash& c) {
-  std::string text = fmt::format("{}{} policy={} lines={} ways={}", opening, format_plan(c.run_plan), c.cache.policy, c.cache.lines, c.cache.ways);
+  std::string text =
+      fmt::format("{}{} policy={} lines={} ways={}", opening, format_plan(c.run_plan),
+                  c.cache.policy, c.cache.lines, c.cache.ways);
   for (std::size_t i = 0; i < c.moments.size(); ++i) {
     if (i > 0) text += fmt::format(" +{}", c.moments[i].operations);
     text += fmt::format(" at={}:{}", c.moments[i].seed, c.moments[i].event);
@@ -54,7 +56,8 @@ result<cache_crash> parse_cache_line(const std::string& line) {
   std::size_t operations = 0;
   for (std::string word; words >> word;)
     if (!parse_word(word, c, operations))
-      return base::fail(errc::invalid_argument, fmt::format("'{}' is not understood in a replay line", word));
+      return base::fail(errc::invalid_argument,
+                        fmt::format("'{}' is not understood in a replay line", word));
   return c;
 }
 

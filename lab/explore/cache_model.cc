@@ -1,11 +1,13 @@
-// Stores into the cache, and the ways from there to media. Something older never overwrites something newer on media.
+// Stores into the cache, and the ways from there to media. Something older never overwrites
+// something newer on media.
 #include <explore/cache_model.h>
 
 #include <algorithm>
 
 namespace stele::explore {
 
-cache_model::cache_model(const cache_geometry& geometry, std::size_t size) : sets_(geometry), visible_(size), persisted_number_(size / 8) {}
+cache_model::cache_model(const cache_geometry& geometry, std::size_t size)
+    : sets_(geometry), visible_(size), persisted_number_(size / 8) {}
 
 void cache_model::start(hashed_image& media, std::uint64_t seed) {
   media_ = &media;
@@ -18,13 +20,15 @@ void cache_model::start(hashed_image& media, std::uint64_t seed) {
 template <class Part>
 void cache_model::for_each_line(std::uint64_t offset, std::uint64_t size, Part&& part) {
   for (std::uint64_t done = 0; done < size;) {
-    const std::uint64_t at = (offset + done) % line_size, here = std::min(line_size - at, size - done);
+    const std::uint64_t at = (offset + done) % line_size,
+                        here = std::min(line_size - at, size - done);
     part(static_cast<std::uint32_t>((offset + done) / line_size), at, done, here);
     done += here;
   }
 }
 
-void cache_model::set_visible(std::uint32_t line, std::size_t at, std::span<const std::byte> bytes) noexcept {
+void cache_model::set_visible(std::uint32_t line, std::size_t at,
+                              std::span<const std::byte> bytes) noexcept {
   std::memcpy(visible_.data() + line * line_size + at, bytes.data(), bytes.size());
 }
 
@@ -34,7 +38,8 @@ void cache_model::write_back(std::uint32_t line) {
   std::fill_n(persisted_number_.begin() + line * 8, 8, number_);
 }
 
-void cache_model::start_write(unsigned thread, std::uint32_t line, std::uint8_t words, bool streamed) {
+void cache_model::start_write(unsigned thread, std::uint32_t line, std::uint8_t words,
+                              bool streamed) {
   in_flight_write& w = in_flight_.emplace_back();
   std::memcpy(w.content.data(), visible(line), line_size);
   w.number = ++number_;
@@ -45,24 +50,29 @@ void cache_model::start_write(unsigned thread, std::uint32_t line, std::uint8_t 
 }
 
 void cache_model::store(std::uint64_t offset, std::span<const std::byte> bytes) {
-  for_each_line(offset, bytes.size(), [&](std::uint32_t line, std::size_t at, std::size_t done, std::size_t here) {
-    const std::uint32_t victim = sets_.write(line);
-    if (victim != cache_sets::none) write_back(victim);
-    set_visible(line, at, bytes.subspan(done, here));
-  });
+  for_each_line(offset, bytes.size(),
+                [&](std::uint32_t line, std::size_t at, std::size_t done, std::size_t here) {
+                  const std::uint32_t victim = sets_.write(line);
+                  if (victim != cache_sets::none) write_back(victim);
+                  set_visible(line, at, bytes.subspan(done, here));
+                });
 }
 
 // A line that is in the cache leaves it first.
 void cache_model::stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) {
-  for_each_line(offset, bytes.size(), [&](std::uint32_t line, std::size_t at, std::size_t done, std::size_t here) {
-    if (sets_.invalidate(line)) write_back(line);
-    set_visible(line, at, bytes.subspan(done, here));
-    const unsigned first = static_cast<unsigned>(at / 8), last = static_cast<unsigned>((at + here - 1) / 8);
-    start_write(thread, line, static_cast<std::uint8_t>((2u << last) - (1u << first)), true);
-  });
+  for_each_line(offset, bytes.size(),
+                [&](std::uint32_t line, std::size_t at, std::size_t done, std::size_t here) {
+                  if (sets_.invalidate(line)) write_back(line);
+                  set_visible(line, at, bytes.subspan(done, here));
+                  const unsigned first = static_cast<unsigned>(at / 8),
+                                 last = static_cast<unsigned>((at + here - 1) / 8);
+                  start_write(thread, line, static_cast<std::uint8_t>((2u << last) - (1u << first)),
+                              true);
+                });
 }
 
-// Also a line that is clean: what was flushed before, by another thread or with another value, is perhaps still on its way.
+// Also a line that is clean: what was flushed before, by another thread or with another value, is
+// perhaps still on its way.
 void cache_model::flush(unsigned thread, std::uint64_t offset, std::uint64_t size) {
   for_each_line(offset, size, [&](std::uint32_t line, std::size_t, std::size_t, std::size_t) {
     sets_.clean(line);
@@ -94,10 +104,14 @@ void cache_model::bulk(std::uint64_t offset, std::uint64_t size) {
 
 void cache_model::crash(std::uint64_t seed) {
   base::rng random(seed);
-  const std::uint64_t way = random.below(4);  // everything on its way is lost, arrives, or some of it does
+  const std::uint64_t way =
+      random.below(4);  // everything on its way is lost, arrives, or some of it does
   for (const in_flight_write& w : in_flight_) {
     std::uint8_t chosen = way == 0 ? 0 : 0xFF;
-    if (way > 1) chosen = w.streamed && way == 2 ? static_cast<std::uint8_t>(random()) : random.below(2) != 0 ? 0xFF : 0;
+    if (way > 1)
+      chosen = w.streamed && way == 2 ? static_cast<std::uint8_t>(random())
+               : random.below(2) != 0 ? 0xFF
+                                      : 0;
     chosen &= w.words;
     if (chosen == 0) continue;
     saved_line& f = saved_lines_.emplace_back();
@@ -105,7 +119,8 @@ void cache_model::crash(std::uint64_t seed) {
     std::memcpy(f.content.data(), media_->line(w.line), line_size);
     std::array<std::byte, line_size> line = f.content;
     for (unsigned word = 0; word < 8; ++word)
-      if ((chosen >> word & 1) != 0 && newer(w, word)) std::memcpy(line.data() + word * 8, w.content.data() + word * 8, 8);
+      if ((chosen >> word & 1) != 0 && newer(w, word))
+        std::memcpy(line.data() + word * 8, w.content.data() + word * 8, 8);
     media_->put(w.line, line.data());
   }
 }

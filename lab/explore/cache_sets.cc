@@ -6,7 +6,8 @@ namespace stele::explore {
 namespace {
 
 result<sim::cache_array> make_array(const cache_geometry& s, std::uint64_t seed) {
-  return sim::cache_array::make(s.lines * sizeof(std::uint64_t) * 8, static_cast<unsigned>(s.ways), s.policy, seed);
+  return sim::cache_array::make(s.lines * sizeof(std::uint64_t) * 8, static_cast<unsigned>(s.ways),
+                                s.policy, seed);
 }
 
 }  // namespace
@@ -22,7 +23,9 @@ std::vector<std::string_view> all_policies() {
   return names;
 }
 
-cache_sets::cache_sets(const cache_geometry& geometry) : geometry_(geometry) { reset(0); }
+cache_sets::cache_sets(const cache_geometry& geometry) : geometry_(geometry) {
+  reset(0);
+}
 
 void cache_sets::reset(std::uint64_t seed) {
   lines_ = std::move(*make_array(geometry_, seed));
@@ -36,7 +39,9 @@ std::uint32_t cache_sets::write(std::uint32_t line) {
     return none;
   }
   const auto frame = lines_->find_victim(line);
-  const std::uint32_t victim = lines_->valid(frame) && dirty_[frame] ? static_cast<std::uint32_t>(lines_->line_at(frame)) : none;
+  const std::uint32_t victim = lines_->valid(frame) && dirty_[frame]
+                                   ? static_cast<std::uint32_t>(lines_->line_at(frame))
+                                   : none;
   lines_->fill(frame, line);
   dirty_[frame] = true;
   return victim;

@@ -1,7 +1,8 @@
-// The lines that a set-associative cache holds, which of them are dirty, and which leaves when another comes.
+// The lines that a set-associative cache holds, which of them are dirty, and which leaves when
+// another comes.
 //
-// Sets, places and replacement policies (lru, plru, bip, random) are the simulator's (sim/cache/); contents are the business of
-// cache_model.
+// Sets, places and replacement policies (lru, plru, bip, random) are the simulator's (sim/cache/);
+// contents are the business of cache_model.
 #pragma once
 
 #include <sim/cache/cache_array.h>
@@ -28,7 +29,8 @@ class cache_sets {
   explicit cache_sets(const cache_geometry& geometry);
   void reset(std::uint64_t seed);
 
-  // A store to a line: it is there and dirty from now on. Returns the dirty line that had to leave, or none.
+  // A store to a line: it is there and dirty from now on. Returns the dirty line that had to leave,
+  // or none.
   std::uint32_t write(std::uint32_t line);
   // Its content has been written back. False: it was not dirty here.
   bool clean(std::uint32_t line) noexcept;

@@ -45,28 +45,33 @@ void cached_run::play(cache_model& cache, const tape_event& e) {
 }
 
 std::string cached_run::violation_of(const cache_model& cache, const judge::judgement& a) const {
-  return image_judge.violation_of(image_judge.verdict_of(a), history, acknowledged_, invoked_, [&] { return stale(cache); });
+  return image_judge.violation_of(image_judge.verdict_of(a), history, acknowledged_, invoked_,
+                                  [&] { return stale(cache); });
 }
 
 std::vector<std::uint32_t> cached_run::stale(const cache_model& cache) const {
   std::vector<std::uint32_t> lines;
   for (std::size_t line = 0; line < work.size() / line_size; ++line)
-    if (std::memcmp(cache.visible(line), work.line(line), line_size) != 0) lines.push_back(static_cast<std::uint32_t>(line));
+    if (std::memcmp(cache.visible(line), work.line(line), line_size) != 0)
+      lines.push_back(static_cast<std::uint32_t>(line));
   return lines;
 }
 
 std::string cached_run::explanation(const cache_model& cache, std::uint64_t event) const {
-  std::string text = event == events.size() ? "crash at the end"
-                                            : fmt::format("crash before event '{}' of thread {}",
-                                                          media::name_of(events[event].op), events[event].thread);
-  text += fmt::format(", with {} operations acknowledged and {} invoked\n", acknowledged_, invoked_);
+  std::string text = event == events.size()
+                         ? "crash at the end"
+                         : fmt::format("crash before event '{}' of thread {}",
+                                       media::name_of(events[event].op), events[event].thread);
+  text +=
+      fmt::format(", with {} operations acknowledged and {} invoked\n", acknowledged_, invoked_);
   for (std::size_t line = 0; line < work.size() / line_size; ++line) {
     std::uint64_t seen[8], there[8];
     std::memcpy(seen, cache.visible(line), sizeof seen);
     std::memcpy(there, work.line(line), sizeof there);
     for (std::size_t w = 0; w < 8; ++w)
       if (seen[w] != there[w])
-        text += fmt::format("  LOST {:#x} = {:#018x}; memory has {:#018x}\n", line * line_size + w * 8, seen[w], there[w]);
+        text += fmt::format("  LOST {:#x} = {:#018x}; memory has {:#018x}\n",
+                            line * line_size + w * 8, seen[w], there[w]);
   }
   return text;
 }

@@ -22,7 +22,9 @@ class cached_run final : public recorded_run {
   // What is wrong with what recovery makes of `work`, having answered so; empty: nothing.
   std::string violation_of(const cache_model& cache, const judge::judgement& a) const;
   // How many lines that were skipped `work` does not have as they were stored last.
-  std::uint64_t skipped_and_stale(const cache_model& cache) const { return image_judge.count_skipped(stale(cache)); }
+  std::uint64_t skipped_and_stale(const cache_model& cache) const {
+    return image_judge.count_skipped(stale(cache));
+  }
   bool lost(const judge::judgement& a) const { return image_judge.verdict_of(a).lost; }
 
   // Where it is, and what the run has stored that is not on media, for people.

@@ -20,14 +20,18 @@ result<> controlled_run::tape_changed(subject& s) {
   header_ = reader->header();
   while (auto event = *reader->next()) {
     const bool stores = event->op == tape_op::store || event->op == tape_op::stream;
-    if (stores && !event->bytes.empty()) std::memcpy(seen.data() + event->address, event->bytes.data(), event->bytes.size());
+    if (stores && !event->bytes.empty())
+      std::memcpy(seen.data() + event->address, event->bytes.data(), event->bytes.size());
     const auto lines = sim::lines_written_by(*event);
-    for (std::uint64_t i = 0; i < lines.count; ++i) std::memcpy(contents_.emplace_back().data(), seen.line(lines.first + i), line_size);
+    for (std::uint64_t i = 0; i < lines.count; ++i)
+      std::memcpy(contents_.emplace_back().data(), seen.line(lines.first + i), line_size);
   }
   return compute_overlaps(s);
 }
 
-sim::write_trace controlled_run::trace() const { return sim::write_trace(std::move(*media::tape_reader::from_memory(tape_))); }
+sim::write_trace controlled_run::trace() const {
+  return sim::write_trace(std::move(*media::tape_reader::from_memory(tape_)));
+}
 
 result<> controlled_run::compute_overlaps(subject& s) {
   overlaps overlap(history.operations.size());
@@ -37,7 +41,8 @@ result<> controlled_run::compute_overlaps(subject& s) {
     const auto step = steps.next();
     if (!step) return std::unexpected(step.error());
     if (!*step) break;
-    if ((*step)->what == step_kind::began) overlap[(*step)->number] = running, running.push_back((*step)->number);
+    if ((*step)->what == step_kind::began)
+      overlap[(*step)->number] = running, running.push_back((*step)->number);
     if ((*step)->what == step_kind::ended) std::erase(running, (*step)->number);
   }
   allowed_ = std::make_unique<consistent_cuts>(s.workload(), history.operations, overlap);
@@ -73,7 +78,8 @@ void controlled_run::persisted(const trace_step& s) {
 void controlled_run::expire_logs(std::uint64_t seed) {
   base::rng random(seed);
   const std::uint64_t one_of = std::uint64_t{2} << random() % 6;
-  for (std::uint64_t line = header_.log_offset / line_size; line < header_.home_offset / line_size; ++line) {
+  for (std::uint64_t line = header_.log_offset / line_size; line < header_.home_offset / line_size;
+       ++line) {
     if (random() % one_of != 0) continue;
     line_content& kept = expired_.emplace_back(line, line_content{}).second;
     std::memcpy(kept.data(), work.line(line), line_size);
@@ -90,10 +96,12 @@ void controlled_run::put_logs_back() {
 
 // One that has written nothing is acknowledged with those before it: alone it shows nothing.
 void controlled_run::acknowledge() {
-  while (acknowledged_ < operations_.size() && operations_[acknowledged_].acknowledged()) ++acknowledged_;
+  while (acknowledged_ < operations_.size() && operations_[acknowledged_].acknowledged())
+    ++acknowledged_;
   acknowledged_out_of_order_.clear();
   for (std::uint64_t n = acknowledged_; n < invoked_; ++n)
-    if (operations_[n].acknowledged() && !operations_[n].writes.empty()) acknowledged_out_of_order_.push_back(n);
+    if (operations_[n].acknowledged() && !operations_[n].writes.empty())
+      acknowledged_out_of_order_.push_back(n);
 }
 
 std::string controlled_run::violation_of(const judge::judgement& a) const {
@@ -102,8 +110,10 @@ std::string controlled_run::violation_of(const judge::judgement& a) const {
   if (allowed_->allows(v.digest, acknowledged_, acknowledged_out_of_order_, invoked_)) return "";
   const std::ptrdiff_t position = history.find(v.digest);
   if (position < 0) return "what was recovered is no state that the run may have left";
-  return fmt::format("the state after {} operations was recovered, when {} and {} later ones had been acknowledged and {} invoked",
-                     position, acknowledged_, acknowledged_out_of_order_.size(), invoked_);
+  return fmt::format(
+      "the state after {} operations was recovered, when {} and {} later ones had been "
+      "acknowledged and {} invoked",
+      position, acknowledged_, acknowledged_out_of_order_.size(), invoked_);
 }
 
 const char* controlled_run::part_of(std::uint64_t address) const noexcept {
@@ -115,13 +125,16 @@ const char* controlled_run::part_of(std::uint64_t address) const noexcept {
 
 // Operations that are persistent in part, or lie around such.
 std::string controlled_run::explanation() const {
-  std::string text = fmt::format("crash after {} writes; {} operations and {} later ones are acknowledged, {} invoked\n",
-                                 writes_persisted, acknowledged_, acknowledged_out_of_order_.size(), invoked_);
+  std::string text = fmt::format(
+      "crash after {} writes; {} operations and {} later ones are acknowledged, {} invoked\n",
+      writes_persisted, acknowledged_, acknowledged_out_of_order_.size(), invoked_);
   for (std::uint64_t n = acknowledged_ - (acknowledged_ > position_); n < invoked_; ++n) {
     const progress& p = operations_[n];
     if (p.pending == p.writes.size() && n > acknowledged_) continue;
     text += fmt::format("  operation {}:", n);
-    for (const line_write& w : p.writes) text += fmt::format(" {} {:#x}{}", part_of(w.address), w.address, w.persistent ? "" : " LOST");
+    for (const line_write& w : p.writes)
+      text +=
+          fmt::format(" {} {:#x}{}", part_of(w.address), w.address, w.persistent ? "" : " LOST");
     text += '\n';
   }
   return text;

@@ -1,5 +1,5 @@
-// One tape behind a memory controller: its writes with what each puts into memory, what is persistent so far, and what of
-// the run that acknowledges.
+// One tape behind a memory controller: its writes with what each puts into memory, what is
+// persistent so far, and what of the run that acknowledges.
 //
 // As cached_run is for the cache model.
 #pragma once
@@ -24,11 +24,14 @@ class controlled_run final : public recorded_run {
   void rewind();
   void submitted(const sim::trace_step& s);
   void persisted(const sim::trace_step& s);
-  // Some or many lines of the logs hold anything in one or more of their words, until they are put back.
+  // Some or many lines of the logs hold anything in one or more of their words, until they are put
+  // back.
   void expire_logs(std::uint64_t seed);
   void put_logs_back();
   // Has recovery refused `work`?
-  bool refused(const judge::judgement& a) const { return image_judge.verdict_of(a).problem.starts_with("recovery fails"); }
+  bool refused(const judge::judgement& a) const {
+    return image_judge.verdict_of(a).problem.starts_with("recovery fails");
+  }
   // What is wrong with what recovery makes of `work`, having answered so; empty: nothing.
   std::string violation_of(const judge::judgement& a) const;
   // What is persistent of the operations under way, for people.
@@ -59,7 +62,8 @@ class controlled_run final : public recorded_run {
   std::unique_ptr<consistent_cuts> allowed_;
   std::vector<progress> operations_;
   std::uint64_t acknowledged_ = 0, invoked_ = 0;
-  std::vector<std::uint64_t> acknowledged_out_of_order_;   // acknowledged ones after the first that is not
+  std::vector<std::uint64_t>
+      acknowledged_out_of_order_;  // acknowledged ones after the first that is not
 };
 
 }  // namespace stele::explore

@@ -15,7 +15,11 @@ constexpr std::uint64_t recovery_sample_interval = 64;
 
 class controller_crashes {
  public:
-  explicit controller_crashes(subject& s) : subject_(s), random_(s.run_plan().seed), run_(s, verdict_cache_), recovery_(s, verdict_cache_) {
+  explicit controller_crashes(subject& s)
+      : subject_(s),
+        random_(s.run_plan().seed),
+        run_(s, verdict_cache_),
+        recovery_(s, verdict_cache_) {
     current_.run_plan = s.run_plan();
   }
 
@@ -43,7 +47,9 @@ class controller_crashes {
     std::uint64_t until;
     run_to_write(controlled_run& r, std::uint64_t u) : run(r), until(u) {}
     void submitted(const sim::trace_step& s) override { run.submitted(s); }
-    bool persisted(const sim::trace_step& s, sim::picoseconds) override { return run.persisted(s), run.writes_persisted < until; }
+    bool persisted(const sim::trace_step& s, sim::picoseconds) override {
+      return run.persisted(s), run.writes_persisted < until;
+    }
   };
 
   result<> pass(controlled_run& r, std::uint64_t seed, sim::persist_observer& watcher);
@@ -51,9 +57,12 @@ class controller_crashes {
   bool crash_after_expiry(controlled_run& r);
   judge::judgement evaluate_after_expiry(controlled_run& r, std::string& problem);
   void explore_recovery(std::uint64_t position);
-  result<judge::judgement> go_to(controlled_run& r, std::uint64_t seed, std::uint64_t persisted, replay_result& out);
+  result<judge::judgement> go_to(controlled_run& r, std::uint64_t seed, std::uint64_t persisted,
+                                 replay_result& out);
   void report(std::string what) { found_->violations.push_back({std::move(what), line()}); }
-  bool done() const { return found_->states >= until_ || found_->violations.size() >= settings_->max_violations; }
+  bool done() const {
+    return found_->states >= until_ || found_->violations.size() >= settings_->max_violations;
+  }
 
   subject& subject_;
   verdict_cache verdict_cache_;
@@ -66,12 +75,14 @@ class controller_crashes {
   result<> failure_;  // of a pass inside another
 };
 
-result<> controller_crashes::run(const controller_settings& settings, findings& found, std::uint64_t until) {
+result<> controller_crashes::run(const controller_settings& settings, findings& found,
+                                 std::uint64_t until) {
   settings_ = &settings;
   found_ = &found;
   until_ = until;
   current_.scheduler = settings.scheduler, current_.expired = settings.expired;
-  if (auto recorded = run_.record(subject_); !recorded) return report(recorded.error().message), result<>();
+  if (auto recorded = run_.record(subject_); !recorded)
+    return report(recorded.error().message), result<>();
   for (std::uint64_t n = 0; n < settings.passes_a_run && !done(); ++n) {
     current_.seed = base::mix(subject_.run_plan().seed) + n;
     current_.in_recovery = false;
@@ -83,7 +94,8 @@ result<> controller_crashes::run(const controller_settings& settings, findings& 
   return {};
 }
 
-result<> controller_crashes::pass(controlled_run& r, std::uint64_t seed, sim::persist_observer& watcher) {
+result<> controller_crashes::pass(controlled_run& r, std::uint64_t seed,
+                                  sim::persist_observer& watcher) {
   r.rewind();
   sim::event_queue time;
   auto machine = make_controller(time, r.header(), current_.scheduler, seed);
@@ -105,13 +117,16 @@ bool controller_crashes::crash(controlled_run& r) {
     return false;  // what follows is as bad: on to the next pass
   }
   const std::ptrdiff_t position = r.history.find(r.image_judge.verdict_of(a).digest);
-  if (&r == &run_ && position >= 0 && (a.replayed || a.new_recovered) && random_.below(recovery_sample_interval) == 0)
+  if (&r == &run_ && position >= 0 && (a.replayed || a.new_recovered) &&
+      random_.below(recovery_sample_interval) == 0)
     explore_recovery(static_cast<std::uint64_t>(position));
   return !done() && failure_;
 }
 
-// What expired lines hold depends on the machine and the moment alone, so that one crash can be repeated without the others.
-judge::judgement controller_crashes::evaluate_after_expiry(controlled_run& r, std::string& problem) {
+// What expired lines hold depends on the machine and the moment alone, so that one crash can be
+// repeated without the others.
+judge::judgement controller_crashes::evaluate_after_expiry(controlled_run& r,
+                                                           std::string& problem) {
   r.expire_logs(base::mix(current_.seed) + r.writes_persisted);
   const judge::judgement a = r.image_judge.evaluate(r.history);
   problem = r.refused(a) ? "" : r.violation_of(a);
@@ -132,10 +147,12 @@ bool controller_crashes::crash_after_expiry(controlled_run& r) {
 // Crashes in the recovery from the present crash, and in what is done after it.
 void controller_crashes::explore_recovery(std::uint64_t position) {
   current_.in_recovery = true;
-  current_.operations = std::min<std::size_t>(settings_->recovery_operations, subject_.run_plan().further_operations);
+  current_.operations =
+      std::min<std::size_t>(settings_->recovery_operations, subject_.run_plan().further_operations);
   current_.recovery_seed = random_();
   ++found_->recoveries;
-  if (auto recorded = recovery_.record_recovery(subject_, run_, position, current_.operations); !recorded) {
+  if (auto recorded = recovery_.record_recovery(subject_, run_, position, current_.operations);
+      !recorded) {
     report("using the recovered pool fails: " + recorded.error().message);
   } else {
     crash_at_each_write watcher(*this, recovery_);
@@ -144,11 +161,13 @@ void controller_crashes::explore_recovery(std::uint64_t position) {
   current_.in_recovery = false;
 }
 
-result<judge::judgement> controller_crashes::go_to(controlled_run& r, std::uint64_t seed, std::uint64_t persisted, replay_result& out) {
+result<judge::judgement> controller_crashes::go_to(controlled_run& r, std::uint64_t seed,
+                                                   std::uint64_t persisted, replay_result& out) {
   run_to_write watcher(r, persisted);
   if (auto passed = pass(r, seed, watcher); !passed) return std::unexpected(passed.error());
   if (r.writes_persisted < persisted)
-    return base::fail(errc::invalid_argument, fmt::format("there is no write {}; the tape has {}", persisted, r.writes_persisted));
+    return base::fail(errc::invalid_argument, fmt::format("there is no write {}; the tape has {}",
+                                                          persisted, r.writes_persisted));
   out.explanation += r.explanation();
   if (current_.expired) return evaluate_after_expiry(r, out.problem);
   const judge::judgement a = r.image_judge.evaluate(r.history);
@@ -158,11 +177,13 @@ result<judge::judgement> controller_crashes::go_to(controlled_run& r, std::uint6
 
 result<> controller_crashes::run_one(const controller_crash& c, replay_result& out) {
   current_ = c;
-  if (auto recorded = run_.record(subject_); !recorded) return out.problem = recorded.error().message, result<>();
+  if (auto recorded = run_.record(subject_); !recorded)
+    return out.problem = recorded.error().message, result<>();
   const auto first = go_to(run_, c.seed, c.persisted, out);
   if (!first) return std::unexpected(first.error());
   if (!out.problem.empty() || !c.in_recovery) return {};
-  const auto position = static_cast<std::uint64_t>(run_.history.find(run_.image_judge.verdict_of(*first).digest));
+  const auto position =
+      static_cast<std::uint64_t>(run_.history.find(run_.image_judge.verdict_of(*first).digest));
   if (auto recorded = recovery_.record_recovery(subject_, run_, position, c.operations); !recorded)
     return out.problem = "using the recovered pool fails: " + recorded.error().message, result<>();
   const auto second = go_to(recovery_, c.recovery_seed, c.recovery_persisted, out);
@@ -172,13 +193,17 @@ result<> controller_crashes::run_one(const controller_crash& c, replay_result& o
 }  // namespace
 
 result<findings> crash_behind_controller(const plan& p, const controller_settings& s) {
-  return crash_in_runs<controller_crashes>(p, s, [&](controller_crashes& c, findings& found) { return c.run(s, found, s.crashes); });
+  return crash_in_runs<controller_crashes>(
+      p, s, [&](controller_crashes& c, findings& found) { return c.run(s, found, s.crashes); });
 }
 
 result<findings> crash_behind_controller_isolated(const plan& p, const controller_settings& s) {
-  return run_isolated([&] { return crash_behind_controller(p, s); }, format_line(controller_crash{.run_plan = p, .scheduler = s.scheduler}));
+  return run_isolated([&] { return crash_behind_controller(p, s); },
+                      format_line(controller_crash{.run_plan = p, .scheduler = s.scheduler}));
 }
 
-result<replay_result> replay(const controller_crash& c) { return replay_crash<controller_crashes>(c); }
+result<replay_result> replay(const controller_crash& c) {
+  return replay_crash<controller_crashes>(c);
+}
 
 }  // namespace stele::explore

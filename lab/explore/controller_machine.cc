@@ -14,14 +14,20 @@ auto one_of(const Choices& choices, base::rng& random) {
 
 }  // namespace
 
-// Few banks keep writes waiting that others overtake; short queues let the controller see little; a log whose writes are
-// many times faster or slower than those of data shifts them against each other.
-result<std::unique_ptr<sim::memory_system>> make_controller(sim::event_queue& time, const media::tape_header& logs_of,
-                                                            const std::string& scheduler, std::uint64_t seed) {
-  static constexpr unsigned banks[] = {1, 2, 4, 8, 16}, ranks[] = {1, 2, 4}, queues[] = {2, 4, 16, 32};
+// Few banks keep writes waiting that others overtake; short queues let the controller see little; a
+// log whose writes are many times faster or slower than those of data shifts them against each
+// other.
+result<std::unique_ptr<sim::memory_system>> make_controller(sim::event_queue& time,
+                                                            const media::tape_header& logs_of,
+                                                            const std::string& scheduler,
+                                                            std::uint64_t seed) {
+  static constexpr unsigned banks[] = {1, 2, 4, 8, 16}, ranks[] = {1, 2, 4},
+                            queues[] = {2, 4, 16, 32};
   static constexpr double speedups[] = {1, 1.7, 6, 40};
   static constexpr std::uint64_t rows[] = {256, 1024, 4096};
-  static const char* const mappings[] = {"row-column-rank-bank-channel", "row-rank-bank-column-channel", "rank-row-bank-column-channel"};
+  static const char* const mappings[] = {"row-column-rank-bank-channel",
+                                         "row-rank-bank-column-channel",
+                                         "rank-row-bank-column-channel"};
   base::rng random(seed);
   sim::memory_config c = sim::dp2_memory(scheduler);
   c.ranks = one_of(ranks, random);

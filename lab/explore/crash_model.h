@@ -1,11 +1,14 @@
-// What a crash may leave of memory, by lines: for each line, the stores that are not durable yet and the contents they allow.
+// What a crash may leave of memory, by lines: for each line, the stores that are not durable yet
+// and the contents they allow.
 //
-// Ordinary stores of one line persist as a prefix of program order, 8-byte words whole; a store wider than that is a group
-// of words in any order, after all before it and before all after it. Streamed words persist in any order. A thread's
-// fence settles what it had flushed, as of each flush, and what it had streamed. Lines are independent; any
-// line may be evicted at any time, so every allowed content is possible until it is durable.
+// Ordinary stores of one line persist as a prefix of program order, 8-byte words whole; a store
+// wider than that is a group of words in any order, after all before it and before all after it.
+// Streamed words persist in any order. A thread's fence settles what it had flushed, as of each
+// flush, and what it had streamed. Lines are independent; any line may be evicted at any time, so
+// every allowed content is possible until it is durable.
 //
-// A line's possible contents are numbered: option 0 is none of its pending stores, the last one all of them.
+// A line's possible contents are numbered: option 0 is none of its pending stores, the last one all
+// of them.
 #pragma once
 
 #include <explore/media_model.h>
@@ -33,10 +36,12 @@ class crash_model final : public media_model {
   std::uint64_t options(std::uint32_t line) const noexcept override;
   content after(std::uint32_t line, std::uint64_t option) const noexcept;
   void put(hashed_image& image, std::uint32_t line, std::uint64_t option) const noexcept override;
-  void add_stale(const hashed_image& image, std::uint32_t line, std::vector<std::uint32_t>& lines) const override;
+  void add_stale(const hashed_image& image, std::uint32_t line,
+                 std::vector<std::uint32_t>& lines) const override;
   std::uint64_t unit_size() const noexcept override { return line_size; }
   const char* unit_name() const noexcept override { return "line"; }
-  std::vector<store_outcome> store_outcomes(std::uint32_t line, std::uint64_t option) const override;
+  std::vector<store_outcome> store_outcomes(std::uint32_t line,
+                                            std::uint64_t option) const override;
 
  private:
   struct word_store {
@@ -64,7 +69,8 @@ class crash_model final : public media_model {
   hashed_image* durable_ = nullptr;
   std::vector<std::vector<word_store>> lines_;
   std::vector<std::uint32_t> pending_, changed_;
-  std::vector<std::vector<unfenced>> unfenced_;  // by thread: flushed or streamed since its last fence
+  std::vector<std::vector<unfenced>>
+      unfenced_;  // by thread: flushed or streamed since its last fence
   std::uint64_t number_ = 0;
 };
 

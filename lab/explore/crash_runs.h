@@ -1,5 +1,6 @@
-// Crashes in run after run, each of the next seed, until they are enough or show too much: `Crashes` is one run and what may
-// happen to it, made for a subject; its line() replays the crash that it is at.
+// Crashes in run after run, each of the next seed, until they are enough or show too much:
+// `Crashes` is one run and what may happen to it, made for a subject; its line() replays the crash
+// that it is at.
 #pragma once
 
 #include <base/check.h>
@@ -15,8 +16,8 @@
 
 namespace stele::explore {
 
-// Runs the body on a subject made for the plan, its bug planted. A signal is told by its meaning; whatever it left
-// behind stays.
+// Runs the body on a subject made for the plan, its bug planted. A signal is told by its meaning;
+// whatever it left behind stays.
 template <class Crashes, class Body, class Died>
 [[nodiscard]] result<> run_trapping_signals(const plan& p, Body&& body, Died&& died) {
   auto made = subject::make(p);
@@ -39,7 +40,8 @@ template <class Crashes, class Settings, class Body>
   const auto begun = std::chrono::steady_clock::now();
   findings found;
   found.points_total = s.crashes;
-  for (bool died = false; found.states < s.crashes && found.violations.size() < s.max_violations && !died; ++of.seed) {
+  for (bool died = false;
+       found.states < s.crashes && found.violations.size() < s.max_violations && !died; ++of.seed) {
     found.cancelled = s.cancelled && s.cancelled();
     if (found.cancelled) break;
     auto ran = run_trapping_signals<Crashes>(
@@ -61,7 +63,8 @@ template <class Crashes, class Line>
 [[nodiscard]] result<replay_result> replay_crash(const Line& line) {
   replay_result r;
   auto ran = run_trapping_signals<Crashes>(
-      line.run_plan, [&](Crashes& c) { return c.run_one(line, r); }, [&](std::string what, const Crashes&) { r.problem = std::move(what); });
+      line.run_plan, [&](Crashes& c) { return c.run_one(line, r); },
+      [&](std::string what, const Crashes&) { r.problem = std::move(what); });
   if (!ran) return std::unexpected(ran.error());
   return r;
 }

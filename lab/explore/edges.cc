@@ -1,4 +1,5 @@
-// Everything that is stored follows from an operation's number, so the model is the words themselves and one seed.
+// Everything that is stored follows from an operation's number, so the model is the words
+// themselves and one seed.
 #include <explore/edges.h>
 #include <stele/memory.h>
 
@@ -23,11 +24,13 @@ struct edge_root {
 // Each second one has a half, or both, of zeroes.
 std::uint64_t value_of(std::uint64_t seed, std::size_t i) {
   const std::uint64_t v = base::mix(seed ^ (i + 1));
-  constexpr std::array<std::uint64_t, 6> masks = {~0ull, 0xFFFFFFFFull, ~0ull, ~0ull << 32, ~0ull, 0};
+  constexpr std::array<std::uint64_t, 6> masks = {~0ull,       0xFFFFFFFFull, ~0ull,
+                                                  ~0ull << 32, ~0ull,         0};
   return v & masks[(seed + i) % masks.size()];
 }
 std::size_t extent_words(std::uint64_t seed) {
-  constexpr std::array<std::size_t, 3> sizes = {1'100, 1'600, 2'300};  // three to five chunks of 4 KiB
+  constexpr std::array<std::size_t, 3> sizes = {1'100, 1'600,
+                                                2'300};  // three to five chunks of 4 KiB
   return sizes[base::mix(seed) % sizes.size()];
 }
 // Of an extent's words those that are stored: long runs, and gaps between them.
@@ -42,12 +45,13 @@ std::uint64_t digest_of(const Words& words, std::uint64_t extent_seed, std::uint
   return sum;
 }
 
-// What an operation does to the words of the root: toggle a long run, put a few words far apart, swap one word, the others
-// none.
+// What an operation does to the words of the root: toggle a long run, put a few words far apart,
+// swap one word, the others none.
 template <class Words>
 void change(Words& words, const operation& op) {
   if (op.what == kind::toggle)
-    for (std::size_t i = 0; i < run_words; ++i) words[op.a % (root_words - run_words) + i] = value_of(op.b, i);
+    for (std::size_t i = 0; i < run_words; ++i)
+      words[op.a % (root_words - run_words) + i] = value_of(op.b, i);
   if (op.what == kind::put)
     for (std::size_t i = 0; i < 5; ++i) words[(op.a + 61 * i) % root_words] = value_of(op.b, i);
   if (op.what == kind::swap) words[op.a % root_words] = value_of(op.b, 1);
@@ -109,7 +113,9 @@ class edges final : public workloads::workload_on<edge_root> {
     if (!done) throw failure(done.error());
   }
 
-  std::unique_ptr<workloads::model> make_model() const override { return std::make_unique<edge_model>(); }
+  std::unique_ptr<workloads::model> make_model() const override {
+    return std::make_unique<edge_model>();
+  }
 
  private:
   static field<std::uint64_t>* make_words(std::size_t count) {
@@ -118,7 +124,8 @@ class edges final : public workloads::workload_on<edge_root> {
 
   static void run(edge_root& r, const operation& op) {
     change(r.words, op);
-    if (op.what == kind::swap) {  // a block that comes and goes, of a size that is its own or one that others have
+    if (op.what == kind::swap) {  // a block that comes and goes, of a size that is its own or one
+                                  // that others have
       auto* const block = make_words(2 + op.b % 3 * 60);
       block[0] = op.b;
       destroy(block);

@@ -18,7 +18,10 @@ std::unique_ptr<media_model> model_of(const subject& s) {
 }  // namespace
 
 explored_tape::explored_tape(subject& s, verdict_cache& e)
-    : durable(s.empty_image()), work(s.empty_image()), model(model_of(s)), image_judge(s, work, e) {}
+    : durable(s.empty_image()),
+      work(s.empty_image()),
+      model(model_of(s)),
+      image_judge(s, work, e) {}
 
 void explored_tape::begin(const hashed_image& at_start, std::uint64_t position) {
   durable.assign(at_start);
@@ -60,7 +63,9 @@ void explored_tape::leave_point() {
   ++point;
   if (!event_at_point_) return;
   if (event_at_point_->op == tape_op::fence) copy_durable(model->fence(event_at_point_->thread));
-  if (event_at_point_->op == tape_op::bulk) copy_durable(model->bulk(event_at_point_->thread, event_at_point_->address, event_at_point_->length));
+  if (event_at_point_->op == tape_op::bulk)
+    copy_durable(
+        model->bulk(event_at_point_->thread, event_at_point_->address, event_at_point_->length));
   event_at_point_.reset();
 }
 

@@ -1,7 +1,8 @@
-// One tape being explored: memory as durable so far, the state under judgement, and where in the run we are.
+// One tape being explored: memory as durable so far, the state under judgement, and where in the
+// run we are.
 //
-// Used by the explorer, which visits every crash point, and by a replay, which goes to one. The order of pending units, and
-// so the meaning of a choice, follows from the tape alone.
+// Used by the explorer, which visits every crash point, and by a replay, which goes to one. The
+// order of pending units, and so the meaning of a choice, follows from the tape alone.
 #pragma once
 
 #include <explore/judge.h>
@@ -16,10 +17,11 @@ class explored_tape {
  public:
   explored_tape(subject& s, verdict_cache& e);
 
-  // Begins with the memory in `at_start`, all of it persistent. Operations before `position` were acknowledged before.
+  // Begins with the memory in `at_start`, all of it persistent. Operations before `position` were
+  // acknowledged before.
   void begin(const hashed_image& at_start, std::uint64_t position);
-  // Passes one event; true when a crash point lies just before it. The effect of an event at a crash point comes with
-  // leave_point().
+  // Passes one event; true when a crash point lies just before it. The effect of an event at a
+  // crash point comes with leave_point().
   bool take(const media::tape_event& e);
   void leave_point();
 
@@ -33,7 +35,7 @@ class explored_tape {
   hashed_image durable, work;
   std::unique_ptr<media_model> model;
   judge image_judge;
-  std::uint64_t point = 0;               // crash points passed
+  std::uint64_t point = 0;                      // crash points passed
   std::uint64_t acknowledged = 0, invoked = 0;  // operations acknowledged as durable; invoked
 
  private:

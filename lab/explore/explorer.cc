@@ -1,9 +1,9 @@
 // Visiting crash points and choosing states; see explorer.h for what is demanded of them.
-#include <explore/state_sampler.h>
+#include <explore/explored_tape.h>
 #include <explore/explorer.h>
 #include <explore/planted.h>
 #include <explore/replay.h>
-#include <explore/explored_tape.h>
+#include <explore/state_sampler.h>
 #include <explore/trap.h>
 #include <fmt/format.h>
 
@@ -27,11 +27,11 @@ class explorer {
   std::string line() const { return format_line({subject_.run_plan(), path_}); }
 
  private:
-  void explore_tape(std::span<const std::byte> tape, const hashed_image& start, run_history& t, std::uint64_t position,
-                    unsigned level);
+  void explore_tape(std::span<const std::byte> tape, const hashed_image& start, run_history& t,
+                    std::uint64_t position, unsigned level);
   void visit_point(explored_tape& s, run_history& t, unsigned level);
-  // How many more recoveries are recorded at a crash point: of states that recovery has to repair, and of those
-  // that it makes something new of.
+  // How many more recoveries are recorded at a crash point: of states that recovery has to repair,
+  // and of those that it makes something new of.
   struct recovery_budget {
     unsigned replayed, fresh;
     bool take(const judge::judgement& a) noexcept {
@@ -46,7 +46,9 @@ class explorer {
   void report(std::string what);
   bool check_verdict(explored_tape& s, run_history& t, const verdict& v);
   void report_progress();
-  bool done() const { return found_.cancelled || found_.violations.size() >= settings_.max_violations; }
+  bool done() const {
+    return found_.cancelled || found_.violations.size() >= settings_.max_violations;
+  }
 
   subject& subject_;
   const settings& settings_;
@@ -54,7 +56,7 @@ class explorer {
   verdict_cache verdict_cache_;
   base::rng random_;
   std::vector<std::unique_ptr<explored_tape>> tapes_;  // by level
-  std::vector<crash> path_;                     // the state being visited
+  std::vector<crash> path_;                            // the state being visited
   std::vector<std::uint64_t> options_;
   clock::time_point begun_ = clock::now(), last_progress_ = begun_;
 };
@@ -63,7 +65,8 @@ std::uint64_t count_points(std::span<const std::byte> tape) {
   std::uint64_t points = 1;
   auto reader = media::tape_reader::from_memory(tape);
   while (auto e = *reader->next())
-    points += e->op == media::tape_op::fence || e->op == media::tape_op::bulk || e->op == media::tape_op::returned;
+    points += e->op == media::tape_op::fence || e->op == media::tape_op::bulk ||
+              e->op == media::tape_op::returned;
   return points;
 }
 
@@ -77,9 +80,10 @@ void explorer::run() {
   found_.seconds = std::chrono::duration<double>(clock::now() - begun_).count();
 }
 
-void explorer::explore_tape(std::span<const std::byte> tape, const hashed_image& start, run_history& t, std::uint64_t position,
-                            unsigned level) {
-  while (tapes_.size() <= level) tapes_.push_back(std::make_unique<explored_tape>(subject_, verdict_cache_));
+void explorer::explore_tape(std::span<const std::byte> tape, const hashed_image& start,
+                            run_history& t, std::uint64_t position, unsigned level) {
+  while (tapes_.size() <= level)
+    tapes_.push_back(std::make_unique<explored_tape>(subject_, verdict_cache_));
   explored_tape& s = *tapes_[level];
   s.begin(start, position);
   path_.resize(level + 1);
@@ -98,7 +102,7 @@ void explorer::visit_point(explored_tape& s, run_history& t, unsigned level) {
   std::vector<std::uint64_t> options;
   for (const std::uint32_t unit : units) options.push_back(s.model->options(unit));
   state_sampler all(options, level == 0 ? settings_.bound : settings_.recovery_bound,
-              base::mix(subject_.run_plan().seed) + s.point);
+                    base::mix(subject_.run_plan().seed) + s.point);
   ++found_.epochs;
   found_.epochs_exhausted += all.exhaustive();
   if (level == 0) ++found_.points;
@@ -120,13 +124,15 @@ void explorer::visit_point(explored_tape& s, run_history& t, unsigned level) {
   report_progress();
 }
 
-void explorer::visit_state(explored_tape& s, run_history& t, unsigned level, recovery_budget& left) {
+void explorer::visit_state(explored_tape& s, run_history& t, unsigned level,
+                           recovery_budget& left) {
   ++found_.states;
   const judge::judgement a = s.image_judge.evaluate(t);
   found_.distinct += a.new_state;
   if (!check_verdict(s, t, s.image_judge.verdict_of(a)) || s.image_judge.verdict_of(a).lost) return;
   if (level + 1 >= settings_.recovery_depth || !left.take(a)) return;
-  explore_recovery(s, t, static_cast<std::uint64_t>(t.find(s.image_judge.verdict_of(a).digest)), level);
+  explore_recovery(s, t, static_cast<std::uint64_t>(t.find(s.image_judge.verdict_of(a).digest)),
+                   level);
   path_.resize(level + 1);
 }
 
@@ -140,11 +146,13 @@ bool explorer::check_verdict(explored_tape& s, run_history& t, const verdict& v)
 }
 
 // Records the recovery of the state in s.work, and what is done next, and explores that.
-void explorer::explore_recovery(explored_tape& s, run_history& t, std::uint64_t position, unsigned level) {
+void explorer::explore_recovery(explored_tape& s, run_history& t, std::uint64_t position,
+                                unsigned level) {
   hashed_image start = subject_.empty_image(), image = subject_.empty_image();
   start.assign(s.work);
   image.assign(s.work);
-  const std::size_t count = std::min<std::size_t>(settings_.recovery_operations, subject_.run_plan().further_operations);
+  const std::size_t count =
+      std::min<std::size_t>(settings_.recovery_operations, subject_.run_plan().further_operations);
   run_history after = subject_.branch(t, position, count);
   ++found_.recoveries;
   path_.push_back({0, {}, count});
@@ -177,7 +185,8 @@ result<findings> explore(const plan& p, const settings& s) {
   const planted_bugs planted(p);
   const int signal = run_trapped([&] { running->run(); }, timeout_for(p.pool_size));
   if (signal != 0) {
-    found.violations.push_back({fmt::format("{} (signal {})", describe_signal(signal), signal), running->line()});
+    found.violations.push_back(
+        {fmt::format("{} (signal {})", describe_signal(signal), signal), running->line()});
     (*made)->abandon();
     (void)running.release();
     (void)made->release();

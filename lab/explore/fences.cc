@@ -19,19 +19,24 @@ struct expected_survivor {
 };
 constexpr expected_survivor expected_survivors[] = {
     {"archapt.h", "make_checkpoint", "the checkpoint's TxID before a loss that goes back to it"},
-    {"archapt.h", "restore_checkpoint", "a recovery is durable when it returns: on a file the next engine's medium is another"},
+    {"archapt.h", "restore_checkpoint",
+     "a recovery is durable when it returns: on a file the next engine's medium is another"},
     {"base.h", "clear_all", "likewise"},
     {"lane_engine.h", "empty_logs", "likewise"},
     {"lane_engine.h", "end_recovery", "likewise"},
     {"lane_engine.h", "invalidate_block_checksums",
-     "sums of free chunks that a record cut off by a crash has changed, when they are taken again in part"},
-    {"log_structured.h", "attach_logs", "cleaning threads, of which explored runs have none, begin behind it"},
-    {"media_engine.h", "prepare_home", "home of pools that an earlier version made, whose sums count, is marked behind it"},
+     "sums of free chunks that a record cut off by a crash has changed, when they are taken again "
+     "in part"},
+    {"log_structured.h", "attach_logs",
+     "cleaning threads, of which explored runs have none, begin behind it"},
+    {"media_engine.h", "prepare_home",
+     "home of pools that an earlier version made, whose sums count, is marked behind it"},
     {"media_engine.h", "close", "TxIDs never go back from one session to the next"},
 };
 std::string_view reason_of(std::string_view site) {
   const auto is = [&](const expected_survivor& k) {
-    return site.starts_with(k.file) && site.ends_with(k.function) && site[site.size() - k.function.size() - 1] == ':';
+    return site.starts_with(k.file) && site.ends_with(k.function) &&
+           site[site.size() - k.function.size() - 1] == ':';
   };
   const auto* const k = std::ranges::find_if(expected_survivors, is);
   return k != std::end(expected_survivors) ? k->reason : "";
@@ -68,18 +73,20 @@ std::vector<trial> trials_of(const std::string& mechanism, std::uint64_t seed) {
     plan& summed = add("churn", 120, 1);
     summed.block_checksums = true, summed.grow_every = 40;
     add("sps", 60, 1).block_checksums = true;
-    add("sps", 60, 1).reopen = mechanism == "xil" ? "redo" : "xil";  // logs of another kind are taken over
+    add("sps", 60, 1).reopen =
+        mechanism == "xil" ? "redo" : "xil";  // logs of another kind are taken over
   }
   if (entry->has_parity)
     for (const std::uint64_t commits : {0, 6}) {
       plan& covered = add("sps", 60, 1);
-      covered.value_size = 256, covered.cache_bytes = commits == 0 ? 1792 : 448, covered.pool_size *= commits == 0 ? 2 : 4,
-      covered.checkpoint_commits = commits;
+      covered.value_size = 256, covered.cache_bytes = commits == 0 ? 1792 : 448,
+      covered.pool_size *= commits == 0 ? 2 : 4, covered.checkpoint_commits = commits;
     }
   if (mechanism == "adaptive") add("sps", 200, 1).warm_up = 4;
   if (in_place) {
     plan& summed = add("rbtree", 40, 1);
-    summed.value_size = 4096, summed.keys = 6, summed.pool_size = 262144, summed.block_checksums = true;
+    summed.value_size = 4096, summed.keys = 6, summed.pool_size = 262144,
+    summed.block_checksums = true;
   }
   plan& spilled = add("rbtree", 40, 2);
   spilled.value_size = 4096, spilled.keys = 6, spilled.pool_size = 262144;
@@ -128,7 +135,8 @@ std::vector<fence_outcome> explore_fences(const fence_selection& c) {
         const auto found = explore_isolated(p, s);
         if (!found) continue;
         o.states += found->states;
-        if (!found->violations.empty()) o.what = found->violations.front().what, o.line = found->violations.front().line;
+        if (!found->violations.empty())
+          o.what = found->violations.front().what, o.line = found->violations.front().line;
       }
       if (!any) break;
     }

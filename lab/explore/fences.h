@@ -14,9 +14,9 @@ namespace stele::explore {
 struct fence_outcome {
   std::string site;                     // "bulk.h:149:truncate"
   std::vector<std::string> mechanisms;  // whose runs or recoveries pass it
-  std::string what, line;                 // what noticed, and the line that replays it; empty: nothing
-  std::string_view
-      reason;  // of a survivor: what it is for, that no run shows (docs/protocol/fences.md). Empty: nobody said
+  std::string what, line;    // what noticed, and the line that replays it; empty: nothing
+  std::string_view reason;   // of a survivor: what it is for, that no run shows
+                             // (docs/protocol/fences.md). Empty: nobody said
   std::uint64_t states = 0;  // looked at before
   bool killed() const noexcept { return !line.empty(); }
   bool unexplained() const noexcept { return !killed() && reason.empty(); }

@@ -84,7 +84,8 @@ bool file_faults::error_already_reported(int fd) {
 file_faults::injection file_faults::inject(const request& r) {
   if (what_ == file_fault::short_write) return {};
   const bool now = triggers(r);
-  if (what_ == file_fault::write_back) return {applies_to(r) && !error_already_reported(r.fd) ? number_ : 0, now};
+  if (what_ == file_fault::write_back)
+    return {applies_to(r) && !error_already_reported(r.fd) ? number_ : 0, now};
   if (!now) return {};
   if (what_ == file_fault::interrupted) return {EINTR, false};
   return {number_, r.what == call::sync};

@@ -1,11 +1,14 @@
-// One fault of a file, as Linux has them: which call it strikes, and what that call and those after it answer.
+// One fault of a file, as Linux has them: which call it strikes, and what that call and those after
+// it answer.
 //
-// A failed write-back is reported once to each descriptor, by its next sync or write-back, and to one that is opened before
-// anybody has heard of it; then it is forgotten, and the pages count as clean although the device does not have them
-// (errseq, Linux 4.13 and later). A write past the cache says nothing of it, as where the device writes through. A write may
-// take fewer bytes than it was given, and a call may be interrupted.
+// A failed write-back is reported once to each descriptor, by its next sync or write-back, and to
+// one that is opened before anybody has heard of it; then it is forgotten, and the pages count as
+// clean although the device does not have them (errseq, Linux 4.13 and later). A write past the
+// cache says nothing of it, as where the device writes through. A write may take fewer bytes than
+// it was given, and a call may be interrupted.
 //
-// Made for a syscall_hook of system calls (media/os.h), which asks it before each call. Not thread-safe.
+// Made for a syscall_hook of system calls (media/os.h), which asks it before each call. Not
+// thread-safe.
 #pragma once
 
 #include <media/os.h>
@@ -18,7 +21,7 @@
 namespace stele::explore {
 
 enum class file_fault : std::uint8_t {
-  refused,      // a call that waits for the device fails; what it was to make durable is of any version
+  refused,  // a call that waits for the device fails; what it was to make durable is of any version
   write_back,   // the write-back of dirty pages fails, just before a sync or write-back
   short_write,  // a write takes a part of what it was given
   interrupted,  // a write, sync or write-back ends with EINTR and has done nothing
@@ -38,8 +41,10 @@ class file_faults {
   };
 
   file_faults() noexcept : file_faults(file_fault::refused, 0) {}  // none
-  // Strikes the call of this number among those that the fault can strike, with this error; 0: none.
-  file_faults(file_fault what, std::uint64_t call, int number = EIO) noexcept : what_(what), call_(call), number_(number) {}
+  // Strikes the call of this number among those that the fault can strike, with this error; 0:
+  // none.
+  file_faults(file_fault what, std::uint64_t call, int number = EIO) noexcept
+      : what_(what), call_(call), number_(number) {}
 
   // Before each call; opened() after each open.
   injection inject(const media::os::request& r);

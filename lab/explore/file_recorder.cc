@@ -16,14 +16,18 @@ namespace {
 
 // All that was asked for is durable when it has returned.
 bool waits_for_device(const request& r) noexcept {
-  return (r.what == call::sync && !is_directory(r.fd)) || (r.what == call::write && is_synchronous(r.fd));
+  return (r.what == call::sync && !is_directory(r.fd)) ||
+         (r.what == call::write && is_synchronous(r.fd));
 }
 
 }  // namespace
 
-file_recorder::file_recorder(media::tape_writer& tape, std::span<const std::byte> at_start, std::uint64_t length_offset,
-                             file_faults faults)
-    : tape_(tape), kernel_view_(at_start.begin(), at_start.end()), length_offset_(length_offset), faults_(std::move(faults)) {
+file_recorder::file_recorder(media::tape_writer& tape, std::span<const std::byte> at_start,
+                             std::uint64_t length_offset, file_faults faults)
+    : tape_(tape),
+      kernel_view_(at_start.begin(), at_start.end()),
+      length_offset_(length_offset),
+      faults_(std::move(faults)) {
   media::os::install_hook(this);
 }
 
@@ -93,7 +97,8 @@ int file_recorder::write_back(const request& r) {
 int file_recorder::sync(const request& r) {
   const int number = write_back(r);
   if (number != 0) return number;
-  for (const std::uint64_t page : dirty_) tape_.event(tape_op::flush, this_thread(), page * page_size, page_size);
+  for (const std::uint64_t page : dirty_)
+    tape_.event(tape_op::flush, this_thread(), page * page_size, page_size);
   dirty_.clear();
   return 0;
 }
@@ -102,7 +107,8 @@ int file_recorder::sync(const request& r) {
 void file_recorder::extend(std::uint64_t length) {
   if (length <= kernel_view_.size()) return;
   kernel_view_.resize(length);
-  put(tape_op::store, this_thread(), length_offset_, reinterpret_cast<const std::byte*>(&length), sizeof length);
+  put(tape_op::store, this_thread(), length_offset_, reinterpret_cast<const std::byte*>(&length),
+      sizeof length);
   dirty(length_offset_, sizeof length);
 }
 
@@ -110,18 +116,21 @@ void file_recorder::extend(std::uint64_t length) {
 void file_recorder::find_unreported_stores() {
   if (base_ == nullptr) return;
   for (std::uint64_t at = home_offset_; at < mapped_; at += media::line_size)
-    if (std::memcmp(kernel_view_.data() + at, base_ + at, media::line_size) != 0) change(at, base_ + at, media::line_size);
+    if (std::memcmp(kernel_view_.data() + at, base_ + at, media::line_size) != 0)
+      change(at, base_ + at, media::line_size);
 }
 
-void file_recorder::store_recorded(const std::byte* base, std::uint64_t home_offset, std::uint64_t offset, std::size_t size) {
+void file_recorder::store_recorded(const std::byte* base, std::uint64_t home_offset,
+                                   std::uint64_t offset, std::size_t size) {
   base_ = base;
   home_offset_ = home_offset;
   change(offset, base + offset, size);
 }
 
 void file_recorder::mark_recorded(unsigned thread, media::tape_mark m, std::uint64_t argument) {
-  tape_.event(static_cast<tape_op>(static_cast<unsigned>(tape_op::tx_begin) + static_cast<unsigned>(m)), thread, argument,
-              0);
+  tape_.event(
+      static_cast<tape_op>(static_cast<unsigned>(tape_op::tx_begin) + static_cast<unsigned>(m)),
+      thread, argument, 0);
 }
 
 // Of a page that the kernel has.
@@ -131,16 +140,19 @@ void file_recorder::change(std::uint64_t offset, const std::byte* bytes, std::si
   dirty(offset, size);
 }
 
-void file_recorder::put(tape_op op, unsigned thread, std::uint64_t offset, const std::byte* bytes, std::size_t size) {
+void file_recorder::put(tape_op op, unsigned thread, std::uint64_t offset, const std::byte* bytes,
+                        std::size_t size) {
   for (std::size_t done = 0; done < size;) {
-    const std::size_t take = std::min<std::size_t>(page_size - (offset + done) % page_size, size - done);
+    const std::size_t take =
+        std::min<std::size_t>(page_size - (offset + done) % page_size, size - done);
     tape_.event(op, thread, offset + done, static_cast<std::uint32_t>(take), bytes + done);
     done += take;
   }
 }
 
 void file_recorder::dirty(std::uint64_t offset, std::size_t size) {
-  for (std::uint64_t page = offset / page_size; page <= (offset + size - 1) / page_size; ++page) dirty_.insert(page);
+  for (std::uint64_t page = offset / page_size; page <= (offset + size - 1) / page_size; ++page)
+    dirty_.insert(page);
 }
 
 }  // namespace stele::explore

@@ -1,7 +1,8 @@
-// What is known of an image by its hash: an open-addressing table from 64-bit hashes to 32-bit numbers.
+// What is known of an image by its hash: an open-addressing table from 64-bit hashes to 32-bit
+// numbers.
 //
-// It holds a bounded number of entries and starts anew when full, so a long run stays in memory; a state that comes back
-// after that is judged once more.
+// It holds a bounded number of entries and starts anew when full, so a long run stays in memory; a
+// state that comes back after that is judged once more.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
-// A pool image whose hash is kept while lines change, so that a crash state is recognised without being read.
+// A pool image whose hash is kept while lines change, so that a crash state is recognised without
+// being read.
 //
-// The hash is a sum over lines of a hash of place and content: changing a line costs one line. Two sums are kept: over
-// everything, and over everything apart from the logs.
+// The hash is a sum over lines of a hash of place and content: changing a line costs one line. Two
+// sums are kept: over everything, and over everything apart from the logs.
 #pragma once
 
 #include <base/rng.h>
@@ -62,7 +63,8 @@ class hashed_image {
   }
   void rehash() noexcept {
     hash_ = {};
-    for (std::size_t i = 0; i < hashes_.size(); ++i) add(hash_, i, hashes_[i] = hash_line(line(i), i));
+    for (std::size_t i = 0; i < hashes_.size(); ++i)
+      add(hash_, i, hashes_[i] = hash_line(line(i), i));
   }
   void put(std::size_t number, const void* content) noexcept {
     std::memcpy(line(number), content, line_size);
@@ -70,11 +72,13 @@ class hashed_image {
     add(hash_, number, now - hashes_[number]);
     hashes_[number] = now;
   }
-  // The image_hash with the given lines as memory has them now; put() was not told of these changes.
+  // The image_hash with the given lines as memory has them now; put() was not told of these
+  // changes.
   template <class Lines>
   image_hash hash_with(const Lines& changed) const noexcept {
     image_hash s = hash_;
-    for (std::size_t number : changed) add(s, number, hash_line(line(number), number) - hashes_[number]);
+    for (std::size_t number : changed)
+      add(s, number, hash_line(line(number), number) - hashes_[number]);
     return s;
   }
 

@@ -1,7 +1,9 @@
-// A block's size and content follow from the seed it was made with, so the model is one seed a slot.
+// A block's size and content follow from the seed it was made with, so the model is one seed a
+// slot.
 //
-// Slots 0 to 3 hold small blocks, 4 and 5 extents of one or two chunks: together they fit a pool of 64 KiB whatever the
-// order. An operation of kind swap cancels what it did, erase destroys and cancels; toggle and put commit.
+// Slots 0 to 3 hold small blocks, 4 and 5 extents of one or two chunks: together they fit a pool of
+// 64 KiB whatever the order. An operation of kind swap cancels what it did, erase destroys and
+// cancels; toggle and put commit.
 #include <explore/edges.h>
 #include <explore/heap_churn.h>
 #include <stele/memory.h>
@@ -20,10 +22,12 @@ constexpr std::size_t small_slots = 4, slots = 6;
 std::size_t words_for(std::uint64_t slot, std::uint64_t seed) {
   constexpr std::array<std::size_t, 8> small = {2, 5, 6, 11, 14, 36, 75, 121};
   constexpr std::array<std::size_t, 4> large = {130, 300, 512, 900};
-  return slot < small_slots ? small[base::mix(seed) % small.size()] : large[base::mix(seed) % large.size()];
+  return slot < small_slots ? small[base::mix(seed) % small.size()]
+                            : large[base::mix(seed) % large.size()];
 }
 
-// Every word of a short block is filled, and of one whose record outgrows the ring; of others every 64th and the last.
+// Every word of a short block is filled, and of one whose record outgrows the ring; of others every
+// 64th and the last.
 constexpr bool filled(std::size_t i, std::size_t words) {
   return words <= 40 || words == 512 || i % 64 == 0 || i + 1 == words;
 }
@@ -73,7 +77,8 @@ class heap_churn final : public workloads::workload_on<table> {
   result<> set_up() override {
     base::rng random(11);
     for (std::uint64_t slot = 0; slot < slots; slot += 2)
-      if (auto made = apply({{{operation::kind::put, slot, seed_from(random)}}}); !made) return made;
+      if (auto made = apply({{{operation::kind::put, slot, seed_from(random)}}}); !made)
+        return made;
     for (std::uint64_t slot = 0; slot < slots; slot += 2)
       if (auto gone = apply({{{operation::kind::toggle, slot, 1}}}); !gone) return gone;
     return pool_->sync();
@@ -83,8 +88,9 @@ class heap_churn final : public workloads::workload_on<table> {
     using kind = operation::kind;
     constexpr std::array kinds = {kind::toggle, kind::toggle, kind::toggle, kind::put,
                                   kind::put,    kind::swap,   kind::erase,  kind::toggle};
-    const std::uint64_t slot =
-        random.below(8) == 0 ? small_slots + random.below(slots - small_slots) : random.below(small_slots);
+    const std::uint64_t slot = random.below(8) == 0
+                                   ? small_slots + random.below(slots - small_slots)
+                                   : random.below(small_slots);
     return {kinds[random.below(kinds.size())], slot, seed_from(random)};
   }
 
@@ -116,7 +122,9 @@ class heap_churn final : public workloads::workload_on<table> {
     if (!done) throw failure(done.error());
   }
 
-  std::unique_ptr<workloads::model> make_model() const override { return std::make_unique<churn_model>(); }
+  std::unique_ptr<workloads::model> make_model() const override {
+    return std::make_unique<churn_model>();
+  }
 
  private:
   static std::uint64_t seed_from(base::rng& random) { return random() | 1; }
@@ -157,7 +165,8 @@ std::unique_ptr<workloads::workload> make_heap_churn() {
   return std::make_unique<heap_churn>();
 }
 
-result<std::unique_ptr<workloads::workload>> make_explored_workload(std::string_view name, const workloads::parameters& p) {
+result<std::unique_ptr<workloads::workload>> make_explored_workload(
+    std::string_view name, const workloads::parameters& p) {
   if (name == "churn") return make_heap_churn();
   if (name == "edges") return make_edges();
   return workloads::make_workload(name, p);

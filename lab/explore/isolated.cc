@@ -1,4 +1,5 @@
-// Exploring in a process of its own: a violation may be a crash, a loop, or memory gone wrong, and must not end the caller.
+// Exploring in a process of its own: a violation may be a crash, a loop, or memory gone wrong, and
+// must not end the caller.
 #include <explore/explorer.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -29,19 +30,22 @@ void write_all(int fd, const std::string& text) {
 std::string read_all(int fd) {
   std::string text;
   std::array<char, 4096> part;
-  for (ssize_t n; (n = ::read(fd, part.data(), part.size())) > 0;) text.append(part.data(), static_cast<std::size_t>(n));
+  for (ssize_t n; (n = ::read(fd, part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<std::size_t>(n));
   return text;
 }
 
 [[noreturn]] void run_as_child(int to, const std::function<result<findings>()>& run) {
   const auto found = run();
-  write_all(to, found ? json_of(*found).dump() : nlohmann::json{{"error", found.error().message}}.dump());
+  write_all(
+      to, found ? json_of(*found).dump() : nlohmann::json{{"error", found.error().message}}.dump());
   ::_exit(0);
 }
 
 }  // namespace
 
-result<findings> run_isolated(const std::function<result<findings>()>& run, const std::string& line) {
+result<findings> run_isolated(const std::function<result<findings>()>& run,
+                              const std::string& line) {
   std::array<int, 2> ends;
   if (::pipe(ends.data()) != 0) return fail_errno(errc::io, "cannot make a pipe");
   const pid_t child = ::fork();
@@ -56,7 +60,8 @@ result<findings> run_isolated(const std::function<result<findings>()>& run, cons
   int status = 0;
   ::waitpid(child, &status, 0);
   const auto report = nlohmann::json::parse(text, nullptr, false);
-  if (report.is_object() && report.contains("error")) return fail(errc::invalid_argument, report.at("error"));
+  if (report.is_object() && report.contains("error"))
+    return fail(errc::invalid_argument, report.at("error"));
   if (report.is_object()) return findings_of(report);
   findings f;
   f.violations.push_back({fmt::format("the exploring process died (status {:#x})", status), line});

@@ -24,47 +24,63 @@ storage::pool_file adopt_image(const subject& s, hashed_image& image) {
 
 }  // namespace
 
-std::string violation_of(const verdict& v, const run_history& t, std::uint64_t acknowledged, std::uint64_t invoked) {
+std::string violation_of(const verdict& v, const run_history& t, std::uint64_t acknowledged,
+                         std::uint64_t invoked) {
   if (!v.problem.empty()) return v.problem;
   if (t.allows(v.digest, acknowledged, invoked)) return "";
   const std::ptrdiff_t position = t.find(v.digest);
   if (position < 0) return "what was recovered is no state that the run ever had";
-  return fmt::format("the state after {} operations was recovered, when {} had been acknowledged and {} invoked", position,
-                     acknowledged, invoked);
+  return fmt::format(
+      "the state after {} operations was recovered, when {} had been acknowledged and {} invoked",
+      position, acknowledged, invoked);
 }
 
 template <class Each>
 void judge::for_each_skipped(std::span<const std::uint32_t> lines, Each&& each) const {
   const storage::pool_file& file = recoverer_.file;
   const detail::parity_area area(file);
-  const auto first = format::read_control_word(file.base(), file.header().id, format::parity_epoch_offset);
+  const auto first =
+      format::read_control_word(file.base(), file.header().id, format::parity_epoch_offset);
   if (!area.present() || !first) return;
   std::unordered_map<std::uint64_t, std::uint64_t> matrices;
   for (const std::uint32_t line : lines)
-    if (const std::uint64_t offset = line * line_size; offset >= file.header().home_offset) matrices[area.matrix_of(offset)] |= std::uint64_t{1} << area.line_of(offset);
+    if (const std::uint64_t offset = line * line_size; offset >= file.header().home_offset)
+      matrices[area.matrix_of(offset)] |= std::uint64_t{1} << area.line_of(offset);
   for (const auto& [m, among] : matrices)
-    if (const auto at = area.newest(m, *first); at && at->block.kind == format::parity_kind::active) each(among & at->block.skipped, area.halves());
+    if (const auto at = area.newest(m, *first); at && at->block.kind == format::parity_kind::active)
+      each(among & at->block.skipped, area.halves());
 }
 
 std::uint64_t judge::count_skipped(std::span<const std::uint32_t> lines) const {
   std::uint64_t count = 0;
-  for_each_skipped(lines, [&](std::uint64_t skipped, bool) { count += static_cast<std::uint64_t>(std::popcount(skipped)); });
+  for_each_skipped(lines, [&](std::uint64_t skipped, bool) {
+    count += static_cast<std::uint64_t>(std::popcount(skipped));
+  });
   return count;
 }
 
 std::string judge::loss_violation(std::span<const std::uint32_t> stale) const {
   const plan& p = subject_.run_plan();
-  if (p.cache_bytes >= p.pool_size) return "something is lost, though the queue of lines used last is longer than the pool: none may be skipped";
+  if (p.cache_bytes >= p.pool_size)
+    return "something is lost, though the queue of lines used last is longer than the pool: none "
+           "may be skipped";
   bool may_be = false;
-  for_each_skipped(stale, [&](std::uint64_t skipped, bool halves) { may_be |= !detail::correctable(skipped, halves); });
-  return may_be ? "" : "recovery gives up lines that their checksums can restore, or that were not skipped";
+  for_each_skipped(stale, [&](std::uint64_t skipped, bool halves) {
+    may_be |= !detail::correctable(skipped, halves);
+  });
+  return may_be
+             ? ""
+             : "recovery gives up lines that their checksums can restore, or that were not skipped";
 }
 
-// To a checkpoint: with the commits since that the plan allows, and one of each thread that came meanwhile.
-bool judge::may_have_fallen_back(const verdict& v, const run_history& t, std::uint64_t acknowledged, std::uint64_t invoked) const {
+// To a checkpoint: with the commits since that the plan allows, and one of each thread that came
+// meanwhile.
+bool judge::may_have_fallen_back(const verdict& v, const run_history& t, std::uint64_t acknowledged,
+                                 std::uint64_t invoked) const {
   const plan& p = subject_.run_plan();
   const std::uint64_t most = p.checkpoint_commits + p.threads;
-  return p.checkpoint_commits != 0 && v.fell_back && t.allows(v.digest, acknowledged - std::min(acknowledged, most), invoked);
+  return p.checkpoint_commits != 0 && v.fell_back &&
+         t.allows(v.digest, acknowledged - std::min(acknowledged, most), invoked);
 }
 
 bool judge::reports_fallback() const {
@@ -107,22 +123,27 @@ result<> judge::recover() {
 }
 
 bool judge::home_changed() const {
-  if (recoverer_.file.header().home == format::home_kind::log) return !view_.written.empty();  // nothing is replayed, but something was taken back
+  if (recoverer_.file.header().home == format::home_kind::log)
+    return !view_.written.empty();  // nothing is replayed, but something was taken back
   const std::size_t home = recoverer_.file.header().home_offset / line_size;
   for (std::size_t i = 0; i < view_.written.size(); ++i)
     if (view_.written[i] >= home &&
-        std::memcmp(work_.line(view_.written[i]), view_.before_images.data() + i * line_size, line_size) != 0)
+        std::memcmp(work_.line(view_.written[i]), view_.before_images.data() + i * line_size,
+                    line_size) != 0)
       return true;
   return false;
 }
 
-// What the recovered pool holds: images with the same content get the same verdict on their further use.
+// What the recovered pool holds: images with the same content get the same verdict on their further
+// use.
 std::uint64_t judge::content_hash(const image_hash& s) const {
   if (recoverer_.space == nullptr) return s.without_logs;
   const auto& space = *recoverer_.space;
   std::uint64_t sum = recoverer_.clock.load();
   space.map.for_each([&](const storage::home_map::mapped_range& p) {
-    for (std::uint32_t i = 0; i < p.words; ++i) sum += fold(base::mix(p.home + i), base::mix(space.word(storage::advanced(p.at, i)) ^ (storage::is_data(p.at) ? 1 : 2)));
+    for (std::uint32_t i = 0; i < p.words; ++i)
+      sum += fold(base::mix(p.home + i), base::mix(space.word(storage::advanced(p.at, i)) ^
+                                                   (storage::is_data(p.at) ? 1 : 2)));
   });
   return sum;
 }
@@ -130,7 +151,9 @@ std::uint64_t judge::content_hash(const image_hash& s) const {
 std::uint32_t judge::recover_and_judge(run_history& t, judgement& a) {
   auto recovered = recover();
   a.stale_lines = recoverer_.stale_lines, a.lost_lines = recoverer_.lost_lines;
-  if (!recovered) return add_verdict({"recovery fails: " + recovered.error().message, 0, recovered.error().code == errc::lost});
+  if (!recovered)
+    return add_verdict(
+        {"recovery fails: " + recovered.error().message, 0, recovered.error().code == errc::lost});
   a.replayed = home_changed();
   const image_hash once = work_.hash_with(view_.written);
   if (const auto seen = verdict_cache_.recovered.find(once.all)) return *seen;
@@ -140,7 +163,8 @@ std::uint32_t judge::recover_and_judge(run_history& t, judgement& a) {
     v = add_verdict({"recovering a recovered pool fails: " + again.error().message});
   } else if (work_.hash_with(view_.written).all != once.all) {
     v = add_verdict({"recovering twice does not give the same bytes"});
-  } else if (const std::uint64_t held = content_hash(once); const auto known = verdict_cache_.contents.find(held)) {
+  } else if (const std::uint64_t held = content_hash(once);
+             const auto known = verdict_cache_.contents.find(held)) {
     v = *known;
   } else {
     const bool fell_back = reports_fallback();
@@ -168,13 +192,17 @@ verdict judge::exercise(run_history& t) try {
 // The digest of what was recovered; the pool is in order, and stays so in use.
 result<std::uint64_t> judge::check_recovered(run_history& t) {
   const auto digest = subject_.workload().digest();
-  if (!digest) return fail(digest.error().code, "the recovered structure is broken: " + digest.error().message);
+  if (!digest)
+    return fail(digest.error().code,
+                "the recovered structure is broken: " + digest.error().message);
   if (auto ok = audit(); !ok) return std::unexpected(ok.error());
   run_history* const history = lookup_history_ ? lookup_history_(*digest) : &t;
   const std::ptrdiff_t position = history != nullptr ? history->find(*digest) : -1;
   if (position < 0) return digest;
-  if (auto gone = apply_further(*history, static_cast<std::uint64_t>(position)); !gone) return std::unexpected(gone.error());
-  if (auto ok = audit(); !ok) return fail(errc::corrupt, "after further operations: " + ok.error().message);
+  if (auto gone = apply_further(*history, static_cast<std::uint64_t>(position)); !gone)
+    return std::unexpected(gone.error());
+  if (auto ok = audit(); !ok)
+    return fail(errc::corrupt, "after further operations: " + ok.error().message);
   if (auto closed = subject_.workload().core().close(); !closed)
     return fail(errc::corrupt, "closing fails: " + closed.error().message);
   return digest;
@@ -187,25 +215,32 @@ result<> judge::apply_further(run_history& t, std::uint64_t position) {
   for (std::size_t i = 0; i < next.operations.size(); ++i) {
     const auto done = subject_.apply(next.operations[i], position + i, 0, true);
     if (!done && done.error().code == errc::full) break;
-    if (!done) return fail(errc::corrupt, fmt::format("further operation {} fails: {}", i, done.error().message));
+    if (!done)
+      return fail(errc::corrupt,
+                  fmt::format("further operation {} fails: {}", i, done.error().message));
     expected = next.digests[i];
   }
   const auto digest = subject_.workload().digest();
-  if (!digest) return fail(errc::corrupt, "further operations break the structure: " + digest.error().message);
-  if (*digest != expected) return fail(errc::corrupt, "further operations give another result than the model's");
+  if (!digest)
+    return fail(errc::corrupt, "further operations break the structure: " + digest.error().message);
+  if (*digest != expected)
+    return fail(errc::corrupt, "further operations give another result than the model's");
   return {};
 }
 
-// Used and free tile the heap, and used is what the workload and the root reach: nothing lost, nothing twice.
+// Used and free tile the heap, and used is what the workload and the root reach: nothing lost,
+// nothing twice.
 result<> judge::audit() {
   detail::runtime& core = subject_.workload().core();
   core.mechanism().flush_deferred();  // the audit reads home
   used_.clear();
   reached_.clear();
-  const auto sum = core.state().heap.audit([&](std::uint64_t offset, std::size_t) { used_.push_back(offset); });
+  const auto sum =
+      core.state().heap.audit([&](std::uint64_t offset, std::size_t) { used_.push_back(offset); });
   if (!sum) return fail(errc::corrupt, "the heap is damaged: " + sum.error().message);
   subject_.workload().visit_blocks([&](const void* block) {
-    reached_.push_back(static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - core.base()));
+    reached_.push_back(
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(block) - core.base()));
   });
   reached_.push_back(core.root_offset());
   std::ranges::sort(used_);
@@ -214,8 +249,10 @@ result<> judge::audit() {
   if (std::ranges::adjacent_find(reached_) != reached_.end())
     return fail(errc::corrupt, "the heap is damaged: two objects have one block");
   const bool leaked = std::ranges::includes(used_, reached_);
-  return fail(errc::corrupt, fmt::format("the heap is damaged: {} blocks are used, {} are reached: {}", used_.size(),
-                                         reached_.size(), leaked ? "some are lost" : "some in use are free"));
+  return fail(
+      errc::corrupt,
+      fmt::format("the heap is damaged: {} blocks are used, {} are reached: {}", used_.size(),
+                  reached_.size(), leaked ? "some are lost" : "some in use are free"));
 }
 
 }  // namespace stele::explore

@@ -1,9 +1,9 @@
-// What a crash may leave of a medium: units, each with numbered contents that it may have, for as long as they are not
-// durable.
+// What a crash may leave of a medium: units, each with numbered contents that it may have, for as
+// long as they are not durable.
 //
-// Two media are explored: memory, whose units are lines (crash_model.h), and files, whose units are sectors
-// (sector_model.h). Option 0 of a unit is what is durable, its last option everything that was stored. Units are
-// independent. A unit with nothing pending has option 0 alone.
+// Two media are explored: memory, whose units are lines (crash_model.h), and files, whose units are
+// sectors (sector_model.h). Option 0 of a unit is what is durable, its last option everything that
+// was stored. Units are independent. A unit with nothing pending has option 0 alone.
 #pragma once
 
 #include <explore/hashed_image.h>
@@ -24,7 +24,8 @@ class media_model {
   virtual void store(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void flush(unsigned thread, std::uint64_t offset, std::uint64_t size) = 0;
-  // Settles into the image given to start(). Returns the units that changed there; valid until the next fence.
+  // Settles into the image given to start(). Returns the units that changed there; valid until the
+  // next fence.
   virtual std::span<const std::uint32_t> fence(unsigned thread) = 0;
   std::span<const std::uint32_t> bulk(unsigned thread, std::uint64_t offset, std::uint64_t size) {
     flush(thread, offset, size);
@@ -36,9 +37,11 @@ class media_model {
   // How many numbered contents a unit has, at least 2 when it is pending; several may be equal.
   virtual std::uint64_t options(std::uint32_t unit) const noexcept = 0;
   // Gives a unit of `image` the content that an option has.
-  virtual void put(hashed_image& image, std::uint32_t unit, std::uint64_t option) const noexcept = 0;
+  virtual void put(hashed_image& image, std::uint32_t unit,
+                   std::uint64_t option) const noexcept = 0;
   // Adds the lines of a unit which `image` does not have as they were stored last.
-  virtual void add_stale(const hashed_image& image, std::uint32_t unit, std::vector<std::uint32_t>& lines) const = 0;
+  virtual void add_stale(const hashed_image& image, std::uint32_t unit,
+                         std::vector<std::uint32_t>& lines) const = 0;
 
   virtual std::uint64_t unit_size() const noexcept = 0;
   virtual const char* unit_name() const noexcept = 0;
@@ -48,7 +51,8 @@ class media_model {
     bool streamed, kept;
   };
   // What an option keeps and loses, store by store.
-  virtual std::vector<store_outcome> store_outcomes(std::uint32_t unit, std::uint64_t option) const = 0;
+  virtual std::vector<store_outcome> store_outcomes(std::uint32_t unit,
+                                                    std::uint64_t option) const = 0;
 };
 
 }  // namespace stele::explore

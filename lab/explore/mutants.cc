@@ -25,21 +25,52 @@ struct trial {
   file_fault fault = file_fault::refused;
 };
 constexpr trial trials[] = {
-    {"sps", 1, 60, 128, 0},     {"sps", 2, 60, 128, 0},     {"sps", 1, 60, 512, 0, 256, 1792},
-    {"sps", 1, 60, 256, 0, 64, 0, 0, true, 25}, {"churn", 1, 120, 256, 0, 8, 0, 0, true, 40}, {"churn", 1, 800, 512, 0, 8, 0, 0, true, 0},
-    {"sps", 2, 120, 256, 8, 8, 0, 0, false, 0, true}, {"churn", 2, 400, 512, 30, 8, 0, 0, false, 0, true},
+    {"sps", 1, 60, 128, 0},
+    {"sps", 2, 60, 128, 0},
+    {"sps", 1, 60, 512, 0, 256, 1792},
+    {"sps", 1, 60, 256, 0, 64, 0, 0, true, 25},
+    {"churn", 1, 120, 256, 0, 8, 0, 0, true, 40},
+    {"churn", 1, 800, 512, 0, 8, 0, 0, true, 0},
+    {"sps", 2, 120, 256, 8, 8, 0, 0, false, 0, true},
+    {"churn", 2, 400, 512, 30, 8, 0, 0, false, 0, true},
     {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true},
-    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 10},  // a sync of undo,
-    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 62},  // of redo-async,
-    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 63},  // of default
-    {.workload = "sps", .threads = 1, .operations = 60, .bound = 128, .on_file = true, .fail_call = 4,
+    {.workload = "sps",
+     .threads = 1,
+     .operations = 60,
+     .bound = 128,
+     .on_file = true,
+     .fail_call = 10},  // a sync of undo,
+    {.workload = "sps",
+     .threads = 1,
+     .operations = 60,
+     .bound = 128,
+     .on_file = true,
+     .fail_call = 62},  // of redo-async,
+    {.workload = "sps",
+     .threads = 1,
+     .operations = 60,
+     .bound = 128,
+     .on_file = true,
+     .fail_call = 63},  // of default
+    {.workload = "sps",
+     .threads = 1,
+     .operations = 60,
+     .bound = 128,
+     .on_file = true,
+     .fail_call = 4,
      .fault = file_fault::write_back},
     {.workload = "churn", .threads = 2, .operations = 120, .bound = 256, .on_file = true},
-    {"churn", 1, 60, 128, 0},   {"sps", 1, 60, 512, 10, 256, 1792},
+    {"churn", 1, 60, 128, 0},
+    {"sps", 1, 60, 512, 10, 256, 1792},
     {"sps", 1, 60, 256, 0, 256, 448, 6},
-    {"churn", 2, 120, 256, 0},  {"rbtree", 2, 120, 256, 0}, {"sps", 2, 120, 256, 8},
-    {"churn", 2, 120, 256, 30}, {"sps", 1, 120, 256, 0, 64}, {"sps", 2, 400, 512, 0},
-    {"churn", 2, 400, 512, 0},  {"churn", 1, 800, 512, 0},
+    {"churn", 2, 120, 256, 0},
+    {"rbtree", 2, 120, 256, 0},
+    {"sps", 2, 120, 256, 8},
+    {"churn", 2, 120, 256, 30},
+    {"sps", 1, 120, 256, 0, 64},
+    {"sps", 2, 400, 512, 0},
+    {"churn", 2, 400, 512, 0},
+    {"churn", 1, 800, 512, 0},
 };
 
 // True: it has been killed.
@@ -51,7 +82,8 @@ bool record_kill(const findings& found, mutant_outcome& o) {
   return true;
 }
 
-// Where the order of writes is kept records are whole; only cells that have lost what they held show who does not look.
+// Where the order of writes is kept records are whole; only cells that have lost what they held
+// show who does not look.
 void try_expired_logs(const base::mutant_entry& m, std::uint64_t seed, mutant_outcome& o) {
   plan p;
   p.mechanism = "base";
@@ -68,21 +100,33 @@ void try_expired_logs(const base::mutant_entry& m, std::uint64_t seed, mutant_ou
 }
 
 // Pools without checkpoints never run it.
-bool needs_checkpoints(base::mutant m) { return m >= base::mutant::archapt_checkpoint_unflushed && m <= base::mutant::archapt_fallback_replayed; }
+bool needs_checkpoints(base::mutant m) {
+  return m >= base::mutant::archapt_checkpoint_unflushed &&
+         m <= base::mutant::archapt_fallback_replayed;
+}
 
 // Other pools have neither.
-bool needs_block_checksums(base::mutant m) { return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence; }
+bool needs_block_checksums(base::mutant m) {
+  return m >= base::mutant::sums_not_renewed && m <= base::mutant::grow_no_slot_fence;
+}
 
-bool needs_shared_log(base::mutant m) { return m == base::mutant::default_shared_alone || m == base::mutant::default_shared_unflushed; }
-bool needs_file(base::mutant m) { return m >= base::mutant::file_home_unsynced && m <= base::mutant::file_write_back_ignored; }
+bool needs_shared_log(base::mutant m) {
+  return m == base::mutant::default_shared_alone || m == base::mutant::default_shared_unflushed;
+}
+bool needs_file(base::mutant m) {
+  return m >= base::mutant::file_home_unsynced && m <= base::mutant::file_write_back_ignored;
+}
 
-mutant_outcome run_mutant(const base::mutant_entry& m, const mutant_target& where, const mutant_selection& c) {
+mutant_outcome run_mutant(const base::mutant_entry& m, const mutant_target& where,
+                          const mutant_selection& c) {
   mutant_outcome o{m, where.name, "", "", 0};
   settings s;
   s.max_violations = 1;
   for (const trial& t : trials) {
     if (needs_checkpoints(m.what) && t.checkpoint_commits == 0) continue;
-    if (needs_block_checksums(m.what) != t.block_checksums || needs_shared_log(m.what) != t.shared_log || needs_file(m.what) != t.on_file) continue;
+    if (needs_block_checksums(m.what) != t.block_checksums ||
+        needs_shared_log(m.what) != t.shared_log || needs_file(m.what) != t.on_file)
+      continue;
     s.bound = t.bound;
     for (const std::string& mechanism : where.mechanisms) {
       if (t.cache_bytes != 0 && !(*detail::find_mechanism(mechanism))->has_parity) continue;
@@ -93,7 +137,8 @@ mutant_outcome run_mutant(const base::mutant_entry& m, const mutant_target& wher
       p.operations = t.operations;
       p.sync_every = t.sync_every;
       p.value_size = t.value_size;
-      if (t.cache_bytes != 0) p.cache_bytes = t.cache_bytes, p.pool_size *= t.checkpoint_commits != 0 ? 4 : 2;
+      if (t.cache_bytes != 0)
+        p.cache_bytes = t.cache_bytes, p.pool_size *= t.checkpoint_commits != 0 ? 4 : 2;
       p.checkpoint_commits = t.checkpoint_commits;
       p.block_checksums = t.block_checksums;
       p.grow_every = t.grow_every;
@@ -103,13 +148,15 @@ mutant_outcome run_mutant(const base::mutant_entry& m, const mutant_target& wher
       p.fault = t.fault;
       p.seed = c.seed;
       p.mutant = m.what;
-      if (m.what == base::mutant::archapt_short_queue) p.cache_bytes = p.pool_size;  // then nothing may be skipped
+      if (m.what == base::mutant::archapt_short_queue)
+        p.cache_bytes = p.pool_size;  // then nothing may be skipped
       const auto found = explore_isolated(p, s);
       if (!found) continue;
       if (record_kill(*found, o)) return o;
     }
   }
-  if (std::ranges::find(where.mechanisms, "base") != where.mechanisms.end()) try_expired_logs(m, c.seed, o);
+  if (std::ranges::find(where.mechanisms, "base") != where.mechanisms.end())
+    try_expired_logs(m, c.seed, o);
   return o;
 }
 
@@ -135,7 +182,9 @@ std::vector<mutant_outcome> explore_mutants(const mutant_selection& c) {
   for (const base::mutant_entry& m : base::mutants) {
     if (m.what == base::mutant::none || (!c.name.empty() && m.name != c.name)) continue;
     for (mutant_target& where : targets_of(m.of)) {
-      if (!c.mechanism.empty()) std::erase_if(where.mechanisms, [&](const std::string& name) { return name != c.mechanism; });
+      if (!c.mechanism.empty())
+        std::erase_if(where.mechanisms,
+                      [&](const std::string& name) { return name != c.mechanism; });
       if (where.mechanisms.empty()) continue;
       if (c.cancelled && c.cancelled()) return outcomes;
       outcomes.push_back(run_mutant(m, where, c));

@@ -11,7 +11,8 @@
 
 namespace stele::explore {
 
-// Where a mutant must be seen: each of these shows it, or one of the mechanisms that share the part.
+// Where a mutant must be seen: each of these shows it, or one of the mechanisms that share the
+// part.
 struct mutant_target {
   std::string name;
   std::vector<std::string> mechanisms;
@@ -23,7 +24,7 @@ struct mutant_outcome {
   base::mutant_entry mutant;
   std::string mechanism;     // that it was planted in, or the part that several share
   std::string what;          // the violation that killed it; empty: it survived
-  std::string line;            // the line that replays it
+  std::string line;          // the line that replays it
   std::uint64_t states = 0;  // looked at before
   bool killed() const noexcept { return !line.empty(); }
 };

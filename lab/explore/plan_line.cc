@@ -6,9 +6,10 @@
 namespace stele::explore {
 
 std::string format_plan(const plan& p) {
-  std::string text = fmt::format("{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}",
-                                 p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
-                                 p.log_count, p.log_size, p.further_operations, base::name_of(p.mutant));
+  std::string text = fmt::format(
+      "{}/{} ops={} keys={} value={} threads={} seed={} pool={} logs={}x{} further={} mutant={}",
+      p.mechanism, p.workload, p.operations, p.keys, p.value_size, p.threads, p.seed, p.pool_size,
+      p.log_count, p.log_size, p.further_operations, base::name_of(p.mutant));
   if (!p.reopen.empty()) text += " reopen=" + p.reopen;
   if (!p.created_for.empty()) text += " made-for=" + p.created_for;
   if (p.sync_every != 0) text += fmt::format(" sync={}", p.sync_every);
@@ -75,7 +76,8 @@ bool parse_setting(std::string_view name, std::string_view value, plan& p) {
 
 bool parse_plan_word(std::string_view word, plan& p) {
   const auto equals = word.find('='), slash = word.find('/');
-  if (equals != std::string_view::npos) return parse_setting(word.substr(0, equals), word.substr(equals + 1), p);
+  if (equals != std::string_view::npos)
+    return parse_setting(word.substr(0, equals), word.substr(equals + 1), p);
   if (slash == std::string_view::npos) return false;
   p.mechanism = word.substr(0, slash);
   p.workload = word.substr(slash + 1);

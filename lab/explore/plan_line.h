@@ -1,4 +1,5 @@
-// A plan as words: MECHANISM/WORKLOAD and a NAME=VALUE for each of its members, the front of every line that is replayed.
+// A plan as words: MECHANISM/WORKLOAD and a NAME=VALUE for each of its members, the front of every
+// line that is replayed.
 #pragma once
 
 #include <explore/subject.h>

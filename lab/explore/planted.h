@@ -1,4 +1,5 @@
-// The bugs that a plan plants, for as long as this lives: one of the list, or a fence that is left out.
+// The bugs that a plan plants, for as long as this lives: one of the list, or a fence that is left
+// out.
 #pragma once
 
 #include <explore/subject.h>

@@ -1,4 +1,5 @@
-// A run on a tape, to be played again from its beginning: what runs behind a cache and behind a controller have in common.
+// A run on a tape, to be played again from its beginning: what runs behind a cache and behind a
+// controller have in common.
 #pragma once
 
 #include <explore/judge.h>
@@ -17,8 +18,10 @@ class recorded_run {
     initial_.assign(s.initial_image());
     return set_tape(s, std::move(tape), 0);
   }
-  // What follows the crash that `before` is at: recovery to the state after `position` operations, and so many more.
-  [[nodiscard]] result<> record_recovery(subject& s, recorded_run& before, std::uint64_t position, std::size_t operations) {
+  // What follows the crash that `before` is at: recovery to the state after `position` operations,
+  // and so many more.
+  [[nodiscard]] result<> record_recovery(subject& s, recorded_run& before, std::uint64_t position,
+                                         std::size_t operations) {
     history = s.branch(before.history, position, operations);
     initial_.assign(before.work);
     hashed_image image = s.empty_image();
@@ -31,7 +34,8 @@ class recorded_run {
   run_history history;
 
  protected:
-  recorded_run(subject& s, verdict_cache& e) : work(s.empty_image()), image_judge(s, work, e), initial_(s.empty_image()) {}
+  recorded_run(subject& s, verdict_cache& e)
+      : work(s.empty_image()), image_judge(s, work, e), initial_(s.empty_image()) {}
   ~recorded_run() = default;
   [[nodiscard]] virtual result<> tape_changed(subject& s) = 0;  // the tape is another
 
@@ -40,7 +44,8 @@ class recorded_run {
   std::uint64_t position_ = 0;  // operations acknowledged before its beginning
 
  private:
-  [[nodiscard]] result<> set_tape(subject& s, result<std::vector<std::byte>> tape, std::uint64_t position) {
+  [[nodiscard]] result<> set_tape(subject& s, result<std::vector<std::byte>> tape,
+                                  std::uint64_t position) {
     if (!tape) return std::unexpected(tape.error());
     tape_ = std::move(*tape);
     position_ = position;

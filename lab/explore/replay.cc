@@ -1,8 +1,8 @@
 // Writing, reading and replaying the line of a crash state.
+#include <explore/explored_tape.h>
 #include <explore/plan_line.h>
 #include <explore/planted.h>
 #include <explore/replay.h>
-#include <explore/explored_tape.h>
 #include <explore/trap.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,7 +30,8 @@ namespace {
 
 bool parse_crash(std::string_view text, crash& c) {
   const auto colon = text.find(':');
-  if (colon == std::string_view::npos || !parse_number(text.substr(0, colon), c.point)) return false;
+  if (colon == std::string_view::npos || !parse_number(text.substr(0, colon), c.point))
+    return false;
   for (std::string_view rest = text.substr(colon + 1); !rest.empty();) {
     const auto dot = rest.find('.');
     if (!parse_number(rest.substr(0, dot), c.chosen.emplace_back())) return false;
@@ -55,7 +56,8 @@ class replayer {
   result<> run(const replay_line& l, replay_result& r);
 
  private:
-  result<> go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position, const crash& c);
+  result<> go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position,
+                 const crash& c);
   result<> choose(const crash& c);
   void explain(const crash& c);
 
@@ -65,23 +67,25 @@ class replayer {
   std::string explanation_;
 };
 
-result<> replayer::go_to(std::span<const std::byte> tape, const hashed_image& start, std::uint64_t position,
-                         const crash& c) {
+result<> replayer::go_to(std::span<const std::byte> tape, const hashed_image& start,
+                         std::uint64_t position, const crash& c) {
   tape_ = std::make_unique<explored_tape>(subject_, verdict_cache_);
   tape_->begin(start, position);
   auto reader = media::tape_reader::from_memory(tape);
   while (auto event = *reader->next()) {
     if (!tape_->take(*event)) continue;
     if (tape_->point == c.point) {
-      explanation_ += fmt::format("crash before event '{}' of thread {}, with {} operations acknowledged and {} invoked\n",
-                            media::name_of(event->op), event->thread, tape_->acknowledged, tape_->invoked);
+      explanation_ += fmt::format(
+          "crash before event '{}' of thread {}, with {} operations acknowledged and {} invoked\n",
+          media::name_of(event->op), event->thread, tape_->acknowledged, tape_->invoked);
       return choose(c);
     }
     tape_->leave_point();
   }
   if (tape_->point != c.point)
-    return fail(errc::invalid_argument,
-                fmt::format("there is no crash point {}; the last one is {}", c.point, tape_->point));
+    return fail(
+        errc::invalid_argument,
+        fmt::format("there is no crash point {}; the last one is {}", c.point, tape_->point));
   explanation_ += "crash at the end\n";
   return choose(c);
 }
@@ -89,8 +93,9 @@ result<> replayer::go_to(std::span<const std::byte> tape, const hashed_image& st
 result<> replayer::choose(const crash& c) {
   const auto units = tape_->model->pending();
   if (c.chosen.size() != units.size())
-    return fail(errc::invalid_argument, fmt::format("{} {}s are pending at crash point {}, the choice names {}",
-                                                    units.size(), tape_->model->unit_name(), c.point, c.chosen.size()));
+    return fail(errc::invalid_argument,
+                fmt::format("{} {}s are pending at crash point {}, the choice names {}",
+                            units.size(), tape_->model->unit_name(), c.point, c.chosen.size()));
   for (std::size_t i = 0; i < units.size(); ++i) {
     if (c.chosen[i] >= tape_->model->options(units[i]))
       return fail(errc::invalid_argument,
@@ -106,12 +111,14 @@ void replayer::explain(const crash& c) {
   const auto units = tape_->model->pending();
   for (std::size_t i = 0; i < units.size(); ++i) {
     const auto store_outcomes = tape_->model->store_outcomes(units[i], c.chosen[i]);
-    const auto kept = std::count_if(store_outcomes.begin(), store_outcomes.end(), [](const auto& f) { return f.kept; });
-    explanation_ += fmt::format("  {} {:#x}: {} of {} stores reached media\n", tape_->model->unit_name(),
-                          units[i] * tape_->model->unit_size(), kept, store_outcomes.size());
+    const auto kept = std::count_if(store_outcomes.begin(), store_outcomes.end(),
+                                    [](const auto& f) { return f.kept; });
+    explanation_ +=
+        fmt::format("  {} {:#x}: {} of {} stores reached media\n", tape_->model->unit_name(),
+                    units[i] * tape_->model->unit_size(), kept, store_outcomes.size());
     for (const auto& f : store_outcomes)
-      explanation_ += fmt::format("    {} {} {:#x} = {:#018x}\n", f.kept ? "kept" : "LOST", f.streamed ? "stream" : "store ",
-                            f.offset, f.bits);
+      explanation_ += fmt::format("    {} {} {:#x} = {:#018x}\n", f.kept ? "kept" : "LOST",
+                                  f.streamed ? "stream" : "store ", f.offset, f.bits);
   }
 }
 
@@ -157,7 +164,8 @@ result<replay_line> parse_line(const std::string& text) {
   std::size_t operations = 0;
   for (std::string word; words >> word;)
     if (!parse_word(word, l, operations))
-      return fail(errc::invalid_argument, fmt::format("'{}' is not understood in a replay line", word));
+      return fail(errc::invalid_argument,
+                  fmt::format("'{}' is not understood in a replay line", word));
   return l;
 }
 
@@ -168,7 +176,8 @@ result<replay_result> replay(const replay_line& l) {
   auto running = std::make_unique<replayer>(**made);
   result<> outcome;
   const planted_bugs planted(l.run_plan);
-  const int signal = run_trapped([&] { outcome = running->run(l, r); }, timeout_for(l.run_plan.pool_size));
+  const int signal =
+      run_trapped([&] { outcome = running->run(l, r); }, timeout_for(l.run_plan.pool_size));
   if (signal != 0) {
     r.problem = fmt::format("{} (signal {})", describe_signal(signal), signal);
     (*made)->abandon();

@@ -62,7 +62,8 @@ findings findings_of(const nlohmann::json& j) {
   f.recoveries = j.at("recoveries_explored");
   f.refused = j.at("refused");
   f.fell_back = j.at("fell_back");
-  f.inconsistent = j.at("inconsistent_lines"), f.detected = j.at("detected_lines"), f.uncorrectable = j.at("uncorrectable_lines");
+  f.inconsistent = j.at("inconsistent_lines"), f.detected = j.at("detected_lines"),
+  f.uncorrectable = j.at("uncorrectable_lines");
   f.seconds = j.at("seconds");
   f.cancelled = j.at("cancelled");
   f.violations = violations_of(j);
@@ -77,24 +78,31 @@ std::string refused_clause(const findings& f) {
 }
 std::string skipped_clause(const findings& f) {
   if (f.inconsistent == 0 && f.detected == 0) return "";
-  return fmt::format("skipped lines that the cache still had: {}; found stale by checksums: {}, of them not to be restored: {}; ", f.inconsistent, f.detected, f.uncorrectable);
+  return fmt::format(
+      "skipped lines that the cache still had: {}; found stale by checksums: {}, of them not to be "
+      "restored: {}; ",
+      f.inconsistent, f.detected, f.uncorrectable);
 }
 }  // namespace
 
 std::string summary_of(const findings& f) {
-  const double exhausted =
-      f.epochs == 0 ? 0 : 100.0 * static_cast<double>(f.epochs_exhausted) / static_cast<double>(f.epochs);
+  const double exhausted = f.epochs == 0 ? 0
+                                         : 100.0 * static_cast<double>(f.epochs_exhausted) /
+                                               static_cast<double>(f.epochs);
   return fmt::format(
-      "{} states ({} distinct, {} after recovery) at {} crash points, {:.0f} % of them exhausted; {}{} recoveries explored in "
+      "{} states ({} distinct, {} after recovery) at {} crash points, {:.0f} % of them exhausted; "
+      "{}{} recoveries explored in "
       "turn; {:.0f} states/s; {} violations",
-      f.states, f.distinct, f.recovered, f.epochs, exhausted, refused_clause(f), f.recoveries, f.states_per_s(), f.violations.size());
+      f.states, f.distinct, f.recovered, f.epochs, exhausted, refused_clause(f), f.recoveries,
+      f.states_per_s(), f.violations.size());
 }
 
 std::string crash_summary_of(const findings& f) {
   return fmt::format(
-      "{} crashes ({} distinct, {} after recovery), {}{} recoveries crashed in turn; {}{:.0f} crashes/s; {} violations",
-      f.states, f.distinct, f.recovered, refused_clause(f), f.recoveries, skipped_clause(f), f.states_per_s(),
-      f.violations.size());
+      "{} crashes ({} distinct, {} after recovery), {}{} recoveries crashed in turn; {}{:.0f} "
+      "crashes/s; {} violations",
+      f.states, f.distinct, f.recovered, refused_clause(f), f.recoveries, skipped_clause(f),
+      f.states_per_s(), f.violations.size());
 }
 
 }  // namespace stele::explore

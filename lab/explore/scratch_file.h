@@ -1,7 +1,7 @@
 // A file for one recording: made with a given content, gone when nobody has it open any more.
 //
-// It lies in the directory asked for, else in memory where there is a file system of that kind: what is recorded is which calls
-// are made, and these are the same on every file system.
+// It lies in the directory asked for, else in memory where there is a file system of that kind:
+// what is recorded is which calls are made, and these are the same on every file system.
 #pragma once
 
 #include <stele/error.h>
@@ -15,7 +15,8 @@ namespace stele::explore {
 class scratch_file {
  public:
   // Errors: io.
-  [[nodiscard]] static result<scratch_file> make(const std::string& directory, std::span<const std::byte> content);
+  [[nodiscard]] static result<scratch_file> make(const std::string& directory,
+                                                 std::span<const std::byte> content);
   scratch_file(scratch_file&& other) noexcept;
   scratch_file& operator=(scratch_file&&) = delete;
   ~scratch_file() { unlink(); }

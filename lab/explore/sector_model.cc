@@ -26,7 +26,8 @@ const std::byte* sector_model::content(std::uint32_t sector, std::size_t version
 void sector_model::store(unsigned, std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const std::size_t take = std::min<std::size_t>(8 - offset % 8, bytes.size());
-    change(static_cast<std::uint32_t>(offset / sector_size), offset % sector_size, bytes.first(take), false);
+    change(static_cast<std::uint32_t>(offset / sector_size), offset % sector_size,
+           bytes.first(take), false);
     offset += take;
     bytes = bytes.subspan(take);
   }
@@ -34,7 +35,8 @@ void sector_model::store(unsigned, std::uint64_t offset, std::span<const std::by
 
 void sector_model::stream(unsigned thread, std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const std::size_t take = std::min<std::size_t>(sector_size - offset % sector_size, bytes.size());
+    const std::size_t take =
+        std::min<std::size_t>(sector_size - offset % sector_size, bytes.size());
     const auto sector = static_cast<std::uint32_t>(offset / sector_size);
     change(sector, offset % sector_size, bytes.first(take), true);
     unfenced_by(thread).push_back({sector, number_});
@@ -44,7 +46,8 @@ void sector_model::stream(unsigned thread, std::uint64_t offset, std::span<const
 }
 
 // A change to what is there already is none.
-void sector_model::change(std::uint32_t sector, std::size_t at, std::span<const std::byte> bytes, bool streamed) {
+void sector_model::change(std::uint32_t sector, std::size_t at, std::span<const std::byte> bytes,
+                          bool streamed) {
   ++number_;
   auto& versions = sectors_[sector].versions;
   const std::byte* const last = content(sector, versions.size());
@@ -59,7 +62,8 @@ void sector_model::change(std::uint32_t sector, std::size_t at, std::span<const 
 
 void sector_model::flush(unsigned thread, std::uint64_t offset, std::uint64_t size) {
   for (const std::uint32_t sector : pending_)
-    if (const std::uint64_t at = std::uint64_t{sector} * sector_size; at >= offset && at < offset + size)
+    if (const std::uint64_t at = std::uint64_t{sector} * sector_size;
+        at >= offset && at < offset + size)
       unfenced_by(thread).push_back({sector, number_});
 }
 
@@ -68,7 +72,9 @@ std::span<const std::uint32_t> sector_model::fence(unsigned thread) {
   auto& list = unfenced_by(thread);
   for (const unfenced& t : list) make_durable(t.sector, t.through);
   list.clear();
-  if (!changed_.empty()) std::erase_if(pending_, [&](std::uint32_t sector) { return sectors_[sector].versions.empty(); });
+  if (!changed_.empty())
+    std::erase_if(pending_,
+                  [&](std::uint32_t sector) { return sectors_[sector].versions.empty(); });
   return changed_;
 }
 
@@ -77,7 +83,8 @@ void sector_model::make_durable(std::uint32_t sector, std::uint64_t through) {
   const auto after = std::ranges::upper_bound(versions, through, {}, &sector_version::number);
   if (after == versions.begin()) return;
   const std::byte* const now = std::prev(after)->bytes.data();
-  for (std::size_t i = 0; i < lines_in_sector; ++i) durable_->put(sector * lines_in_sector + i, now + i * line_size);
+  for (std::size_t i = 0; i < lines_in_sector; ++i)
+    durable_->put(sector * lines_in_sector + i, now + i * line_size);
   versions.erase(versions.begin(), after);
   note_mixed(sector);
   changed_.push_back(sector);
@@ -89,7 +96,8 @@ void sector_model::note_mixed(std::uint32_t sector) noexcept {
   if (versions.size() < 2 || versions.back().streamed) return;
   const std::byte *const durable = content(sector, 0), *const newest = versions.back().bytes.data();
   for (std::size_t i = 0; i < lines_in_sector; ++i)
-    mixed |= unsigned{std::memcmp(durable + i * line_size, newest + i * line_size, line_size) != 0} << i;
+    mixed |= unsigned{std::memcmp(durable + i * line_size, newest + i * line_size, line_size) != 0}
+             << i;
   if (std::has_single_bit(mixed)) mixed = 0;
 }
 
@@ -97,18 +105,22 @@ std::uint64_t sector_model::options(std::uint32_t sector) const noexcept {
   return sectors_[sector].versions.size() + 1 + (sectors_[sector].mixed != 0 ? mixtures : 0);
 }
 
-// The last option is the newest version. Mixtures come before it: every other line that has changed, the others, any.
-std::size_t sector_model::version_of(std::uint32_t sector, std::uint64_t option, std::size_t line) const noexcept {
+// The last option is the newest version. Mixtures come before it: every other line that has
+// changed, the others, any.
+std::size_t sector_model::version_of(std::uint32_t sector, std::uint64_t option,
+                                     std::size_t line) const noexcept {
   const auto& [versions, mixed] = sectors_[sector];
   const std::size_t newest = versions.size();
   if (option < newest) return static_cast<std::size_t>(option);
   if (option + 1 == options(sector)) return newest;
   const auto before = static_cast<unsigned>(std::popcount(mixed & ((1u << line) - 1)));
-  if (const std::uint64_t mixture = option - newest; mixture < 2) return before % 2 == mixture ? 0 : newest;
+  if (const std::uint64_t mixture = option - newest; mixture < 2)
+    return before % 2 == mixture ? 0 : newest;
   return base::mix((option - newest) * lines_in_sector + line) % (newest + 1);
 }
 
-void sector_model::put(hashed_image& image, std::uint32_t sector, std::uint64_t option) const noexcept {
+void sector_model::put(hashed_image& image, std::uint32_t sector,
+                       std::uint64_t option) const noexcept {
   for (std::size_t i = 0; i < lines_in_sector; ++i) {
     const std::size_t line = sector * lines_in_sector + i;
     const std::byte* const now = content(sector, version_of(sector, option, i)) + i * line_size;
@@ -116,7 +128,8 @@ void sector_model::put(hashed_image& image, std::uint32_t sector, std::uint64_t 
   }
 }
 
-void sector_model::add_stale(const hashed_image& image, std::uint32_t sector, std::vector<std::uint32_t>& lines) const {
+void sector_model::add_stale(const hashed_image& image, std::uint32_t sector,
+                             std::vector<std::uint32_t>& lines) const {
   const std::byte* const newest = content(sector, sectors_[sector].versions.size());
   for (std::size_t i = 0; i < lines_in_sector; ++i)
     if (const std::size_t line = sector * lines_in_sector + i;
@@ -124,7 +137,8 @@ void sector_model::add_stale(const hashed_image& image, std::uint32_t sector, st
       lines.push_back(static_cast<std::uint32_t>(line));
 }
 
-std::vector<media_model::store_outcome> sector_model::store_outcomes(std::uint32_t sector, std::uint64_t option) const {
+std::vector<media_model::store_outcome> sector_model::store_outcomes(std::uint32_t sector,
+                                                                     std::uint64_t option) const {
   std::vector<store_outcome> all;
   for (std::size_t v = 1; v <= sectors_[sector].versions.size(); ++v)
     for (std::size_t at = 0; at < sector_size; at += 8) {

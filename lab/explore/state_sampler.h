@@ -1,8 +1,10 @@
-// Which crash states of a crash point are looked at: all of them when they are few, else a seeded selection.
+// Which crash states of a crash point are looked at: all of them when they are few, else a seeded
+// selection.
 //
-// The selection begins with nothing kept and everything kept. Then two kinds take turns: each line and each two neighbours alone
-// kept and alone lost, and each program-order prefix of lines; and random ones, where most often one line is torn between whole or
-// missing ones (a prefix, a suffix or all but a piece is kept), since that is where protocols break.
+// The selection begins with nothing kept and everything kept. Then two kinds take turns: each line
+// and each two neighbours alone kept and alone lost, and each program-order prefix of lines; and
+// random ones, where most often one line is torn between whole or missing ones (a prefix, a suffix
+// or all but a piece is kept), since that is where protocols break.
 #pragma once
 
 #include <base/rng.h>

@@ -22,8 +22,10 @@ std::ptrdiff_t run_history::find(std::uint64_t digest) const noexcept {
   return digests.rend() - found - 1;
 }
 
-bool run_history::allows(std::uint64_t digest, std::uint64_t from, std::uint64_t to) const noexcept {
-  const auto end = digests.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(to + 1, digests.size()));
+bool run_history::allows(std::uint64_t digest, std::uint64_t from,
+                         std::uint64_t to) const noexcept {
+  const auto end = digests.begin() +
+                   static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(to + 1, digests.size()));
   return std::find(digests.begin() + static_cast<std::ptrdiff_t>(from), end, digest) != end;
 }
 
@@ -38,7 +40,10 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   s->reopener_ = *reopener;
   const auto maker = detail::find_mechanism(p.created_for.empty() ? p.mechanism : p.created_for);
   if (!maker) return std::unexpected(maker.error());
-  if ((*maker)->home != (*mechanism)->home) return fail(errc::invalid_argument, fmt::format("'{}' does not work in pools made for '{}'; choose another", p.mechanism, p.created_for));
+  if ((*maker)->home != (*mechanism)->home)
+    return fail(errc::invalid_argument,
+                fmt::format("'{}' does not work in pools made for '{}'; choose another",
+                            p.mechanism, p.created_for));
   workloads::parameters content;
   content.keys = p.keys;
   content.value_size = p.value_size;
@@ -47,16 +52,21 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
   auto made = make_explored_workload(p.workload, content);
   if (!made) return std::unexpected(made.error());
   s->workload_ = std::move(*made);
-  // The log size of a log-structured pool is that of its chunks: small ones, so that there are many and cleaning has work.
+  // The log size of a log-structured pool is that of its chunks: small ones, so that there are many
+  // and cleaning has work.
   const bool chunks = (*mechanism)->home == format::home_kind::log;
-  auto shape = (*maker)->shape_for({p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"}, tuning_of(p).archapt);
+  auto shape = (*maker)->shape_for(
+      {p.pool_size, chunks ? p.log_size / 4 : p.log_size, p.log_count, "explored"},
+      tuning_of(p).archapt);
   shape.sums = p.block_checksums;
   auto header = storage::pool_file::make_header(shape);
   if (!header) return std::unexpected(header.error());
   s->header_ = *header;
   s->header_.id = base::mix(p.seed) | 1;  // the same pool every time
   s->header_.checksum = format::header_checksum(s->header_);
-  if (p.media != "memory" && p.media != "file") return fail(errc::invalid_argument, fmt::format("nothing is known of crashes of '{}'; choose memory or file", p.media));
+  if (p.media != "memory" && p.media != "file")
+    return fail(errc::invalid_argument,
+                fmt::format("nothing is known of crashes of '{}'; choose memory or file", p.media));
   s->on_file_ = p.media == "file";
   s->image_size_ = p.grow_every != 0 ? header->size * 2 : header->size;
   if (auto ready = s->prepare(); !ready) return std::unexpected(ready.error());
@@ -64,9 +74,11 @@ result<std::unique_ptr<subject>> subject::make(const plan& p) {
 }
 
 hashed_image subject::empty_image() const {
-  const bool logs_are_void = header_.home == format::home_kind::in_place;  // after recovery; else they are all there is
+  const bool logs_are_void =
+      header_.home == format::home_kind::in_place;  // after recovery; else they are all there is
   const std::size_t behind = on_file_ ? 4096 : 0;
-  hashed_image image(image_size_ + behind, header_.log_offset, logs_are_void ? header_.home_offset : header_.log_offset);
+  hashed_image image(image_size_ + behind, header_.log_offset,
+                     logs_are_void ? header_.home_offset : header_.log_offset);
   storage::pool_file::write_header(image.data(), header_);
   if (on_file_) std::memcpy(image.data() + image_size_, &header_.size, sizeof header_.size);
   return image;
@@ -91,17 +103,20 @@ result<> subject::prepare() {
   return {};
 }
 
-result<> subject::open(hashed_image& image, const detail::media_choice& media, const detail::mechanism_entry& mechanism) {
+result<> subject::open(hashed_image& image, const detail::media_choice& media,
+                       const detail::mechanism_entry& mechanism) {
   return open(storage::pool_file::adopt(image.data(), length(image)), media, mechanism);
 }
 
-result<> subject::open(result<storage::pool_file> file, const detail::media_choice& media, const detail::mechanism_entry& mechanism) {
+result<> subject::open(result<storage::pool_file> file, const detail::media_choice& media,
+                       const detail::mechanism_entry& mechanism) {
   if (!file) return std::unexpected(file.error());
   pool_options options;
   options.mechanism = mechanism.name;
   options.background = false;
   options.verify = verification::always;
-  auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, mechanism, options);
+  auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media,
+                                mechanism, options);
   if (!opened) return std::unexpected(opened.error());
   auto handle = detail::pool_handle::from_runtime(std::move(*opened), workload_->root_size());
   if (!handle) return std::unexpected(handle.error());
@@ -113,37 +128,46 @@ result<std::vector<std::byte>> subject::record(run_history& history) {
   hashed_image image = empty_image();
   image.assign(*initial_);
   base::rng random(plan_.seed);
-  for (std::uint64_t i = 0; i < plan_.operations; ++i) history.operations.push_back(workload_->draw(random));
+  for (std::uint64_t i = 0; i < plan_.operations; ++i)
+    history.operations.push_back(workload_->draw(random));
   return record_on(image, history, 0, plan_.threads, *mechanism_);
 }
 
-result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, run_history& history, std::uint64_t position) {
+result<std::vector<std::byte>> subject::record_recovery(hashed_image& image, run_history& history,
+                                                        std::uint64_t position) {
   return record_on(image, history, position, 1, *reopener_);
 }
 
-result<std::vector<std::byte>> subject::record_on(hashed_image& image, run_history& history, std::uint64_t first, unsigned threads,
+result<std::vector<std::byte>> subject::record_on(hashed_image& image, run_history& history,
+                                                  std::uint64_t first, unsigned threads,
                                                   const detail::mechanism_entry& mechanism) {
   const auto body = [&]() -> result<> {
     if (auto done = perform(history, first, threads); !done) return done;
     return close_and_mark(history);
   };
-  auto tape = on_file_ ? record_file(image, tuning_of(plan_), history.after_crash ? 0 : plan_.fail_call, mechanism, body)
+  auto tape = on_file_ ? record_file(image, tuning_of(plan_),
+                                     history.after_crash ? 0 : plan_.fail_call, mechanism, body)
                        : record_image(image, tuning_of(plan_), mechanism, body);
   if (tape) compute_digests(history);
   return tape;
 }
 
-result<std::vector<std::byte>> subject::record_with(bool background, const std::function<result<>(hashed_image&)>& body) {
+result<std::vector<std::byte>> subject::record_with(
+    bool background, const std::function<result<>(hashed_image&)>& body) {
   hashed_image image = empty_image();
   image.assign(*initial_);
   auto tuning = tuning_of(plan_);
   tuning.background = background;
   const auto on_image = [&] { return body(image); };
-  return on_file_ ? record_file(image, tuning, plan_.fail_call, *mechanism_, on_image) : record_image(image, tuning, *mechanism_, on_image);
+  return on_file_ ? record_file(image, tuning, plan_.fail_call, *mechanism_, on_image)
+                  : record_image(image, tuning, *mechanism_, on_image);
 }
 
 template <class Body>
-result<std::vector<std::byte>> subject::record_image(hashed_image& image, const detail::engine_tuning& tuning, const detail::mechanism_entry& mechanism, Body&& body) {
+result<std::vector<std::byte>> subject::record_image(hashed_image& image,
+                                                     const detail::engine_tuning& tuning,
+                                                     const detail::mechanism_entry& mechanism,
+                                                     Body&& body) {
   auto shape = detail::tape_options_of(header_, mechanism.logs);
   shape.pool_size = image_size_;
   const auto tape = media::tape_writer::to_memory(shape);
@@ -155,9 +179,14 @@ result<std::vector<std::byte>> subject::record_image(hashed_image& image, const 
   return end_tape(*tape);
 }
 
-// The same on a file of its own. Where a call was made to fail the run ends there, and the pool is not closed.
+// The same on a file of its own. Where a call was made to fail the run ends there, and the pool is
+// not closed.
 template <class Body>
-result<std::vector<std::byte>> subject::record_file(const hashed_image& image, const detail::engine_tuning& tuning, std::uint64_t fail_call, const detail::mechanism_entry& mechanism, Body&& body) {
+result<std::vector<std::byte>> subject::record_file(const hashed_image& image,
+                                                    const detail::engine_tuning& tuning,
+                                                    std::uint64_t fail_call,
+                                                    const detail::mechanism_entry& mechanism,
+                                                    Body&& body) {
   auto shape = detail::tape_options_of(header_, mechanism.logs);
   shape.pool_size = image.size();
   const auto tape = media::tape_writer::to_memory(shape);
@@ -165,7 +194,8 @@ result<std::vector<std::byte>> subject::record_file(const hashed_image& image, c
   auto file = scratch_file::make(plan_.directory, content);
   if (!file) return std::unexpected(file.error());
   file_recorder recorder(*tape, content, image_size_, file_faults(plan_.fault, fail_call));
-  auto opened = open(storage::pool_file::open(file->path(), storage::map_kind::private_log), media::on_observed_file(recorder, tuning), mechanism);
+  auto opened = open(storage::pool_file::open(file->path(), storage::map_kind::private_log),
+                     media::on_observed_file(recorder, tuning), mechanism);
   file->unlink();
   const detach_guard guard(*workload_);
   if (opened) opened = body();
@@ -177,7 +207,8 @@ result<std::vector<std::byte>> subject::record_file(const hashed_image& image, c
 result<> subject::close_and_mark(const run_history& history) {
   detail::runtime& core = workload_->core();
   if (auto closed = core.close(); !closed) return closed;
-  if (plan_.sync_every != 0 && !history.operations.empty()) core.mechanism().note(0, media::tape_mark::returned, history.operations.size() - 1);
+  if (plan_.sync_every != 0 && !history.operations.empty())
+    core.mechanism().note(0, media::tape_mark::returned, history.operations.size() - 1);
   return {};
 }
 
@@ -199,7 +230,8 @@ result<> subject::perform(run_history& history, std::uint64_t first, unsigned th
   const auto& operations = history.operations;
   result<> outcome;
   if (threads == 1) {
-    for (std::uint64_t i = first; i < operations.size() && outcome; ++i) outcome = perform_one(history, i, 0);
+    for (std::uint64_t i = first; i < operations.size() && outcome; ++i)
+      outcome = perform_one(history, i, 0);
     return outcome;
   }
   std::atomic<std::uint64_t> turn{first};
@@ -224,7 +256,8 @@ result<> subject::perform_one(run_history& history, std::uint64_t number, unsign
   operation& op = history.operations[number];
   const auto done = apply(op, number, lane, history.after_crash);
   if (!done && done.error().code != errc::full)
-    return fail(done.error().code, fmt::format("operation {} of the run itself failed: {}", number, done.error().message));
+    return fail(done.error().code, fmt::format("operation {} of the run itself failed: {}", number,
+                                               done.error().message));
   if (!done) op.what = operation::kind::read;
   return {};
 }
@@ -234,12 +267,15 @@ result<> subject::grow_now() {
   detail::runtime& core = workload_->core();
   const std::size_t size = core.state().file.header().size;
   auto grown = detail::grow(core, size + header_.size / 4);
-  return grown || grown.error().code == errc::unsupported || grown.error().code == errc::full ? result<>{} : grown;
+  return grown || grown.error().code == errc::unsupported || grown.error().code == errc::full
+             ? result<>{}
+             : grown;
 }
 
-// An ordered commit acknowledges nothing. A durable one acknowledges all before it, but only if there was something to
-// commit: its transaction may have been cancelled, or have stored nothing.
-result<> subject::apply(const operation& op, std::uint64_t number, unsigned lane, bool after_crash) {
+// An ordered commit acknowledges nothing. A durable one acknowledges all before it, but only if
+// there was something to commit: its transaction may have been cancelled, or have stored nothing.
+result<> subject::apply(const operation& op, std::uint64_t number, unsigned lane,
+                        bool after_crash) {
   detail::runtime& core = workload_->core();
   const bool all_durable = plan_.sync_every == 0;
   const bool ordered = !all_durable && (!after_crash || number % 2 == 0);
@@ -275,7 +311,8 @@ const run_history::continuation& subject::continuation_at(run_history& t, std::u
 
 run_history subject::branch(run_history& t, std::uint64_t position, std::size_t count) {
   const run_history::continuation& next = continuation_at(t, position);
-  const auto old = static_cast<std::ptrdiff_t>(position), added = static_cast<std::ptrdiff_t>(count);
+  const auto old = static_cast<std::ptrdiff_t>(position),
+             added = static_cast<std::ptrdiff_t>(count);
   run_history b;
   b.after_crash = true;
   b.operations.assign(t.operations.begin(), t.operations.begin() + old);

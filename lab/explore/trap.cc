@@ -1,4 +1,5 @@
-// Signals caught by jumping out of the handler, on a stack of its own so that endless recursion is caught too.
+// Signals caught by jumping out of the handler, on a stack of its own so that endless recursion is
+// caught too.
 #include <explore/trap.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,8 +1,9 @@
-// banked: another medium made as slow as phase-change memory behind a controller that orders writes by persist barriers
-// (pcm_banks.h). Reads and evictions cost nothing extra.
+// banked: another medium made as slow as phase-change memory behind a controller that orders writes
+// by persist barriers (pcm_banks.h). Reads and evictions cost nothing extra.
 //
-// Unless its model waits, a fence orders and returns: when a commit returns, it comes after all before it, and is durable as
-// soon as the emulated queues have drained. That is what is emulated; the medium underneath keeps its own promise as ever.
+// Unless its model waits, a fence orders and returns: when a commit returns, it comes after all
+// before it, and is durable as soon as the emulated queues have drained. That is what is emulated;
+// the medium underneath keeps its own promise as ever.
 #pragma once
 
 #include <media/media.h>
@@ -21,13 +22,17 @@ class banked {
     typename Inner::shared inner;
 
     template <class... Arguments>
-    shared(const std::byte* b, const pcm_model& model, const pcm_layout& layout, unsigned threads, Arguments&&... inner_arguments)
-        : base(b), banks(model, layout, threads), inner{std::forward<Arguments>(inner_arguments)...} {}
+    shared(const std::byte* b, const pcm_model& model, const pcm_layout& layout, unsigned threads,
+           Arguments&&... inner_arguments)
+        : base(b),
+          banks(model, layout, threads),
+          inner{std::forward<Arguments>(inner_arguments)...} {}
   };
   static constexpr bool under_exploration = Inner::under_exploration;
   static constexpr auto whole_cache = Inner::whole_cache;
 
-  banked(shared& s, unsigned thread) : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
+  banked(shared& s, unsigned thread)
+      : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
 
   void store(void* to, const void* from, std::size_t size) { inner_.store(to, from, size); }
   void stream(void* to, const void* from, std::size_t size) {
@@ -52,8 +57,10 @@ class banked {
 
  private:
   void write(const void* at, std::size_t size) {
-    const auto first = static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - shared_.base) / line_size;
-    for (std::size_t i = 0, lines = line_count(at, size); i < lines; ++i) shared_.banks.write(thread_, first + i);
+    const auto first =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - shared_.base) / line_size;
+    for (std::size_t i = 0, lines = line_count(at, size); i < lines; ++i)
+      shared_.banks.write(thread_, first + i);
   }
 
   shared& shared_;

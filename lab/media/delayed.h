@@ -1,8 +1,10 @@
-// delayed: another medium made as slow as a given memory technology. Reads and evictions cost nothing extra.
+// delayed: another medium made as slow as a given memory technology. Reads and evictions cost
+// nothing extra.
 //
-// Two models. `latency` alone: every line flushed or streamed adds its latency, as in Lu, Shu and Sun, "Blurred
-// Persistence" (2016), section 5.1. With a bandwidth as well: a fence takes max(latency, bytes / bandwidth), the model of
-// "Log-structured non-volatile main memory" (2017). The wait is a spin at the fence that orders the lines.
+// Two models. `latency` alone: every line flushed or streamed adds its latency, as in Lu, Shu and
+// Sun, "Blurred Persistence" (2016), section 5.1. With a bandwidth as well: a fence takes
+// max(latency, bytes / bandwidth), the model of "Log-structured non-volatile main memory" (2017).
+// The wait is a spin at the fence that orders the lines.
 #pragma once
 
 #include <media/cpu.h>
@@ -28,7 +30,8 @@ class delayed {
   static constexpr bool under_exploration = Inner::under_exploration;
   static constexpr auto whole_cache = Inner::whole_cache;
 
-  delayed(shared& s, unsigned thread) : inner_(s.inner, thread), cost_(s.cost), count(inner_.count) {}
+  delayed(shared& s, unsigned thread)
+      : inner_(s.inner, thread), cost_(s.cost), count(inner_.count) {}
 
   void store(void* to, const void* from, std::size_t size) { inner_.store(to, from, size); }
   void stream(void* to, const void* from, std::size_t size) {
@@ -55,9 +58,12 @@ class delayed {
   void wait() noexcept {
     if (pending_lines_ == 0) return;
     const double lines = static_cast<double>(pending_lines_);
-    const double ns = cost_.bytes_per_ns == 0 ? lines * cost_.latency_ns
-                                              : std::max<double>(cost_.latency_ns, lines * line_size / cost_.bytes_per_ns);
-    const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(static_cast<std::int64_t>(ns));
+    const double ns =
+        cost_.bytes_per_ns == 0
+            ? lines * cost_.latency_ns
+            : std::max<double>(cost_.latency_ns, lines * line_size / cost_.bytes_per_ns);
+    const auto until =
+        std::chrono::steady_clock::now() + std::chrono::nanoseconds(static_cast<std::int64_t>(ns));
     while (std::chrono::steady_clock::now() < until) cpu::relax();
     pending_lines_ = 0;
   }

@@ -15,15 +15,19 @@ static_assert(line_size == 64, "a line's bytes are the bits of a word");
 template <class Part>
 void for_each_line(std::uint64_t address, std::uint64_t length, Part&& part) {
   for (std::uint64_t at = address; at < address + length;) {
-    const std::uint64_t first = at % line_size, count = std::min<std::uint64_t>(line_size - first, address + length - at);
-    part(at / line_size, (count == line_size ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << first);
+    const std::uint64_t first = at % line_size,
+                        count = std::min<std::uint64_t>(line_size - first, address + length - at);
+    part(at / line_size, (count == line_size ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1)
+                             << first);
     at += count;
   }
 }
 
 }  // namespace
 
-std::uint64_t dirtiness::total() const noexcept { return std::accumulate(lines.begin(), lines.end(), std::uint64_t{0}); }
+std::uint64_t dirtiness::total() const noexcept {
+  return std::accumulate(lines.begin(), lines.end(), std::uint64_t{0});
+}
 
 double dirtiness::mean() const noexcept {
   std::uint64_t bytes = 0;
@@ -86,7 +90,8 @@ void dirtiness_meter::take(const tape_event& e) {
   if (e.thread >= streamed_.size()) streamed_.resize(e.thread + 1);
   auto& streamed = streamed_[e.thread];
   if (e.op == tape_op::store) {
-    for_each_line(e.address, e.length, [&](std::uint64_t line, std::uint64_t mask) { stored_[line] |= mask; });
+    for_each_line(e.address, e.length,
+                  [&](std::uint64_t line, std::uint64_t mask) { stored_[line] |= mask; });
   } else if (e.op == tape_op::stream) {
     for_each_line(e.address, e.length, [&](std::uint64_t line, std::uint64_t mask) {
       auto& s = streamed[line];
@@ -98,7 +103,8 @@ void dirtiness_meter::take(const tape_event& e) {
   } else if (e.op == tape_op::bulk) {
     write_back(e, false);
   } else if (e.op == tape_op::fence) {
-    for (const auto& [line, s] : streamed) ++sum_of(s.tag).lines[static_cast<std::size_t>(std::popcount(s.mask))];
+    for (const auto& [line, s] : streamed)
+      ++sum_of(s.tag).lines[static_cast<std::size_t>(std::popcount(s.mask))];
     streamed.clear();
   }
 }

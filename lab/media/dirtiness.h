@@ -1,10 +1,12 @@
 // Dirtiness: how much of each line that is written back was stored to, read off a tape.
 //
-// After Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), section I: of a line the
-// bytes that are dirty, over all. Dirty are those stored to since the line was last written back, however often. A line is
-// written back by a flush, also when nothing was stored to it (it counts as clean); by a bulk persist, which names ranges, if
-// something was; and by streamed stores, which count once for all that a thread streams to the line up to its fence. What a
-// cache evicts by itself is not on a tape, and what was dirty when the tape began is not known.
+// After Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory"
+// (2019), section I: of a line the bytes that are dirty, over all. Dirty are those stored to since
+// the line was last written back, however often. A line is written back by a flush, also when
+// nothing was stored to it (it counts as clean); by a bulk persist, which names ranges, if
+// something was; and by streamed stores, which count once for all that a thread streams to the line
+// up to its fence. What a cache evicts by itself is not on a tape, and what was dirty when the tape
+// began is not known.
 //
 // Memory goes with the lines that are dirty at a time, not with the tape.
 #pragma once
@@ -30,7 +32,8 @@ struct dirtiness {
   dirtiness& operator+=(const dirtiness& other) noexcept;
 };
 
-// Home has the heap's own tables and states too; control is what belongs to neither: the pool's header, heads of logs.
+// Home has the heap's own tables and states too; control is what belongs to neither: the pool's
+// header, heads of logs.
 struct dirtiness_by_part {
   dirtiness home, log, control;
 
@@ -60,6 +63,7 @@ class dirtiness_meter {
 };
 
 // From where the reader is to the end, or until `cancelled`. Errors: those of the reader.
-[[nodiscard]] result<dirtiness_by_part> dirtiness_of(tape_reader& tape, const std::function<bool()>& cancelled = [] { return false; });
+[[nodiscard]] result<dirtiness_by_part> dirtiness_of(
+    tape_reader& tape, const std::function<bool()>& cancelled = [] { return false; });
 
 }  // namespace stele::media

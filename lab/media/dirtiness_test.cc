@@ -9,7 +9,11 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr std::uint64_t log_at = 4096, home = 1 << 14;
-constexpr tape_options shape{.pool_size = 1 << 16, .home_offset = home, .log_offset = log_at, .log_size = 4096, .record_bytes = false};
+constexpr tape_options shape{.pool_size = 1 << 16,
+                             .home_offset = home,
+                             .log_offset = log_at,
+                             .log_size = 4096,
+                             .record_bytes = false};
 
 struct event {
   tape_op op;
@@ -42,7 +46,8 @@ TEST(dirtiness, is_the_bytes_stored_since_the_last_flush) {
 }
 
 TEST(dirtiness, counts_a_byte_once_however_often_it_is_stored_to) {
-  const auto d = read({{store, home + 8, 8}, {store, home + 8, 8}, {store, home + 12, 8, 1}, {flush, home, 64}});
+  const auto d = read(
+      {{store, home + 8, 8}, {store, home + 8, 8}, {store, home + 12, 8, 1}, {flush, home, 64}});
   EXPECT_EQ(d.home.lines[12], 1u);
 }
 
@@ -69,13 +74,23 @@ TEST(dirtiness, of_a_bulk_persist_is_of_the_lines_stored_to_alone) {
 
 TEST(dirtiness, of_streamed_lines_is_reckoned_at_the_fence_of_their_thread) {
   const std::uint64_t record = log_at + 64;
-  const auto d = read({{stream, record, 24}, {stream, record + 24, 24}, {stream, record + 512, 64, 1}, {fence, 0, 0}});
+  const auto d = read({{stream, record, 24},
+                       {stream, record + 24, 24},
+                       {stream, record + 512, 64, 1},
+                       {fence, 0, 0}});
   EXPECT_EQ(d.log.lines[48], 1u);
   EXPECT_EQ(d.log.total(), 1u);
 }
 
 TEST(dirtiness, is_kept_apart_for_home_log_and_the_rest) {
-  const auto d = read({{store, home, 1}, {flush, home, 1}, {store, log_at + 64, 2}, {flush, log_at + 64, 2}, {store, log_at, 3}, {flush, log_at, 3}, {store, 64, 3}, {flush, 64, 3}});
+  const auto d = read({{store, home, 1},
+                       {flush, home, 1},
+                       {store, log_at + 64, 2},
+                       {flush, log_at + 64, 2},
+                       {store, log_at, 3},
+                       {flush, log_at, 3},
+                       {store, 64, 3},
+                       {flush, 64, 3}});
   EXPECT_EQ(d.home.lines[1], 1u);
   EXPECT_EQ(d.log.lines[2], 1u);
   EXPECT_EQ(d.control.lines[3], 2u);

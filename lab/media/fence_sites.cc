@@ -15,7 +15,10 @@ std::function<void(const std::string&)> fence_callback;
 
 void fence_sites::omit(const std::string& site) {
   omitted_site = site;
-  omitted_line = site.empty() ? 0 : static_cast<unsigned>(std::strtoul(site.c_str() + site.find(':') + 1, nullptr, 10));
+  omitted_line =
+      site.empty()
+          ? 0
+          : static_cast<unsigned>(std::strtoul(site.c_str() + site.find(':') + 1, nullptr, 10));
 }
 void fence_sites::on_fence(std::function<void(const std::string&)> callback) {
   fence_callback = std::move(callback);
@@ -26,7 +29,8 @@ std::string fence_sites::name_of(const std::source_location& at) {
   std::string_view function = at.function_name();  // with its type, class and arguments
   function = function.substr(0, function.find('('));
   function = function.substr(std::min(function.size(), function.find_last_of(": *&") + 1));
-  return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(at.line()) + ":" + std::string(function);
+  return std::string(path.substr(path.rfind('/') + 1)) + ":" + std::to_string(at.line()) + ":" +
+         std::string(function);
 }
 
 bool fence_sites::is_omitted(const std::source_location& at) {

@@ -1,8 +1,8 @@
-// Where in the source fences stand, for a medium that explores: a test of each leaves it out and looks whether anything
-// notices.
+// Where in the source fences stand, for a medium that explores: a test of each leaves it out and
+// looks whether anything notices.
 //
-// A site is named by file, line and function, "bulk.h:149:truncate". Thread-safe but for omit() and on_fence(), which are
-// called while nothing runs.
+// A site is named by file, line and function, "bulk.h:149:truncate". Thread-safe but for omit() and
+// on_fence(), which are called while nothing runs.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
-// image: a pool image in ordinary memory, for the explorer. Nothing is persistent; every line that is written is kept as it
-// was first, so that a trial is undone in time proportional to what it wrote.
+// image: a pool image in ordinary memory, for the explorer. Nothing is persistent; every line that
+// is written is kept as it was first, so that a trial is undone in time proportional to what it
+// wrote.
 #pragma once
 
 #include <media/media.h>
@@ -11,9 +12,9 @@ namespace stele::media {
 struct image_view {
   std::byte* base = nullptr;
   std::size_t size = 0;
-  std::vector<std::uint32_t> written;     // lines, in the order they were first written
-  std::vector<std::byte> before_images;          // their content then, one line each
-  std::vector<std::uint8_t> is_written;   // by line
+  std::vector<std::uint32_t> written;    // lines, in the order they were first written
+  std::vector<std::byte> before_images;  // their content then, one line each
+  std::vector<std::uint8_t> is_written;  // by line
 
   image_view(std::byte* b, std::size_t n) : base(b), size(n), is_written(n / line_size, 0) {}
 
@@ -23,7 +24,8 @@ struct image_view {
       if (is_written[line] != 0) continue;
       is_written[line] = 1;
       written.push_back(static_cast<std::uint32_t>(line));
-      before_images.insert(before_images.end(), base + line * line_size, base + (line + 1) * line_size);
+      before_images.insert(before_images.end(), base + line * line_size,
+                           base + (line + 1) * line_size);
     }
   }
   void undo() noexcept {
@@ -56,7 +58,9 @@ class image {
     std::memcpy(to, from, size);
     count.streamed_bytes += size;
   }
-  void flush(const void* at, std::size_t size) noexcept { count.flushed_lines += line_count(at, size); }
+  void flush(const void* at, std::size_t size) noexcept {
+    count.flushed_lines += line_count(at, size);
+  }
   void fence() noexcept { ++count.fences; }
   void bulk_persist(std::span<const range>) noexcept { fence(); }
   void note(tape_mark, std::uint64_t) noexcept {}

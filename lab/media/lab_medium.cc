@@ -14,7 +14,9 @@ namespace {
 using detail::media_choice;
 
 media_choice choose(const lab_medium& medium, const detail::engine_tuning& tuning = {}) {
-  return {.what = media_choice::kind::lab, .lab = std::make_shared<const lab_medium>(medium), .tuning = tuning};
+  return {.what = media_choice::kind::lab,
+          .lab = std::make_shared<const lab_medium>(medium),
+          .tuning = tuning};
 }
 
 template <class Number>
@@ -27,7 +29,8 @@ bool parse_number(std::string_view text, Number& value) {
 bool parse_delay(std::string_view text, delay& d) {
   const auto colon = text.find(':');
   if (!parse_number(text.substr(0, colon), d.latency_ns) || d.latency_ns > 1'000'000) return false;
-  return colon == std::string_view::npos || (parse_number(text.substr(colon + 1), d.bytes_per_ns) && d.bytes_per_ns > 0);
+  return colon == std::string_view::npos ||
+         (parse_number(text.substr(colon + 1), d.bytes_per_ns) && d.bytes_per_ns > 0);
 }
 
 // What follows "pcm:", ORDER[:LOG_SPEEDUP][:waits].
@@ -41,7 +44,10 @@ bool parse_pcm(std::string_view text, pcm_model& model) {
   const std::string_view order = next();
   model.rules = order == "rules";
   if (!model.rules && order != "strict") return false;
-  if (!text.empty() && text != "waits" && (!parse_number(next(), model.log_speedup) || !(model.log_speedup >= 1 && model.log_speedup <= 100))) return false;
+  if (!text.empty() && text != "waits" &&
+      (!parse_number(next(), model.log_speedup) ||
+       !(model.log_speedup >= 1 && model.log_speedup <= 100)))
+    return false;
   model.waits = text == "waits";
   return text.empty() || model.waits;
 }
@@ -49,17 +55,31 @@ bool parse_pcm(std::string_view text, pcm_model& model) {
 std::optional<media_choice> parse(std::string_view specification) {
   constexpr std::string_view delayed = "delayed:", pcm = "pcm:";
   lab_medium m;
-  if (specification.starts_with(delayed) && parse_delay(specification.substr(delayed.size()), m.latency_model)) return choose(m, {.media_latency_ns = m.latency_model.latency_ns});
+  if (specification.starts_with(delayed) &&
+      parse_delay(specification.substr(delayed.size()), m.latency_model))
+    return choose(m, {.media_latency_ns = m.latency_model.latency_ns});
   m.what = lab_medium::kind::pcm;
-  if (specification.starts_with(pcm) && parse_pcm(specification.substr(pcm.size()), m.pcm)) return choose(m);
+  if (specification.starts_with(pcm) && parse_pcm(specification.substr(pcm.size()), m.pcm))
+    return choose(m);
   return std::nullopt;
 }
 
-std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_state& state, const media_choice& choice) {
+std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_state& state,
+                                     const media_choice& choice) {
   static constexpr std::pair<std::string_view, detail::engine_maker*> all[] = {
-      {"default", detail::lab_default_mechanism}, {"none", detail::lab_none}, {"base", detail::lab_base_log}, {"redo", detail::lab_redo}, {"redo-async", detail::lab_redo_async},
-      {"undo", detail::lab_undo}, {"xil", detail::lab_xil}, {"vcbp", detail::lab_vcbp}, {"blurred", detail::lab_blurred}, {"adaptive", detail::lab_adaptive},
-      {"archapt-undo", detail::lab_archapt_undo}, {"archapt-redo", detail::lab_archapt_redo}, {"log_structured", detail::lab_log_structured},
+      {"default", detail::lab_default_mechanism},
+      {"none", detail::lab_none},
+      {"base", detail::lab_base_log},
+      {"redo", detail::lab_redo},
+      {"redo-async", detail::lab_redo_async},
+      {"undo", detail::lab_undo},
+      {"xil", detail::lab_xil},
+      {"vcbp", detail::lab_vcbp},
+      {"blurred", detail::lab_blurred},
+      {"adaptive", detail::lab_adaptive},
+      {"archapt-undo", detail::lab_archapt_undo},
+      {"archapt-redo", detail::lab_archapt_redo},
+      {"log_structured", detail::lab_log_structured},
   };
   for (const auto& [name, maker] : all)
     if (name == mechanism) return maker(state, choice);
@@ -67,7 +87,9 @@ std::unique_ptr<detail::engine> make(std::string_view mechanism, detail::pool_st
 }
 
 const detail::lab_media registration = {
-    .names = "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), or pcm:strict or pcm:rules, followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
+    .names =
+        "delayed:NS or delayed:NS:GBPS (latency up to 1000000 ns), or pcm:strict or pcm:rules, "
+        "followed by :SPEEDUP of writes to logs (1 to 100) and by :waits if so wished",
     .parse = parse,
     .on_tape = on_tape,
     .make = make,
@@ -82,8 +104,10 @@ media_choice on_tape(tape_writer& tape, const detail::engine_tuning& tuning) {
 media_choice on_image(image_view& image, const detail::engine_tuning& tuning) {
   return choose({.what = lab_medium::kind::image, .image = &image}, tuning);
 }
-media_choice on_recorded_image(tape_writer& tape, image_view& image, const detail::engine_tuning& tuning) {
-  return choose({.what = lab_medium::kind::recording_image, .tape = &tape, .image = &image}, tuning);
+media_choice on_recorded_image(tape_writer& tape, image_view& image,
+                               const detail::engine_tuning& tuning) {
+  return choose({.what = lab_medium::kind::recording_image, .tape = &tape, .image = &image},
+                tuning);
 }
 media_choice on_observed_file(store_observer& observer, const detail::engine_tuning& tuning) {
   return choose({.what = lab_medium::kind::observed_file, .observer = &observer}, tuning);

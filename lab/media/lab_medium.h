@@ -1,5 +1,5 @@
-// The media of the laboratory: slower memory, recorders, images of the explorer. A program that links stele_lab_media can open
-// pools on them; libstele has none of them.
+// The media of the laboratory: slower memory, recorders, images of the explorer. A program that
+// links stele_lab_media can open pools on them; libstele has none of them.
 #pragma once
 
 #include <media/delayed.h>
@@ -14,21 +14,24 @@ class tape_writer;
 class store_observer;
 struct image_view;
 
-// delayed:NS[:GBPS] and pcm:strict|rules[:LOG_SPEEDUP][:waits] have names; the others are made by the functions below.
+// delayed:NS[:GBPS] and pcm:strict|rules[:LOG_SPEEDUP][:waits] have names; the others are made by
+// the functions below.
 struct lab_medium {
   enum class kind : std::uint8_t { delayed, pcm, recording, image, recording_image, observed_file };
   kind what = kind::delayed;
   delay latency_model = {};
   pcm_model pcm = {};
-  tape_writer* tape = nullptr;    // recording, recording_image
-  image_view* image = nullptr;    // image, recording_image
-  store_observer* observer = nullptr;    // observed_file
+  tape_writer* tape = nullptr;         // recording, recording_image
+  image_view* image = nullptr;         // image, recording_image
+  store_observer* observer = nullptr;  // observed_file
 };
 
 // What they name outlives the pool that is opened on them.
 detail::media_choice on_tape(tape_writer& tape, const detail::engine_tuning& tuning);  // over adr
 detail::media_choice on_image(image_view& image, const detail::engine_tuning& tuning);
-detail::media_choice on_recorded_image(tape_writer& tape, image_view& image, const detail::engine_tuning& tuning);
-detail::media_choice on_observed_file(store_observer& observer, const detail::engine_tuning& tuning);
+detail::media_choice on_recorded_image(tape_writer& tape, image_view& image,
+                                       const detail::engine_tuning& tuning);
+detail::media_choice on_observed_file(store_observer& observer,
+                                      const detail::engine_tuning& tuning);
 
 }  // namespace stele::media

@@ -20,7 +20,10 @@ TEST(lab_media_names, carry_what_banks_of_phase_change_memory_may_do) {
     double log_speedup;
     bool waits;
   };
-  for (const row& r : {row{"pcm:strict", false, 1, false}, {"pcm:rules", true, 1, false}, {"pcm:strict:waits", false, 1, true}, {"pcm:rules:1.7", true, 1.7, false},
+  for (const row& r : {row{"pcm:strict", false, 1, false},
+                       {"pcm:rules", true, 1, false},
+                       {"pcm:strict:waits", false, 1, true},
+                       {"pcm:rules:1.7", true, 1.7, false},
                        {"pcm:strict:100:waits", false, 100, true}}) {
     const auto c = parse_media(r.name);
     ASSERT_TRUE(c) << c.error().message;

@@ -1,4 +1,5 @@
-// Media of the library and of the laboratory: what each counts, that bytes arrive, that a delayed one waits, that a file's fence is on the file, and group commit.
+// Media of the library and of the laboratory: what each counts, that bytes arrive, that a delayed
+// one waits, that a file's fence is on the file, and group commit.
 #include <containers/test_bed.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -73,7 +74,8 @@ counters exercise_in_memory() {
 }
 
 TEST(media, count_what_they_do) {
-  const counters on_adr = exercise_in_memory<adr>(), on_eadr = exercise_in_memory<eadr>(), on_process = exercise_in_memory<process>();
+  const counters on_adr = exercise_in_memory<adr>(), on_eadr = exercise_in_memory<eadr>(),
+                 on_process = exercise_in_memory<process>();
   for (const counters& c : {on_adr, on_eadr, on_process}) {
     EXPECT_EQ(c.stored_bytes, 100u);
     EXPECT_EQ(c.streamed_bytes, 128u);
@@ -116,8 +118,10 @@ TEST(delayed, a_fence_takes_at_least_the_latency_of_its_lines) {
   using std::chrono::microseconds;
   EXPECT_GE(time_of_fence({50'000, 0}, 1), microseconds(50));
   EXPECT_GE(time_of_fence({50'000, 0}, 10), microseconds(500)) << "each line pays";
-  EXPECT_GE(time_of_fence({50'000, 1}, 10), microseconds(50)) << "with a bandwidth they share one latency";
-  EXPECT_GE(time_of_fence({10, 0.001}, 10), microseconds(640)) << "640 bytes at a byte a microsecond";
+  EXPECT_GE(time_of_fence({50'000, 1}, 10), microseconds(50))
+      << "with a bandwidth they share one latency";
+  EXPECT_GE(time_of_fence({10, 0.001}, 10), microseconds(640))
+      << "640 bytes at a byte a microsecond";
 }
 
 TEST(delayed, counts_as_what_it_slows_down) {

@@ -1,9 +1,10 @@
-// observed: another medium, with a store_observer who is told of every store to home and every mark. Explores: planted bugs are
-// real here.
+// observed: another medium, with a store_observer who is told of every store to home and every
+// mark. Explores: planted bugs are real here.
 //
-// For media whose home is mapped: a store there is no system call, so os::syscall_hook does not see it. What passes by system
-// calls is the syscall_hook's to see. The store_observer is told inside a turn that it takes itself, with the store between: whoever
-// looks at home in a turn finds what the store_observer has been told.
+// For media whose home is mapped: a store there is no system call, so os::syscall_hook does not see
+// it. What passes by system calls is the syscall_hook's to see. The store_observer is told inside a
+// turn that it takes itself, with the store between: whoever looks at home in a turn finds what the
+// store_observer has been told.
 #pragma once
 
 #include <media/media.h>
@@ -18,7 +19,8 @@ class store_observer {
   virtual void lock() noexcept = 0;
   virtual void unlock() noexcept = 0;
   // In a turn, of home: what is at base + offset now.
-  virtual void store_recorded(const std::byte* base, std::uint64_t home_offset, std::uint64_t offset, std::size_t size) = 0;
+  virtual void store_recorded(const std::byte* base, std::uint64_t home_offset,
+                              std::uint64_t offset, std::size_t size) = 0;
   virtual void mark_recorded(unsigned thread, tape_mark m, std::uint64_t argument) = 0;
 };
 
@@ -35,7 +37,8 @@ class observed {
   static constexpr bool under_exploration = true;
   static constexpr auto whole_cache = Inner::whole_cache;
 
-  observed(shared& s, unsigned thread) : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
+  observed(shared& s, unsigned thread)
+      : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
 
   void store(void* to, const void* from, std::size_t size) {
     observed_store(to, size, [&] { inner_.store(to, from, size); });
@@ -57,11 +60,13 @@ class observed {
   // Header and logs are memory that no crash leaves anything of.
   template <class Store>
   void observed_store(void* to, std::size_t size, Store&& store) {
-    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(to) - shared_.mapping.base);
+    const auto offset =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(to) - shared_.mapping.base);
     if (offset < shared_.mapping.home_offset) return store();
     shared_.observer.lock();
     store();
-    shared_.observer.store_recorded(shared_.mapping.base, shared_.mapping.home_offset, offset, size);
+    shared_.observer.store_recorded(shared_.mapping.base, shared_.mapping.home_offset, offset,
+                                    size);
     shared_.observer.unlock();
   }
 

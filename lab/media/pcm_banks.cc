@@ -25,7 +25,9 @@ class spin_guard {
 
 }  // namespace
 
-std::uint64_t pcm_clock::now_ns() noexcept { return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()); }
+std::uint64_t pcm_clock::now_ns() noexcept {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
 
 void pcm_clock::wait_until(std::uint64_t when) noexcept {
   while (now_ns() < when) cpu::relax();
@@ -36,20 +38,24 @@ pcm_clock& steady_pcm_clock() noexcept {
   return clock;
 }
 
-pcm_banks::pcm_banks(const pcm_model& model, const pcm_layout& layout, unsigned threads, pcm_clock& time)
+pcm_banks::pcm_banks(const pcm_model& model, const pcm_layout& layout, unsigned threads,
+                     pcm_clock& time)
     : model_(model), layout_(layout), time_(time), banks_(model.banks), logs_(threads) {
   for (auto& bank : banks_) bank.reserve(model.queue_entries + 1);
 }
 
 pcm_banks::write_class pcm_banks::class_of(std::uint64_t line) const noexcept {
   const std::uint64_t offset = line * line_size;
-  if (offset >= layout_.home_offset || offset < layout_.log_offset || layout_.log_size == 0) return write_class::data;
+  if (offset >= layout_.home_offset || offset < layout_.log_offset || layout_.log_size == 0)
+    return write_class::data;
   const std::uint64_t in_log = (offset - layout_.log_offset) % layout_.log_size;
-  return in_log - layout_.commit_offset < layout_.commit_size ? write_class::commit : write_class::record;
+  return in_log - layout_.commit_offset < layout_.commit_size ? write_class::commit
+                                                              : write_class::record;
 }
 
-// By the rules and their guards: a record comes after the cut of the slot that it reuses, which is the last but one; a
-// commit line passes one barrier, but nothing that its own thread has written; a cut and data pass nothing.
+// By the rules and their guards: a record comes after the cut of the slot that it reuses, which is
+// the last but one; a commit line passes one barrier, but nothing that its own thread has written;
+// a cut and data pass nothing.
 std::uint64_t pcm_banks::earliest_start(const log_state& log, write_class p) const noexcept {
   if (!model_.rules || p == write_class::data) return ordered_;
   if (p == write_class::record) return log.truncate_done[0];
@@ -62,10 +68,12 @@ void pcm_banks::record_completion(log_state& log, write_class p, std::uint64_t d
   log.unfenced = true;
   if (p == write_class::record) log.records = true;
   if (p != write_class::commit) return;
-  if (!std::exchange(log.records, false)) log.truncate_done[0] = std::exchange(log.truncate_done[1], done);
+  if (!std::exchange(log.records, false))
+    log.truncate_done[0] = std::exchange(log.truncate_done[1], done);
 }
 
-std::uint64_t pcm_banks::reserve(std::vector<busy_interval>& bank, std::uint64_t from, std::uint64_t length_ns) {
+std::uint64_t pcm_banks::reserve(std::vector<busy_interval>& bank, std::uint64_t from,
+                                 std::uint64_t length_ns) {
   auto at = bank.begin();
   for (; at != bank.end() && at->begin < from + length_ns; ++at) from = std::max(from, at->end);
   bank.insert(at, {from, from + length_ns});
@@ -74,7 +82,8 @@ std::uint64_t pcm_banks::reserve(std::vector<busy_interval>& bank, std::uint64_t
 
 void pcm_banks::write(unsigned thread, std::uint64_t line) noexcept {
   const write_class p = class_of(line);
-  const auto length_ns = static_cast<std::uint64_t>(p == write_class::data ? model_.write_ns : model_.write_ns / model_.log_speedup);
+  const auto length_ns = static_cast<std::uint64_t>(
+      p == write_class::data ? model_.write_ns : model_.write_ns / model_.log_speedup);
   auto& bank = banks_[line % banks_.size()];
   for (;;) {
     std::uint64_t room_at = 0;
@@ -84,7 +93,8 @@ void pcm_banks::write(unsigned thread, std::uint64_t line) noexcept {
       std::erase_if(bank, [now](const busy_interval& s) { return s.end <= now; });
       if (bank.size() < model_.queue_entries) {
         log_state& log = logs_[thread];
-        return record_completion(log, p, reserve(bank, std::max(now, earliest_start(log, p)), length_ns));
+        return record_completion(log, p,
+                                 reserve(bank, std::max(now, earliest_start(log, p)), length_ns));
       }
       room_at = bank.front().end;
     }

@@ -1,5 +1,6 @@
-// Emulated banks: how long fences that wait take, what writes to one bank and to several cost, what may pass a barrier, and
-// that a full queue holds its writer up. Time stands still unless somebody waits.
+// Emulated banks: how long fences that wait take, what writes to one bank and to several cost, what
+// may pass a barrier, and that a full queue holds its writer up. Time stands still unless somebody
+// waits.
 #include <gtest/gtest.h>
 #include <media/adr.h>
 #include <media/banked.h>
@@ -12,8 +13,13 @@ namespace stele::media {
 namespace {
 
 constexpr std::uint32_t write_ns = 1000;
-constexpr pcm_layout layout{.log_offset = 4096, .log_size = 4096, .home_offset = 3 * 4096, .commit_offset = 64, .commit_size = 128};
-constexpr std::uint64_t records = (4096 + 192) / 64, commit = (4096 + 64) / 64, home = 3 * 4096 / 64;
+constexpr pcm_layout layout{.log_offset = 4096,
+                            .log_size = 4096,
+                            .home_offset = 3 * 4096,
+                            .commit_offset = 64,
+                            .commit_size = 128};
+constexpr std::uint64_t records = (4096 + 192) / 64, commit = (4096 + 64) / 64,
+                        home = 3 * 4096 / 64;
 
 class hand_clock final : public pcm_clock {
  public:
@@ -46,16 +52,24 @@ TEST(pcm_banks, a_fence_without_writes_takes_no_time) {
   EXPECT_EQ(time.writes(), 0);
 }
 
-// When the last of some transactions is persistent: records, commit line, home and cut, each behind a fence that orders.
+// When the last of some transactions is persistent: records, commit line, home and cut, each behind
+// a fence that orders.
 double transactions_take(unsigned count, bool rules, double log_speedup = 1) {
   hand_clock time;
-  const pcm_model model{.banks = 8, .queue_entries = 64, .write_ns = write_ns, .log_speedup = log_speedup, .rules = rules};
+  const pcm_model model{.banks = 8,
+                        .queue_entries = 64,
+                        .write_ns = write_ns,
+                        .log_speedup = log_speedup,
+                        .rules = rules};
   pcm_banks banks(model, layout, 2, time);
   for (unsigned i = 0; i < count; ++i) {
     const std::uint64_t slot = i % 2;
-    for (const std::uint64_t line : {records + 1 + slot * 30, commit + slot, home + 4, commit + slot}) banks.write(0, line), banks.fence(0);
+    for (const std::uint64_t line :
+         {records + 1 + slot * 30, commit + slot, home + 4, commit + slot})
+      banks.write(0, line), banks.fence(0);
   }
-  // A bank's queue has room when all but 63 of its writes are done; the first of these is done one write after all others.
+  // A bank's queue has room when all but 63 of its writes are done; the first of these is done one
+  // write after all others.
   for (unsigned i = 0; i < 64; ++i) banks.write(0, home + 7);
   banks.write(0, home + 7);
   return time.writes() - 1;
@@ -63,7 +77,8 @@ double transactions_take(unsigned count, bool rules, double log_speedup = 1) {
 
 TEST(pcm_banks, rules_let_records_pass_barriers) {
   EXPECT_EQ(transactions_take(8, false), 4 * 8);
-  EXPECT_EQ(transactions_take(8, true), 3 * 8 + 1) << "commit line, home and cut keep their order; the first record has nothing to pass";
+  EXPECT_EQ(transactions_take(8, true), 3 * 8 + 1)
+      << "commit line, home and cut keep their order; the first record has nothing to pass";
 }
 
 TEST(pcm_banks, writes_to_logs_are_faster_with_a_shorter_retention) {

@@ -1,4 +1,5 @@
-// recording: another medium, with everything that passes written to a tape. Explores: planted bugs are real here.
+// recording: another medium, with everything that passes written to a tape. Explores: planted bugs
+// are real here.
 #pragma once
 
 #include <media/fence_sites.h>
@@ -17,12 +18,14 @@ class recording {
     typename Inner::shared inner;
 
     template <class... Arguments>
-    shared(tape_writer& t, const pool_mapping& r, Arguments&&... inner_arguments) : tape(t), mapping(r), inner{std::forward<Arguments>(inner_arguments)...} {}
+    shared(tape_writer& t, const pool_mapping& r, Arguments&&... inner_arguments)
+        : tape(t), mapping(r), inner{std::forward<Arguments>(inner_arguments)...} {}
   };
   static constexpr bool under_exploration = true;
   static constexpr auto whole_cache = media::whole_cache::supported;
 
-  recording(shared& s, unsigned thread) : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
+  recording(shared& s, unsigned thread)
+      : shared_(s), thread_(thread), inner_(s.inner, thread), count(inner_.count) {}
 
   void store(void* to, const void* from, std::size_t size) {
     const tape_writer::scoped_lock lock(shared_.tape);
@@ -53,7 +56,8 @@ class recording {
   }
   void note(tape_mark m, std::uint64_t argument) {
     const tape_writer::scoped_lock lock(shared_.tape);
-    const auto op = static_cast<tape_op>(static_cast<unsigned>(tape_op::tx_begin) + static_cast<unsigned>(m));
+    const auto op =
+        static_cast<tape_op>(static_cast<unsigned>(tape_op::tx_begin) + static_cast<unsigned>(m));
     shared_.tape.event(op, thread_, argument, 0);
   }
   bool failed() const noexcept { return inner_.failed(); }
@@ -61,7 +65,8 @@ class recording {
  private:
   // Home may be mapped away from its addresses; pool offsets are what the tape is about.
   void write(tape_op op, const void* at, std::size_t size, const void* bytes) {
-    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - shared_.mapping.base);
+    const auto offset =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - shared_.mapping.base);
     shared_.tape.event(op, thread_, offset, static_cast<std::uint32_t>(size), bytes);
   }
 

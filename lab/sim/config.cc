@@ -1,7 +1,8 @@
-// Reading machines: TOML tables against the table of keys, files upon the files that they are based on.
+// Reading machines: TOML tables against the table of keys, files upon the files that they are based
+// on.
 //
-// The only file that knows the TOML library. Where each key was set is kept while reading, so that contradictions between
-// keys can be told with file and line too.
+// The only file that knows the TOML library. Where each key was set is kept while reading, so that
+// contradictions between keys can be told with file and line too.
 #include <base/check.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,17 +53,21 @@ struct wish {
   std::string operator()(bool*) const { return "true or false"; }
   std::string operator()(unsigned*) const { return whole(); }
   std::string operator()(std::uint64_t*) const { return whole(); }
-  std::string operator()(double*) const { return fmt::format("a number from {} to {}", key.within.least, key.within.most); }
+  std::string operator()(double*) const {
+    return fmt::format("a number from {} to {}", key.within.least, key.within.most);
+  }
   std::string operator()(std::string*) const {
-    return key.one_of.empty() ? "a string in quotes" : fmt::format("one of {}", fmt::join(key.one_of, ", "));
+    return key.one_of.empty() ? "a string in quotes"
+                              : fmt::format("one of {}", fmt::join(key.one_of, ", "));
   }
   template <class T>
   std::string operator()(std::vector<T>*) const {
     return "an array of tables";
   }
   std::string whole() const {
-    return fmt::format("a {} from {:.0f} to {:.0f}", key.within.power_of_two ? "power of two" : "whole number",
-                       key.within.least, key.within.most);
+    return fmt::format("a {} from {:.0f} to {:.0f}",
+                       key.within.power_of_two ? "power of two" : "whole number", key.within.least,
+                       key.within.most);
   }
 };
 
@@ -70,8 +75,9 @@ std::string wish_of(const config_key& k) {
   return std::visit(wish{k}, k.where);
 }
 
-result<> read_table(const toml::table& t, const std::string& prefix, std::span<const config_key> keys,
-                    const std::string& file, source_positions& where);
+result<> read_table(const toml::table& t, const std::string& prefix,
+                    std::span<const config_key> keys, const std::string& file,
+                    source_positions& where);
 
 // Puts a value where its key says. `at` is where it stands, `file` what its own tables stand in.
 struct assignment {
@@ -90,7 +96,8 @@ struct assignment {
   result<> operator()(double* to) const {
     if (!value.is_number()) return of_kind();
     const double v = *value.value<double>();
-    if (!(v >= key.within.least && v <= key.within.most)) return out_of_bounds(fmt::format("{}", v));
+    if (!(v >= key.within.least && v <= key.within.most))
+      return out_of_bounds(fmt::format("{}", v));
     *to = v;
     return {};
   }
@@ -98,8 +105,8 @@ struct assignment {
     if (!value.is_string()) return of_kind();
     const std::string& v = value.as_string()->get();
     if (!key.one_of.empty() && std::ranges::find(key.one_of, v) == key.one_of.end())
-      return wrong(at, fmt::format("{} is '{}'; the nearest right name is '{}' (of {})", key.path, v, nearest(v, key.one_of),
-                                   fmt::join(key.one_of, ", ")));
+      return wrong(at, fmt::format("{} is '{}'; the nearest right name is '{}' (of {})", key.path,
+                                   v, nearest(v, key.one_of), fmt::join(key.one_of, ", ")));
     *to = v;
     return {};
   }
@@ -121,7 +128,8 @@ struct assignment {
     const std::int64_t v = value.as_integer()->get();
     const bool odd = key.within.power_of_two && !std::has_single_bit(static_cast<std::uint64_t>(v));
     const auto as_number = static_cast<double>(v);
-    if (as_number < key.within.least || as_number > key.within.most || odd) return out_of_bounds(fmt::format("{}", v));
+    if (as_number < key.within.least || as_number > key.within.most || odd)
+      return out_of_bounds(fmt::format("{}", v));
     to = static_cast<T>(v);
     return {};
   }
@@ -136,11 +144,14 @@ struct assignment {
     }
     for (const config_key& k : keys)
       if (!k.one_of.empty() && std::get<std::string*>(k.where)->empty())
-        return wrong(fmt::format("{}:{}", file, one.source().begin.line),
-                     fmt::format("{} has an entry without {}; give {}", key.path, k.path, wish_of(k)));
+        return wrong(
+            fmt::format("{}:{}", file, one.source().begin.line),
+            fmt::format("{} has an entry without {}; give {}", key.path, k.path, wish_of(k)));
     return {};
   }
-  result<> of_kind() const { return wrong(at, fmt::format("{} is {}; give {}", key.path, kind_of(value), wish_of(key))); }
+  result<> of_kind() const {
+    return wrong(at, fmt::format("{} is {}; give {}", key.path, kind_of(value), wish_of(key)));
+  }
   result<> out_of_bounds(const std::string& v) const {
     return wrong(at, fmt::format("{} is {}; give {}", key.path, v, wish_of(key)));
   }
@@ -150,7 +161,8 @@ std::vector<std::string> paths_of(std::span<const config_key> keys, bool with_se
   std::vector<std::string> paths;
   for (const config_key& k : keys) {
     const std::string section = k.path.substr(0, k.path.find('.'));
-    if (with_sections && section != k.path && (paths.empty() || !paths.back().starts_with(section + '.')))
+    if (with_sections && section != k.path &&
+        (paths.empty() || !paths.back().starts_with(section + '.')))
       paths.push_back(section);
     paths.push_back(k.path);
   }
@@ -159,16 +171,18 @@ std::vector<std::string> paths_of(std::span<const config_key> keys, bool with_se
 
 std::string no_such_key(const std::string& path, std::span<const config_key> keys, bool is_table) {
   const auto paths = paths_of(keys, is_table);
-  return fmt::format("there is no {} '{}'; the nearest right one is '{}'", is_table ? "section" : "key", path,
-                     nearest(path, paths));
+  return fmt::format("there is no {} '{}'; the nearest right one is '{}'",
+                     is_table ? "section" : "key", path, nearest(path, paths));
 }
 
 bool is_section(const std::string& path, std::span<const config_key> keys) {
-  return std::ranges::any_of(keys, [&](const config_key& k) { return k.path.starts_with(path + '.'); });
+  return std::ranges::any_of(keys,
+                             [&](const config_key& k) { return k.path.starts_with(path + '.'); });
 }
 
-result<> read_table(const toml::table& t, const std::string& prefix, std::span<const config_key> keys,
-                    const std::string& file, source_positions& where) {
+result<> read_table(const toml::table& t, const std::string& prefix,
+                    std::span<const config_key> keys, const std::string& file,
+                    source_positions& where) {
   for (const auto& [name, value] : t) {
     const std::string path = prefix + std::string(name.str());
     const std::string at = fmt::format("{}:{}", file, name.source().begin.line);
@@ -177,8 +191,10 @@ result<> read_table(const toml::table& t, const std::string& prefix, std::span<c
       if (auto put = std::visit(assignment{*key, value, file, at}, key->where); !put) return put;
       where[path] = at;
     } else if (is_section(path, keys)) {
-      if (!value.is_table()) return wrong(at, fmt::format("{} is {}; give a section, [{}]", path, kind_of(value), path));
-      if (auto read = read_table(*value.as_table(), path + '.', keys, file, where); !read) return read;
+      if (!value.is_table())
+        return wrong(at, fmt::format("{} is {}; give a section, [{}]", path, kind_of(value), path));
+      if (auto read = read_table(*value.as_table(), path + '.', keys, file, where); !read)
+        return read;
     } else {
       return wrong(at, no_such_key(path, keys, value.is_table()));
     }
@@ -199,8 +215,11 @@ result<std::string> content_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::stringstream content;
   if (fs::is_directory(path) || !in || !(content << in.rdbuf()))
-    return base::fail(fs::exists(path) ? errc::io : errc::not_found,
-                      fmt::format("cannot read the machine file {}; check that it exists, is readable and not empty", path));
+    return base::fail(
+        fs::exists(path) ? errc::io : errc::not_found,
+        fmt::format(
+            "cannot read the machine file {}; check that it exists, is readable and not empty",
+            path));
   return content.str();
 }
 
@@ -223,10 +242,14 @@ struct stack_of_files {
 
   result<> read_base(const toml::node& named, const std::string& file) {
     const std::string at = fmt::format("{}:{}", file, named.source().begin.line);
-    if (!named.is_string()) return wrong(at, fmt::format("base is {}; give the name of a machine file", kind_of(named)));
+    if (!named.is_string())
+      return wrong(at, fmt::format("base is {}; give the name of a machine file", kind_of(named)));
     const std::string path = (fs::path(file).parent_path() / named.as_string()->get()).string();
     if (std::ranges::find(chain, fs::weakly_canonical(path)) != chain.end())
-      return wrong(at, fmt::format("base leads back to {}, which is being read; take one base out of the circle", path));
+      return wrong(
+          at,
+          fmt::format("base leads back to {}, which is being read; take one base out of the circle",
+                      path));
     const auto text = content_of(path);
     if (!text) return base::fail(text.error().code, at + ": base: " + text.error().message);
     return read(*text, path);
@@ -236,7 +259,8 @@ struct stack_of_files {
 result<> check(const machine_config& m, const source_positions& where) {
   const auto found = find_config_conflict(m);
   if (!found) return {};
-  const auto known = std::ranges::find_if(found->keys, [&](const std::string& k) { return where.contains(k); });
+  const auto known =
+      std::ranges::find_if(found->keys, [&](const std::string& k) { return where.contains(k); });
   return wrong(known == found->keys.end() ? "" : where.at(*known), found->sentence);
 }
 

@@ -1,4 +1,5 @@
-// Checks over several keys: caches have whole sets, addresses can be cut into fields, schedules can make progress.
+// Checks over several keys: caches have whole sets, addresses can be cut into fields, schedules can
+// make progress.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sim/config_check.h>
@@ -18,42 +19,49 @@ verdict in_cache(const std::string& name, const cache_config& c) {
   const auto key = [&](const char* field) { return name + '.' + field; };
   const std::uint64_t lines = c.size_bytes / line_bytes;
   if (c.size_bytes % line_bytes != 0 || lines % c.ways != 0)
-    return config_conflict{{key("ways"), key("size_bytes")},
-                         fmt::format("{}.ways is {}, which does not divide the lines of {}.size_bytes, {}; give a size that "
-                                     "is a multiple of {} bytes, or other ways",
-                                     name, c.ways, name, c.size_bytes, c.ways * line_bytes)};
+    return config_conflict{
+        {key("ways"), key("size_bytes")},
+        fmt::format(
+            "{}.ways is {}, which does not divide the lines of {}.size_bytes, {}; give a size that "
+            "is a multiple of {} bytes, or other ways",
+            name, c.ways, name, c.size_bytes, c.ways * line_bytes)};
   const std::uint64_t sets = lines / c.ways;
   if (!std::has_single_bit(sets))
-    return config_conflict{
-        {key("size_bytes"), key("ways")},
-        fmt::format("{}.size_bytes is {}, which makes {} sets of {} ways; sets are chosen by address bits, so "
-                    "give a size or ways that make a power of two",
-                    name, c.size_bytes, sets, c.ways)};
+    return config_conflict{{key("size_bytes"), key("ways")},
+                           fmt::format("{}.size_bytes is {}, which makes {} sets of {} ways; sets "
+                                       "are chosen by address bits, so "
+                                       "give a size or ways that make a power of two",
+                                       name, c.size_bytes, sets, c.ways)};
   if (c.banks > sets)
     return config_conflict{
         {key("banks")},
-        fmt::format("{}.banks is {}, but there are only {} sets; give no more banks than sets", name, c.banks, sets)};
+        fmt::format("{}.banks is {}, but there are only {} sets; give no more banks than sets",
+                    name, c.banks, sets)};
   if (c.replacement == "plru" && !std::has_single_bit(c.ways))
-    return config_conflict{
-        {key("replacement"), key("ways")},
-        fmt::format("{}.replacement is plru, a binary tree over the ways, and {}.ways is {}; give a power of two "
-                    "or another replacement",
-                    name, name, c.ways)};
+    return config_conflict{{key("replacement"), key("ways")},
+                           fmt::format("{}.replacement is plru, a binary tree over the ways, and "
+                                       "{}.ways is {}; give a power of two "
+                                       "or another replacement",
+                                       name, name, c.ways)};
   return std::nullopt;
 }
 
 verdict in_mapping(const std::string& name, const memory_config& c) {
   std::vector<std::string> parts;
-  for (const auto& part : c.mapping | std::views::split('-')) parts.emplace_back(part.begin(), part.end());
+  for (const auto& part : c.mapping | std::views::split('-'))
+    parts.emplace_back(part.begin(), part.end());
   const auto wrong = [&](const std::string& why) {
-    return config_conflict{{name + ".mapping"},
-                         fmt::format("{}.mapping is '{}', which {}; name row, rank, bank, column and channel once each, and "
-                                     "bank_group if it is not to lie within bank",
-                                     name, c.mapping, why)};
+    return config_conflict{
+        {name + ".mapping"},
+        fmt::format(
+            "{}.mapping is '{}', which {}; name row, rank, bank, column and channel once each, and "
+            "bank_group if it is not to lie within bank",
+            name, c.mapping, why)};
   };
   for (const std::string& part : parts) {
     if (std::ranges::find(mapping_fields(), part) == mapping_fields().end())
-      return wrong(fmt::format("has '{}', the nearest field is '{}'", part, nearest(part, mapping_fields())));
+      return wrong(fmt::format("has '{}', the nearest field is '{}'", part,
+                               nearest(part, mapping_fields())));
     if (std::ranges::count(parts, part) > 1) return wrong(fmt::format("has {} twice", part));
   }
   for (const std::string_view field : mapping_fields())
@@ -66,11 +74,11 @@ verdict in_timing(const std::string& name, const memory_config& c) {
   for (const timing_rule& r : c.timing) {
     const bool below_rank = r.level == "bank" || r.level == "bank_group";
     if (below_rank && (r.preceding == "refresh" || r.following == "refresh"))
-      return config_conflict{
-          {name + ".timing"},
-          fmt::format("{}.timing has a rule {} to {} at level {}, but a refresh is a rank's; give it the level "
-                      "rank or channel",
-                      name, r.preceding, r.following, r.level)};
+      return config_conflict{{name + ".timing"},
+                             fmt::format("{}.timing has a rule {} to {} at level {}, but a refresh "
+                                         "is a rank's; give it the level "
+                                         "rank or channel",
+                                         name, r.preceding, r.following, r.level)};
   }
   return std::nullopt;
 }
@@ -86,31 +94,36 @@ verdict in_retention(const std::string& name, const memory_config& c) {
     if (std::ranges::find(known, need) == known.end())
       return config_conflict{
           {name + '.' + key, name + ".retention", name + ".technology"},
-          fmt::format("{}.{} is {}, and {}.retention has rows for {}; give one of them or a row for it", name, key, need,
-                      name, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")))};
+          fmt::format(
+              "{}.{} is {}, and {}.retention has rows for {}; give one of them or a row for it",
+              name, key, need, name,
+              known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")))};
   return std::nullopt;
 }
 
 verdict in_memory(const std::string& name, const memory_config& c) {
   const auto key = [&](const char* field) { return name + '.' + field; };
-  const std::uint64_t banks = std::uint64_t{c.controllers} * c.channels * c.ranks * c.bank_groups * c.banks;
+  const std::uint64_t banks =
+      std::uint64_t{c.controllers} * c.channels * c.ranks * c.bank_groups * c.banks;
   if (c.capacity_bytes / c.row_bytes < banks)
-    return config_conflict{{key("capacity_bytes"), key("row_bytes"), key("banks")},
-                         fmt::format("{}.capacity_bytes is {}, not a row of {} bytes for each of its {} banks; give more "
-                                     "capacity, fewer banks or shorter rows",
-                                     name, c.capacity_bytes, c.row_bytes, banks)};
+    return config_conflict{
+        {key("capacity_bytes"), key("row_bytes"), key("banks")},
+        fmt::format(
+            "{}.capacity_bytes is {}, not a row of {} bytes for each of its {} banks; give more "
+            "capacity, fewer banks or shorter rows",
+            name, c.capacity_bytes, c.row_bytes, banks)};
   if (c.write_drain_to >= c.write_drain_from)
-    return config_conflict{
-        {key("write_drain_to"), key("write_drain_from")},
-        fmt::format("{}.write_drain_to is {}, not below {}.write_drain_from, {}; draining begins at the higher "
-                    "share and ends at the lower",
-                    name, c.write_drain_to, name, c.write_drain_from)};
+    return config_conflict{{key("write_drain_to"), key("write_drain_from")},
+                           fmt::format("{}.write_drain_to is {}, not below {}.write_drain_from, "
+                                       "{}; draining begins at the higher "
+                                       "share and ends at the lower",
+                                       name, c.write_drain_to, name, c.write_drain_from)};
   if (c.refresh_interval_ns > 0 && c.refresh_time_ns >= c.refresh_interval_ns)
-    return config_conflict{
-        {key("refresh_time_ns"), key("refresh_interval_ns")},
-        fmt::format("{}.refresh_time_ns is {}, not below {}.refresh_interval_ns, {}; the memory would do nothing "
-                    "else",
-                    name, c.refresh_time_ns, name, c.refresh_interval_ns)};
+    return config_conflict{{key("refresh_time_ns"), key("refresh_interval_ns")},
+                           fmt::format("{}.refresh_time_ns is {}, not below "
+                                       "{}.refresh_interval_ns, {}; the memory would do nothing "
+                                       "else",
+                                       name, c.refresh_time_ns, name, c.refresh_interval_ns)};
   for (const auto& check : {in_mapping, in_timing, in_retention})
     if (auto found = check(name, c)) return found;
   return std::nullopt;
@@ -118,18 +131,20 @@ verdict in_memory(const std::string& name, const memory_config& c) {
 
 verdict in_design(const machine_config& m) {
   const std::string& design = m.design.name;
-  if (m.l3.nonvolatile || (design != "kiln" && design != "crlog" && design != "culog")) return std::nullopt;
-  return config_conflict{
-      {"design.name", "l3.nonvolatile"},
-      fmt::format("design.name is {}, which persists what it writes in the l3, and l3.nonvolatile is false; set "
-                  "it or choose native, rlog or ulog",
-                  design)};
+  if (m.l3.nonvolatile || (design != "kiln" && design != "crlog" && design != "culog"))
+    return std::nullopt;
+  return config_conflict{{"design.name", "l3.nonvolatile"},
+                         fmt::format("design.name is {}, which persists what it writes in the l3, "
+                                     "and l3.nonvolatile is false; set "
+                                     "it or choose native, rlog or ulog",
+                                     design)};
 }
 
 }  // namespace
 
 std::optional<config_conflict> find_config_conflict(const machine_config& m) {
-  const std::pair<const char*, const cache_config*> caches[] = {{"l1", &m.l1}, {"l2", &m.l2}, {"l3", &m.l3}};
+  const std::pair<const char*, const cache_config*> caches[] = {
+      {"l1", &m.l1}, {"l2", &m.l2}, {"l3", &m.l3}};
   for (const auto& [name, cache] : caches)
     if (auto found = in_cache(name, *cache)) return found;
   if (auto found = in_memory("nonvolatile_memory", m.nonvolatile_memory)) return found;

@@ -19,7 +19,8 @@ json value_of(const std::vector<T>& rows) {
   json out = json::array();
   for (T row : rows) {
     json one = json::object();
-    for (const config_key& k : keys_of(row)) one[k.path] = std::visit([](auto* p) { return value_of(*p); }, k.where);
+    for (const config_key& k : keys_of(row))
+      one[k.path] = std::visit([](auto* p) { return value_of(*p); }, k.where);
     out.push_back(std::move(one));
   }
   return out;
@@ -32,7 +33,8 @@ json value_of(const config_key& k) {
 // A JSON string is a TOML string but for DEL, which TOML wants escaped.
 std::string quoted(const std::string& s) {
   std::string out = json(s).dump(-1, ' ', false, json::error_handler_t::replace);
-  for (std::size_t at = 0; (at = out.find('\x7f', at)) != out.npos; at += 6) out.replace(at, 1, "\\u007f");
+  for (std::size_t at = 0; (at = out.find('\x7f', at)) != out.npos; at += 6)
+    out.replace(at, 1, "\\u007f");
   return out;
 }
 
@@ -41,7 +43,8 @@ std::string toml_of(const json& v) {
   if (v.is_number_float()) return fmt::format("{}", v.get<double>());
   if (v.is_object()) {
     std::string out;
-    for (const auto& [name, one] : v.items()) out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, toml_of(one));
+    for (const auto& [name, one] : v.items())
+      out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, toml_of(one));
     return fmt::format("{{{}}}", out);
   }
   if (!v.is_array()) return v.dump();
@@ -59,7 +62,8 @@ std::string toml_of(const machine_config& m) {
     const std::size_t dot = k.path.find('.');
     const std::string its_section = dot == k.path.npos ? "" : k.path.substr(0, dot);
     if (its_section != section) out += fmt::format("\n[{}]\n", section = its_section);
-    out += fmt::format("{} = {}\n", k.path.substr(dot == k.path.npos ? 0 : dot + 1), toml_of(value_of(k)));
+    out += fmt::format("{} = {}\n", k.path.substr(dot == k.path.npos ? 0 : dot + 1),
+                       toml_of(value_of(k)));
   }
   return out;
 }

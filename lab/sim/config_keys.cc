@@ -1,7 +1,7 @@
 // The table of keys. A field that is added to sim/config.h is added here, or this does not compile.
 //
-// Bounds are wide: they keep out what is absurd (no ways, a latency of an hour), not what is unusual. What one key alone
-// cannot tell is in sim/config_check.cc.
+// Bounds are wide: they keep out what is absurd (no ways, a latency of an hour), not what is
+// unusual. What one key alone cannot tell is in sim/config_check.cc.
 #include <sim/config_keys.h>
 
 #include <utility>
@@ -12,8 +12,8 @@ namespace {
 template <class S>
 struct field {
   std::string_view name;
-  std::variant<bool S::*, unsigned S::*, std::uint64_t S::*, double S::*, std::string S::*, std::vector<timing_rule> S::*,
-               std::vector<retention_row> S::*>
+  std::variant<bool S::*, unsigned S::*, std::uint64_t S::*, double S::*, std::string S::*,
+               std::vector<timing_rule> S::*, std::vector<retention_row> S::*>
       member;
   bounds within = {};
   allowed_names one_of = {};
@@ -34,14 +34,16 @@ consteval std::size_t members_of() {
 
 constexpr std::string_view replacements[] = {"lru", "plru", "bip", "random"};
 constexpr std::string_view level_names[] = {"channel", "rank", "bank_group", "bank"};
-constexpr std::string_view command_names[] = {"activate", "precharge", "read", "write", "refresh", "any"};
+constexpr std::string_view command_names[] = {"activate", "precharge", "read",
+                                              "write",    "refresh",   "any"};
 constexpr std::string_view technologies[] = {"dram", "stt-mram", "pcm"};
 constexpr std::string_view schedulers[] = {"fr-fcfs", "fcfs",  "strict", "rule1",       "rule2",
                                            "rules",   "ideal", "bare",   "commit_first"};
 constexpr std::string_view designs[] = {"native", "rlog", "ulog", "crlog", "culog", "kiln"};
 constexpr std::string_view orders[] = {"strong", "relaxed"};
 constexpr std::string_view isolations[] = {"htm", "mutex", "none"};
-constexpr std::string_view fields_of_mappings[] = {"row", "rank", "bank_group", "bank", "column", "channel"};
+constexpr std::string_view fields_of_mappings[] = {"row",  "rank",   "bank_group",
+                                                   "bank", "column", "channel"};
 
 constexpr bounds time_ns = {0, 1e9};  // up to a second
 constexpr bounds queue_entries = {1, 65536};
@@ -103,7 +105,9 @@ constexpr field<mem> memory_fields[] = {
     {"bank_groups", &mem::bank_groups, count_power},
     {"banks", &mem::banks, count_power},
     {"row_bytes", &mem::row_bytes, {64, 1ULL << 30, true}},
-    {"capacity_bytes", &mem::capacity_bytes, {64, 1ULL << 40, true}},  // volatile memory begins at 2^40
+    {"capacity_bytes",
+     &mem::capacity_bytes,
+     {64, 1ULL << 40, true}},  // volatile memory begins at 2^40
     {"mapping", &mem::mapping},
     {"scheduler", &mem::scheduler, {}, schedulers},
     {"guarded_rules", &mem::guarded_rules},
@@ -154,12 +158,14 @@ static_assert(std::size(machine_fields) + sections == members_of<machine_config>
               "a field or section of a machine has no key");
 
 template <class S, std::size_t N>
-void append(std::vector<config_key>& keys, const std::string& prefix, S& s, const field<S> (&fields)[N]) {
+void append(std::vector<config_key>& keys, const std::string& prefix, S& s,
+            const field<S> (&fields)[N]) {
   if constexpr (!std::is_same_v<S, machine_config>)
     static_assert(N == members_of<S>(), "a field of sim/config.h has no key");
   for (const field<S>& f : fields)
     keys.push_back({prefix + std::string(f.name),
-                    std::visit([&](auto member) -> value_ptr { return &(s.*member); }, f.member), f.within, f.one_of});
+                    std::visit([&](auto member) -> value_ptr { return &(s.*member); }, f.member),
+                    f.within, f.one_of});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Machines from files: each way of being wrong is told with file, line and the nearest right name; what is read can be
-// echoed and read again; the presets carry the numbers of their publications; the documentation names every key.
+// Machines from files: each way of being wrong is told with file, line and the nearest right name;
+// what is read can be echoed and read again; the presets carry the numbers of their publications;
+// the documentation names every key.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sim/config_file.h>
@@ -34,7 +35,8 @@ machine_config preset(const std::string& name) {
 // The shortest wait that the rules state between two commands of a bank.
 double wait_ns(const memory_config& c, const std::string& preceding, const std::string& following) {
   for (const timing_rule& r : c.timing)
-    if (r.level == "bank" && r.preceding == preceding && r.following == following) return r.latency_ns;
+    if (r.level == "bank" && r.preceding == preceding && r.following == following)
+      return r.latency_ns;
   return -1;
 }
 
@@ -42,7 +44,8 @@ class files : public testing::Test {
  protected:
   void SetUp() override {
     const auto& test = *testing::UnitTest::GetInstance();
-    dir_ = fs::temp_directory_path() / fmt::format("stele-config-{}-{}", test.random_seed(), test.current_test_info()->name());
+    dir_ = fs::temp_directory_path() /
+           fmt::format("stele-config-{}-{}", test.random_seed(), test.current_test_info()->name());
     fs::create_directories(dir_);
   }
   void TearDown() override { fs::remove_all(dir_); }
@@ -101,27 +104,44 @@ INSTANTIATE_TEST_SUITE_P(
                 "[l3]\nways = 16\nread_latncy_ns = 3",
                 {"m.toml:3: there is no key 'l3.read_latncy_ns'", "'l3.read_latency_ns'"}},
         mistake{"unknown_top_key", "nane = 'x'", {"m.toml:1: there is no key 'nane'", "'name'"}},
-        mistake{"unknown_section", "\n[l4]\nways = 16", {"m.toml:2: there is no section 'l4'", "'l1'"}},
-        mistake{"section_as_value", "l3 = 5", {"m.toml:1: l3 is a whole number; give a section, [l3]"}},
-        mistake{"wrong_type", "[l3]\nways = '16'", {"m.toml:2: l3.ways is a string; give a whole number from 1"}},
+        mistake{
+            "unknown_section", "\n[l4]\nways = 16", {"m.toml:2: there is no section 'l4'", "'l1'"}},
+        mistake{
+            "section_as_value", "l3 = 5", {"m.toml:1: l3 is a whole number; give a section, [l3]"}},
+        mistake{"wrong_type",
+                "[l3]\nways = '16'",
+                {"m.toml:2: l3.ways is a string; give a whole number from 1"}},
         mistake{"fraction_for_whole", "[l3]\nways = 1.5", {"m.toml:2: l3.ways is a fraction"}},
-        mistake{
-            "string_for_number", "[l3]\nread_latency_ns = '3'", {"m.toml:2: l3.read_latency_ns is a string; give a number"}},
-        mistake{"number_for_name", "[l3]\nreplacement = 3", {"m.toml:2: l3.replacement is a whole number; give one of lru"}},
-        mistake{
-            "number_for_bool", "[l3]\nnonvolatile = 1", {"m.toml:2: l3.nonvolatile is a whole number; give true or false"}},
+        mistake{"string_for_number",
+                "[l3]\nread_latency_ns = '3'",
+                {"m.toml:2: l3.read_latency_ns is a string; give a number"}},
+        mistake{"number_for_name",
+                "[l3]\nreplacement = 3",
+                {"m.toml:2: l3.replacement is a whole number; give one of lru"}},
+        mistake{"number_for_bool",
+                "[l3]\nnonvolatile = 1",
+                {"m.toml:2: l3.nonvolatile is a whole number; give true or false"}},
         mistake{"value_for_list",
                 "[volatile_memory]\ntiming = 3",
                 {"m.toml:2: volatile_memory.timing is a whole number; give an array"}},
+        mistake{"list_of_values",
+                "[volatile_memory]\ntiming = [3]",
+                {"m.toml:2: volatile_memory.timing", "array of tables"}},
         mistake{
-            "list_of_values", "[volatile_memory]\ntiming = [3]", {"m.toml:2: volatile_memory.timing", "array of tables"}},
-        mistake{"no_ways", "[l3]\nways = 0", {"m.toml:2: l3.ways is 0; give a whole number from 1"}},
-        mistake{"negative", "[l3]\nread_latency_ns = -1", {"m.toml:2: l3.read_latency_ns is -1; give a number from 0"}},
+            "no_ways", "[l3]\nways = 0", {"m.toml:2: l3.ways is 0; give a whole number from 1"}},
+        mistake{"negative",
+                "[l3]\nread_latency_ns = -1",
+                {"m.toml:2: l3.read_latency_ns is -1; give a number from 0"}},
         mistake{"negative_whole", "[cores]\ncount = -8", {"m.toml:2: cores.count is -8"}},
-        mistake{"not_a_number", "[l3]\nread_latency_ns = nan", {"m.toml:2: l3.read_latency_ns is nan"}},
+        mistake{
+            "not_a_number", "[l3]\nread_latency_ns = nan", {"m.toml:2: l3.read_latency_ns is nan"}},
         mistake{"infinite", "[l3]\nread_latency_ns = inf", {"m.toml:2: l3.read_latency_ns is inf"}},
-        mistake{"no_banks", "[volatile_memory]\nbanks = 0", {"m.toml:2: volatile_memory.banks is 0; give a power of two"}},
-        mistake{"odd_banks", "[volatile_memory]\nbanks = 6", {"m.toml:2: volatile_memory.banks is 6; give a power of two"}},
+        mistake{"no_banks",
+                "[volatile_memory]\nbanks = 0",
+                {"m.toml:2: volatile_memory.banks is 0; give a power of two"}},
+        mistake{"odd_banks",
+                "[volatile_memory]\nbanks = 6",
+                {"m.toml:2: volatile_memory.banks is 6; give a power of two"}},
         mistake{"odd_row",
                 "[volatile_memory]\nrow_bytes = 1000",
                 {"m.toml:2: volatile_memory.row_bytes is 1000; give a power of two from 64"}},
@@ -135,18 +155,28 @@ INSTANTIATE_TEST_SUITE_P(
                 "[l1]\nreplacement = 'lrru'",
                 {"m.toml:2: l1.replacement is 'lrru'", "'lru' (of lru, plru, bip, random)"}},
         mistake{"technology", "[volatile_memory]\ntechnology = 'mram'", {"m.toml:2", "'dram'"}},
-        mistake{"scheduler", "[nonvolatile_memory]\nscheduler = 'frfcfs'", {"m.toml:2", "'frfcfs'", "'fr-fcfs'"}},
+        mistake{"scheduler",
+                "[nonvolatile_memory]\nscheduler = 'frfcfs'",
+                {"m.toml:2", "'frfcfs'", "'fr-fcfs'"}},
         mistake{"design", "[design]\nname = 'kilm'", {"m.toml:2", "'kilm'", "'kiln'"}},
-        mistake{"order", "[design]\norder = 'stong'", {"m.toml:2", "'strong' (of strong, relaxed)"}},
-        mistake{"isolation", "[design]\nisolation = 'mutexes'", {"m.toml:2", "'mutex' (of htm, mutex, none)"}},
-        mistake{"ways_and_lines",
-                "[l3]\nsize_bytes = 4096\nways = 3",
-                {"m.toml:3: l3.ways is 3, which does not divide the lines", "multiple of 192 bytes"}},
-        mistake{"part_of_a_line", "[l3]\nsize_bytes = 4100\nways = 1", {"m.toml:3: l3.ways", "multiple of 64 bytes"}},
+        mistake{
+            "order", "[design]\norder = 'stong'", {"m.toml:2", "'strong' (of strong, relaxed)"}},
+        mistake{"isolation",
+                "[design]\nisolation = 'mutexes'",
+                {"m.toml:2", "'mutex' (of htm, mutex, none)"}},
+        mistake{
+            "ways_and_lines",
+            "[l3]\nsize_bytes = 4096\nways = 3",
+            {"m.toml:3: l3.ways is 3, which does not divide the lines", "multiple of 192 bytes"}},
+        mistake{"part_of_a_line",
+                "[l3]\nsize_bytes = 4100\nways = 1",
+                {"m.toml:3: l3.ways", "multiple of 64 bytes"}},
         mistake{"odd_sets",
                 "[l3]\nsize_bytes = 12582912\nways = 16",
                 {"m.toml:2: l3.size_bytes is 12582912, which makes 12288 sets"}},
-        mistake{"banks_and_sets", "[l1]\nsize_bytes = 512\nways = 8\nbanks = 2", {"m.toml:4: l1.banks is 2"}},
+        mistake{"banks_and_sets",
+                "[l1]\nsize_bytes = 512\nways = 8\nbanks = 2",
+                {"m.toml:4: l1.banks is 2"}},
         mistake{"tree_of_ways",
                 "[l1]\nsize_bytes = 24576\nways = 12\nreplacement = 'plru'",
                 {"m.toml:4: l1.replacement is plru"}},
@@ -159,30 +189,42 @@ INSTANTIATE_TEST_SUITE_P(
         mistake{"refresh",
                 "[volatile_memory]\nrefresh_interval_ns = 100\nrefresh_time_ns = 100",
                 {"m.toml:3: volatile_memory.refresh_time_ns"}},
-        mistake{
-            "mapping_field", "[volatile_memory]\nmapping = 'row-rank-bnk-column-channel'", {"m.toml:2", "'bnk'", "'bank'"}},
-        mistake{
-            "mapping_twice", "[volatile_memory]\nmapping = 'row-row-bank-column-channel'", {"m.toml:2", "has row twice"}},
-        mistake{"mapping_lacks", "[volatile_memory]\nmapping = 'row-rank-bank-column'", {"m.toml:2", "lacks channel"}},
-        mistake{
-            "retention",
-            "[volatile_memory]\ntechnology = 'pcm'\nretention = [{retention_s = 100, speedup = 2}]\nlog_retention_s = 100",
-            {"m.toml:3: volatile_memory.data_retention_s is 10000000", "rows for 100"}},
-        mistake{
-            "no_retention", "[volatile_memory]\ntechnology = 'pcm'", {"m.toml:2: volatile_memory.data_retention_s", "none"}},
+        mistake{"mapping_field",
+                "[volatile_memory]\nmapping = 'row-rank-bnk-column-channel'",
+                {"m.toml:2", "'bnk'", "'bank'"}},
+        mistake{"mapping_twice",
+                "[volatile_memory]\nmapping = 'row-row-bank-column-channel'",
+                {"m.toml:2", "has row twice"}},
+        mistake{"mapping_lacks",
+                "[volatile_memory]\nmapping = 'row-rank-bank-column'",
+                {"m.toml:2", "lacks channel"}},
+        mistake{"retention",
+                "[volatile_memory]\ntechnology = 'pcm'\nretention = [{retention_s = 100, speedup = "
+                "2}]\nlog_retention_s = 100",
+                {"m.toml:3: volatile_memory.data_retention_s is 10000000", "rows for 100"}},
+        mistake{"no_retention",
+                "[volatile_memory]\ntechnology = 'pcm'",
+                {"m.toml:2: volatile_memory.data_retention_s", "none"}},
         mistake{"rule_key",
                 "[[volatile_memory.timing]]\nlevel = 'bank'\nprecedes = 'read'",
                 {"m.toml:3: there is no key 'precedes'", "'preceding'", "volatile_memory.timing"}},
-        mistake{"rule_level", "[[volatile_memory.timing]]\nlevel = 'ban'", {"m.toml:2: level is 'ban'", "'bank'"}},
+        mistake{"rule_level",
+                "[[volatile_memory.timing]]\nlevel = 'ban'",
+                {"m.toml:2: level is 'ban'", "'bank'"}},
         mistake{"rule_lacks",
                 "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'read'",
                 {"m.toml:1: volatile_memory.timing has an entry without following"}},
-        mistake{"rule_latency", "[[volatile_memory.timing]]\nlatency_ns = -3", {"m.toml:2: latency_ns is -3"}},
+        mistake{"rule_latency",
+                "[[volatile_memory.timing]]\nlatency_ns = -3",
+                {"m.toml:2: latency_ns is -3"}},
         mistake{"rule_window", "[[volatile_memory.timing]]\nwindow = 0", {"m.toml:2: window is 0"}},
-        mistake{"refresh_of_a_bank",
-                "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'refresh'\nfollowing = 'read'",
-                {"volatile_memory.timing has a rule refresh to read at level bank"}},
-        mistake{"kiln_on_sram", "[design]\nname = 'kiln'", {"m.toml:2: design.name is kiln", "l3.nonvolatile is false"}},
+        mistake{
+            "refresh_of_a_bank",
+            "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'refresh'\nfollowing = 'read'",
+            {"volatile_memory.timing has a rule refresh to read at level bank"}},
+        mistake{"kiln_on_sram",
+                "[design]\nname = 'kiln'",
+                {"m.toml:2: design.name is kiln", "l3.nonvolatile is false"}},
         mistake{"base_of_wrong_type", "base = 3", {"m.toml:1: base is a whole number"}},
         mistake{"base_missing",
                 "name = 'x'\nbase = 'nowhere.toml'",
@@ -206,7 +248,8 @@ TEST_F(files, build_on_others_beside_them) {
 }
 
 TEST_F(files, replace_a_list_of_their_base) {
-  write("a.toml", "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'read'\nfollowing = 'write'");
+  write("a.toml",
+        "[[volatile_memory.timing]]\nlevel = 'bank'\npreceding = 'read'\nfollowing = 'write'");
   const auto m = load_machine(write("b.toml", "base = 'a.toml'\n[volatile_memory]\ntiming = []"));
   ASSERT_TRUE(m) << m.error().message;
   EXPECT_TRUE(m->volatile_memory.timing.empty());
@@ -216,7 +259,8 @@ TEST_F(files, in_a_circle_are_an_error) {
   write("a.toml", "\nbase = 'b.toml'");
   const auto m = load_machine(write("b.toml", "base = 'a.toml'"));
   ASSERT_FALSE(m);
-  EXPECT_THAT(m.error().message, AllOf(HasSubstr("a.toml:2: base leads back to"), HasSubstr("b.toml")));
+  EXPECT_THAT(m.error().message,
+              AllOf(HasSubstr("a.toml:2: base leads back to"), HasSubstr("b.toml")));
 }
 
 TEST_F(files, tell_the_line_in_the_base_where_that_is_wrong) {
@@ -224,7 +268,8 @@ TEST_F(files, tell_the_line_in_the_base_where_that_is_wrong) {
   const std::string file = write("b.toml", "base = 'a.toml'\n\n[l3]\nways = 3");
   EXPECT_THAT(load_machine(file).error().message, StartsWith(file + ":4: l3.ways is 3"));
   write("a.toml", "[l3]\nwayz = 3");
-  EXPECT_THAT(load_machine(file).error().message, StartsWith(base + ":2: there is no key 'l3.wayz'"));
+  EXPECT_THAT(load_machine(file).error().message,
+              StartsWith(base + ":2: there is no key 'l3.wayz'"));
 }
 
 TEST(config, sets_one_key_as_a_file_would) {
@@ -247,8 +292,10 @@ TEST(config, sets_one_key_as_a_file_would) {
 TEST(config, sets_nothing_to_what_is_wrong) {
   machine_config m;
   const std::string before = toml_of(m);
-  EXPECT_THAT(set_key(m, "l3.wayz", "3").error().message, HasSubstr("nearest right one is 'l3.ways'"));
-  EXPECT_THAT(set_key(m, "l3.ways", "many").error().message, HasSubstr("l3.ways=many: l3.ways is a string"));
+  EXPECT_THAT(set_key(m, "l3.wayz", "3").error().message,
+              HasSubstr("nearest right one is 'l3.ways'"));
+  EXPECT_THAT(set_key(m, "l3.ways", "many").error().message,
+              HasSubstr("l3.ways=many: l3.ways is a string"));
   EXPECT_THAT(set_key(m, "l3.ways", "0").error().message, HasSubstr("l3.ways is 0"));
   EXPECT_THAT(set_key(m, "l3.ways", "3\nl3 = 2").error().message, HasSubstr("l3.ways is a string"));
   EXPECT_THAT(set_key(m, "design.name", "native2").error().message, HasSubstr("'native'"));
@@ -265,7 +312,8 @@ TEST(config, checks_keys_together_when_all_are_set) {
 }
 
 class presets : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(config, presets, testing::Values("kiln", "kiln-sram-l3", "dp2", "ddr4-2400"));
+INSTANTIATE_TEST_SUITE_P(config, presets,
+                         testing::Values("kiln", "kiln-sram-l3", "dp2", "ddr4-2400"));
 
 TEST_P(presets, are_the_same_machine_after_an_echo) {
   const machine_config m = preset(GetParam());
@@ -278,7 +326,8 @@ TEST_P(presets, are_the_same_machine_after_an_echo) {
 
 TEST(config, presets_are_all_tested) {
   std::size_t found = 0;
-  for (const auto& entry : fs::directory_iterator(configs)) found += entry.path().extension() == ".toml";
+  for (const auto& entry : fs::directory_iterator(configs))
+    found += entry.path().extension() == ".toml";
   EXPECT_EQ(found, 4U);
 }
 
@@ -335,7 +384,8 @@ TEST(dp2_preset, has_the_retentions_of_table_1) {
   EXPECT_EQ(c.retention.back().speedup, 2.1);
 }
 
-// The page has a heading for each section and a row for each key: | `key` | unit | meaning | default |.
+// The page has a heading for each section and a row for each key: | `key` | unit | meaning |
+// default |.
 class page {
  public:
   page() {
@@ -348,7 +398,9 @@ class page {
   // The row of a key under a heading that names its section; empty when there is none.
   std::string row(const std::string& section, const std::string& key) const {
     for (const auto& [heading, line] : rows_)
-      if (heading.find('`' + section + '`') != heading.npos && line.starts_with("| `" + key + "` |")) return line;
+      if (heading.find('`' + section + '`') != heading.npos &&
+          line.starts_with("| `" + key + "` |"))
+        return line;
     return {};
   }
 
@@ -368,16 +420,20 @@ TEST(documentation, has_every_key_with_its_default) {
   for (const config_key& k : keys_of(m)) {
     const std::size_t dot = k.path.find('.');
     const bool inside = dot != k.path.npos;
-    const std::string section = inside ? k.path.substr(0, dot) : "machine", name = inside ? k.path.substr(dot + 1) : k.path;
+    const std::string section = inside ? k.path.substr(0, dot) : "machine",
+                      name = inside ? k.path.substr(dot + 1) : k.path;
     const std::string row = documented.row(section, name);
     const std::string standard = default_text(inside ? defaults[section][name] : defaults[name]);
     ASSERT_FALSE(row.empty()) << k.path << " is not on the page";
-    EXPECT_THAT(row.substr(row.rfind('|', row.size() - 2)), HasSubstr(' ' + standard + ' ')) << k.path;
+    EXPECT_THAT(row.substr(row.rfind('|', row.size() - 2)), HasSubstr(' ' + standard + ' '))
+        << k.path;
   }
   timing_rule rule;
-  for (const config_key& k : keys_of(rule)) EXPECT_NE(documented.row("timing", k.path), "") << k.path;
+  for (const config_key& k : keys_of(rule))
+    EXPECT_NE(documented.row("timing", k.path), "") << k.path;
   retention_row row;
-  for (const config_key& k : keys_of(row)) EXPECT_NE(documented.row("retention", k.path), "") << k.path;
+  for (const config_key& k : keys_of(row))
+    EXPECT_NE(documented.row("retention", k.path), "") << k.path;
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
-// Power failures of a machine with Kiln: what is left, what recovery makes of it, and whether that may be.
+// Power failures of a machine with Kiln: what is left, what recovery makes of it, and whether that
+// may be.
 //
-// A run is stopped at moments of simulated time; each time the contents of the nonvolatile cache and of memory are recovered as
-// kiln::recovered() says, and the result must be the state after some number of the transactions, in the order of their ends,
-// that includes every acknowledged one. With relaxed order acknowledgement comes later, and the rule is the same. A write
-// to memory that is under way and has no other copy is torn: each of its words is old or new.
+// A run is stopped at moments of simulated time; each time the contents of the nonvolatile cache
+// and of memory are recovered as kiln::recovered() says, and the result must be the state after
+// some number of the transactions, in the order of their ends, that includes every acknowledged
+// one. With relaxed order acknowledgement comes later, and the rule is the same. A write to memory
+// that is under way and has no other copy is torn: each of its words is old or new.
 //
-// Contents are followed line by line as the caches move them: the tape must carry bytes, and its stores must be in transactions that
-// are isolated from each other.
+// Contents are followed line by line as the caches move them: the tape must carry bytes, and its
+// stores must be in transactions that are isolated from each other.
 #pragma once
 
 #include <sim/simulation.h>
@@ -18,10 +20,10 @@
 namespace stele::sim {
 
 struct crash_options {
-  std::uint64_t crashes = 1000;   // at random moments, spread over the run
-  picoseconds at = never;         // instead: at this moment alone
+  std::uint64_t crashes = 1000;  // at random moments, spread over the run
+  picoseconds at = never;        // instead: at this moment alone
   kiln_mutant mutant = kiln_mutant::none;
-  std::uint64_t seed = 1;         // of moments and torn writes
+  std::uint64_t seed = 1;  // of moments and torn writes
   std::size_t most_violations = 1;
   std::function<bool()> cancelled = [] { return false; };
 };
@@ -33,21 +35,27 @@ struct crash_violation {
 
 struct crash_report {
   std::uint64_t crashes = 0, transactions = 0;
-  std::uint64_t with_pending = 0, with_versions = 0, with_copies = 0, torn_lines = 0;  // crashes that met such lines; lines
+  std::uint64_t with_pending = 0, with_versions = 0, with_copies = 0,
+                torn_lines = 0;  // crashes that met such lines; lines
   std::vector<crash_violation> violations;
   kiln_counts done;
 };
 
-// Errors: those of the tape; invalid_argument (design not kiln, no isolation, a tape without bytes); cancelled.
-[[nodiscard]] result<crash_report> crash_machine(const machine_config& machine, std::span<const std::byte> tape, const crash_options& o);
-[[nodiscard]] result<crash_report> crash_machine(const machine_config& machine, const std::string& tape, const crash_options& o);
+// Errors: those of the tape; invalid_argument (design not kiln, no isolation, a tape without
+// bytes); cancelled.
+[[nodiscard]] result<crash_report> crash_machine(const machine_config& machine,
+                                                 std::span<const std::byte> tape,
+                                                 const crash_options& o);
+[[nodiscard]] result<crash_report> crash_machine(const machine_config& machine,
+                                                 const std::string& tape, const crash_options& o);
 
-// Made-up transactions on few lines, with bytes: conflicts, lines rewritten all the time, sets that overflow.
+// Made-up transactions on few lines, with bytes: conflicts, lines rewritten all the time, sets that
+// overflow.
 struct crash_workload {
   unsigned threads = 4;
   std::uint64_t transactions = 300, lines = 96;
-  unsigned max_stores = 12;  // of a transaction; each of 8 to 64 bytes
-  unsigned in_order_every = 5;   // transactions: one that asks to commit in order
+  unsigned max_stores = 12;     // of a transaction; each of 8 to 64 bytes
+  unsigned in_order_every = 5;  // transactions: one that asks to commit in order
   std::uint64_t seed = 1;
 };
 std::vector<std::byte> make_tape(const crash_workload& l);
@@ -62,6 +70,7 @@ struct mutant_verdict {
   std::string by;         // what was lost, and where
   std::uint64_t crashes;  // that it took
 };
-std::vector<mutant_verdict> kill_mutants(std::uint64_t seed, const std::function<bool()>& cancelled);
+std::vector<mutant_verdict> kill_mutants(std::uint64_t seed,
+                                         const std::function<bool()>& cancelled);
 
 }  // namespace stele::sim

@@ -12,11 +12,17 @@ TEST(kiln_crash, recovers_to_a_prefix_that_has_every_acknowledged_transaction) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       const auto r = crash_machine(m, make_tape({.seed = seed}), {.crashes = 2000, .seed = seed});
       ASSERT_TRUE(r) << m.name << ": " << r.error().message;
-      for (const crash_violation& v : r->violations) ADD_FAILURE() << m.name << ", load of seed " << seed << ", at " << v.at << " ps: " << v.what;
-      EXPECT_EQ(r->transactions, r->done.transactions) << m.name << ": all of them are committed when the run is over";
-      all.crashes += r->crashes, all.with_pending += r->with_pending, all.with_versions += r->with_versions, all.with_copies += r->with_copies;
-      done.overflowed_lines += r->done.overflowed_lines, done.superseded_written += r->done.superseded_written;
-      done.waits_for_older += r->done.waits_for_older, done.queue_evictions += r->done.queue_evictions;
+      for (const crash_violation& v : r->violations)
+        ADD_FAILURE() << m.name << ", load of seed " << seed << ", at " << v.at
+                      << " ps: " << v.what;
+      EXPECT_EQ(r->transactions, r->done.transactions)
+          << m.name << ": all of them are committed when the run is over";
+      all.crashes += r->crashes, all.with_pending += r->with_pending,
+          all.with_versions += r->with_versions, all.with_copies += r->with_copies;
+      done.overflowed_lines += r->done.overflowed_lines,
+          done.superseded_written += r->done.superseded_written;
+      done.waits_for_older += r->done.waits_for_older,
+          done.queue_evictions += r->done.queue_evictions;
     }
   EXPECT_GT(all.crashes, 20'000u);
   // Everything that the protocol is about has happened.
@@ -38,7 +44,8 @@ TEST(kiln_run, ends_though_transactions_that_nothing_keeps_apart_wait_for_each_o
       const auto tape = make_tape({.seed = seed});
       auto s = simulation::make(m, std::move(*feed::over(tape, 4)), {});
       ASSERT_TRUE(s) << s.error().message;
-      while ((*s)->advance(1 << 20)) {}
+      while ((*s)->advance(1 << 20)) {
+      }
       if (const auto ended = (*s)->finish(); !ended) ++waited;
     }
   }
@@ -46,7 +53,8 @@ TEST(kiln_run, ends_though_transactions_that_nothing_keeps_apart_wait_for_each_o
 }
 
 TEST(kiln_crash, finds_every_planted_bug) {
-  for (const mutant_verdict& v : kill_mutants(1, [] { return false; })) EXPECT_TRUE(v.killed) << name_of(v.mutant) << " survived " << v.crashes << " crashes";
+  for (const mutant_verdict& v : kill_mutants(1, [] { return false; }))
+    EXPECT_TRUE(v.killed) << name_of(v.mutant) << " survived " << v.crashes << " crashes";
 }
 
 TEST(kiln_crash, says_what_it_cannot_judge) {

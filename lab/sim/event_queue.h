@@ -1,7 +1,9 @@
-// What is to happen, in the order of time; what is to happen at one time, in the order in which it was asked for.
+// What is to happen, in the order of time; what is to happen at one time, in the order in which it
+// was asked for.
 //
-// That order makes a run a function of its inputs. Time that nobody has asked for costs nothing. An event that happens leaves
-// its place at the heap's top open: mostly it asks for another, which then sinks from there, once for both.
+// That order makes a run a function of its inputs. Time that nobody has asked for costs nothing. An
+// event that happens leaves its place at the heap's top open: mostly it asks for another, which
+// then sinks from there, once for both.
 #pragma once
 
 #include <base/check.h>
@@ -54,20 +56,24 @@ class event_queue {
   }
 
  private:
-  static constexpr std::size_t arity = 4;  // children of a node: a shallow heap, whose siblings lie side by side
+  static constexpr std::size_t arity =
+      4;  // children of a node: a shallow heap, whose siblings lie side by side
 
   struct event {
     picoseconds when;
     std::uint64_t number;
     event_handler* handler;
     std::uint64_t what;
-    bool before(const event& e) const noexcept { return when != e.when ? when < e.when : number < e.number; }
+    bool before(const event& e) const noexcept {
+      return when != e.when ? when < e.when : number < e.number;
+    }
   };
 
   void find_second() const noexcept {
     second_known_ = true;
     second_ = never;
-    for (std::size_t child = 1; child < std::min(1 + arity, heap_.size()); ++child) second_ = std::min(second_, heap_[child].when);
+    for (std::size_t child = 1; child < std::min(1 + arity, heap_.size()); ++child)
+      second_ = std::min(second_, heap_[child].when);
   }
 
   void remove_top() noexcept {
@@ -79,7 +85,8 @@ class event_queue {
 
   // Puts `e` at `hole` or above.
   void sift_up(std::size_t hole, const event& e) noexcept {
-    for (; hole > 0 && e.before(heap_[(hole - 1) / arity]); hole = (hole - 1) / arity) heap_[hole] = heap_[(hole - 1) / arity];
+    for (; hole > 0 && e.before(heap_[(hole - 1) / arity]); hole = (hole - 1) / arity)
+      heap_[hole] = heap_[(hole - 1) / arity];
     heap_[hole] = e;
   }
 

@@ -19,7 +19,8 @@ TEST(event_queue, orders_by_time_then_by_asking) {
   q.schedule(10, l, 4);
   EXPECT_EQ(q.next(), 10u);
   while (!q.empty()) q.step();
-  const std::vector<std::pair<picoseconds, std::uint64_t>> expected = {{10, 2}, {10, 4}, {20, 1}, {20, 3}};
+  const std::vector<std::pair<picoseconds, std::uint64_t>> expected = {
+      {10, 2}, {10, 4}, {20, 1}, {20, 3}};
   EXPECT_EQ(l.heard, expected);
   EXPECT_EQ(q.now(), 20u);
   EXPECT_EQ(q.next(), never);

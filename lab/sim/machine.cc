@@ -2,8 +2,8 @@
 #include <sim/machine.h>
 #include <sim/simulation.h>
 
-#include <algorithm>
 #include <base/check.h>
+#include <algorithm>
 #include <filesystem>
 
 namespace stele::sim {
@@ -16,20 +16,40 @@ std::vector<quantity> totals_of(simulation& s) {
   for (const auto& thread : s.threads) t += thread->counts;
   const hierarchy_counts& c = s.caches->counts;
   const auto n = [](std::uint64_t v) { return static_cast<double>(v); };
-  std::vector<quantity> q = {{"run.transactions", n(t.commits), ""}, {"run.operations", n(t.operations), ""}, {"run.events", n(t.events), ""}, {"run.instructions", n(t.instructions), ""},
-                             {"run.loads", n(t.loads), ""}, {"run.stores", n(t.stores), ""}, {"run.commit_time", n(t.commit_time) / 1000, "ns"},
-                             {"isolation.attempts_lost", n(t.aborts), ""}, {"isolation.conflicts", n(s.isolation->counts.conflicts), ""},
-                             {"isolation.displacements", n(s.isolation->counts.capacity_aborts), ""}, {"isolation.lock_taken", n(s.isolation->counts.lock_taken), ""},
-                             {"l1.hits", n(c.l1_hits), ""}, {"l1.misses", n(c.l1_misses), ""}, {"l2.hits", n(c.l2_hits), ""}, {"l2.misses", n(c.l2_misses), ""},
-                             {"l3.hits", n(c.l3_hits), ""}, {"l3.misses", n(c.l3_misses), ""}, {"l3.reads", n(c.l3_reads), ""},
-                             {"l3.writes", n(c.l3_writes + c.l3_fills), ""}, {"l3.written_back_to", n(c.l3_writes), "lines"},
-                             {"coherence.invalidations", n(c.invalidations), ""}, {"coherence.transfers", n(c.transfers), ""},
-                             {"coherence.flushed", n(c.flushed_lines), "lines"}, {"coherence.refusals", n(c.nacks), ""}};
+  std::vector<quantity> q = {
+      {"run.transactions", n(t.commits), ""},
+      {"run.operations", n(t.operations), ""},
+      {"run.events", n(t.events), ""},
+      {"run.instructions", n(t.instructions), ""},
+      {"run.loads", n(t.loads), ""},
+      {"run.stores", n(t.stores), ""},
+      {"run.commit_time", n(t.commit_time) / 1000, "ns"},
+      {"isolation.attempts_lost", n(t.aborts), ""},
+      {"isolation.conflicts", n(s.isolation->counts.conflicts), ""},
+      {"isolation.displacements", n(s.isolation->counts.capacity_aborts), ""},
+      {"isolation.lock_taken", n(s.isolation->counts.lock_taken), ""},
+      {"l1.hits", n(c.l1_hits), ""},
+      {"l1.misses", n(c.l1_misses), ""},
+      {"l2.hits", n(c.l2_hits), ""},
+      {"l2.misses", n(c.l2_misses), ""},
+      {"l3.hits", n(c.l3_hits), ""},
+      {"l3.misses", n(c.l3_misses), ""},
+      {"l3.reads", n(c.l3_reads), ""},
+      {"l3.writes", n(c.l3_writes + c.l3_fills), ""},
+      {"l3.written_back_to", n(c.l3_writes), "lines"},
+      {"coherence.invalidations", n(c.invalidations), ""},
+      {"coherence.transfers", n(c.transfers), ""},
+      {"coherence.flushed", n(c.flushed_lines), "lines"},
+      {"coherence.refusals", n(c.nacks), ""}};
   const auto add_memory = [&](const char* name, memory_system& m) {
     const memory_statistics d = m.statistics(s.events.now());
     const std::string at = std::string(name) + ".";
-    for (const auto& [what, value] : {std::pair{"reads", d.reads}, {"writes", d.writes}, {"row_hits", d.row_hits}, {"row_misses", d.row_misses},
-                                      {"row_conflicts", d.row_conflicts}, {"refreshes", d.refreshes}})
+    for (const auto& [what, value] : {std::pair{"reads", d.reads},
+                                      {"writes", d.writes},
+                                      {"row_hits", d.row_hits},
+                                      {"row_misses", d.row_misses},
+                                      {"row_conflicts", d.row_conflicts},
+                                      {"refreshes", d.refreshes}})
       q.push_back({at + what, n(value), ""});
     q.push_back({at + "bytes", n(d.bytes), "bytes"});
     q.push_back({at + "energy", m.energy(s.events.now()).total_pj() / 1000, "nJ"});
@@ -38,10 +58,16 @@ std::vector<quantity> totals_of(simulation& s) {
   add_memory("volatile_memory", *s.memories->volatile_memory);
   if (s.kiln_design != nullptr) {
     const kiln_counts& k = s.kiln_design->counts;
-    for (const auto& [what, value] : {std::pair{"transactions", k.transactions}, {"lines", k.lines}, {"arrived_before_end", k.arrived_before_end},
-                                      {"queue_evictions", k.queue_evictions}, {"superseded_kept", k.superseded_kept}, {"superseded_written", k.superseded_written},
-                                      {"overflows", k.overflows}, {"overflowed_lines", k.overflowed_lines},
-                                      {"overflowed_transactions", k.overflowed_transactions}, {"waits_for_older", k.waits_for_older}})
+    for (const auto& [what, value] : {std::pair{"transactions", k.transactions},
+                                      {"lines", k.lines},
+                                      {"arrived_before_end", k.arrived_before_end},
+                                      {"queue_evictions", k.queue_evictions},
+                                      {"superseded_kept", k.superseded_kept},
+                                      {"superseded_written", k.superseded_written},
+                                      {"overflows", k.overflows},
+                                      {"overflowed_lines", k.overflowed_lines},
+                                      {"overflowed_transactions", k.overflowed_transactions},
+                                      {"waits_for_older", k.waits_for_older}})
       q.push_back({std::string("kiln.") + what, n(value), ""});
     q.push_back({"kiln.commit_latency", n(k.commit_latency) / 1000, "ns"});
   }
@@ -57,11 +83,15 @@ double value_of(const std::vector<quantity>& q, std::string_view path) {
 void add_derived(run_result& r) {
   const std::vector<quantity> q = r.quantities;
   const auto of = [&](std::string_view path) { return value_of(q, path); };
-  const auto share = [](double part, double rest) { return part + rest == 0 ? 0 : part / (part + rest); };
+  const auto share = [](double part, double rest) {
+    return part + rest == 0 ? 0 : part / (part + rest);
+  };
   const double ns = static_cast<double>(r.simulated) / 1000;
   const machine_config& m = r.machine;
-  const double per_instruction_nj = m.processor_dynamic_peak_w / (m.cores.count * m.cores.clock_ghz * m.cores.issue_width);
-  const double l3_nj = of("l3.reads") * m.l3.read_energy_nj + of("l3.writes") * m.l3.write_energy_nj;
+  const double per_instruction_nj =
+      m.processor_dynamic_peak_w / (m.cores.count * m.cores.clock_ghz * m.cores.issue_width);
+  const double l3_nj =
+      of("l3.reads") * m.l3.read_energy_nj + of("l3.writes") * m.l3.write_energy_nj;
   r.add("rate.transactions", ns == 0 ? 0 : of("run.transactions") / ns * 1e9, "1/s");
   r.add("rate.operations", ns == 0 ? 0 : of("run.operations") / ns * 1e9, "1/s");
   r.add("rate.instructions", ns == 0 ? 0 : of("run.instructions") / ns, "1/ns");
@@ -71,8 +101,10 @@ void add_derived(run_result& r) {
   r.add("ratio.l3_hits", share(of("l3.hits"), of("l3.misses")));
   r.add("energy.processor", of("run.instructions") * per_instruction_nj + l3_nj, "nJ");
   r.add("energy.memory", of("nonvolatile_memory.energy") + of("volatile_memory.energy"), "nJ");
-  r.add("power.processor", ns == 0 ? 0 : (of("run.instructions") * per_instruction_nj + l3_nj) / ns, "W");
-  r.add("power.memory", ns == 0 ? 0 : (of("nonvolatile_memory.energy") + of("volatile_memory.energy")) / ns, "W");
+  r.add("power.processor", ns == 0 ? 0 : (of("run.instructions") * per_instruction_nj + l3_nj) / ns,
+        "W");
+  r.add("power.memory",
+        ns == 0 ? 0 : (of("nonvolatile_memory.energy") + of("volatile_memory.energy")) / ns, "W");
 }
 
 // Samples while threads run.
@@ -80,7 +112,8 @@ class sampler final : event_handler {
  public:
   sampler(simulation& s, picoseconds interval, time_series& into) : simulation_(s), line_(into) {
     line_.interval = interval;
-    line_.names = {"run.transactions", "run.instructions", "l3.misses", "l3.writes", "nonvolatile_memory.reads", "nonvolatile_memory.writes"};
+    line_.names = {"run.transactions", "run.instructions",         "l3.misses",
+                   "l3.writes",        "nonvolatile_memory.reads", "nonvolatile_memory.writes"};
     if (interval != 0) simulation_.events.schedule(interval, *this);
   }
 
@@ -142,14 +175,18 @@ result<run_result> run_machine(const machine_config& machine, const run_options&
   const sampler samples(*s, options.timeline_interval, r.line);
   if (auto ran = run_to_end(*s, options); !ran) return std::unexpected(ran.error());
   if (commits < options.warm_up_transactions)
-    return base::fail(errc::invalid_argument, "the tape has " + std::to_string(commits) + " transactions, fewer than the " +
-                                                  std::to_string(options.warm_up_transactions) + " that are to warm the machine up");
+    return base::fail(errc::invalid_argument, "the tape has " + std::to_string(commits) +
+                                                  " transactions, fewer than the " +
+                                                  std::to_string(options.warm_up_transactions) +
+                                                  " that are to warm the machine up");
   for (const auto& t : s->threads) r.simulated = std::max(r.simulated, t->time());
   if (commits != 0) r.simulated = std::max(last_commit, from.at);
   r.simulated -= from.at;
   r.quantities = totals_of(*s);
   subtract(r.quantities, from.totals);
-  if (s->kiln_design != nullptr) r.add("kiln.pending_at_most", static_cast<double>(s->kiln_design->counts.max_pending));  // no sum
+  if (s->kiln_design != nullptr)
+    r.add("kiln.pending_at_most",
+          static_cast<double>(s->kiln_design->counts.max_pending));  // no sum
   add_derived(r);
   return r;
 }

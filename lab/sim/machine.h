@@ -20,6 +20,7 @@ struct run_options {
 };
 
 // Errors: those of the tape; invalid_argument when the machine cannot run it; cancelled.
-[[nodiscard]] result<run_result> run_machine(const machine_config& machine, const run_options& options);
+[[nodiscard]] result<run_result> run_machine(const machine_config& machine,
+                                             const run_options& options);
 
 }  // namespace stele::sim

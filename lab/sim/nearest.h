@@ -1,8 +1,9 @@
 // Of the right names, the one that a wrong name most likely meant.
 //
-// Nearness is the edit distance: letters put in, taken out or replaced (Levenshtein, "Binary codes capable of correcting
-// deletions, insertions, and reversals", 1966). The first of equally near names wins, so that sentences do not change from
-// run to run. For error messages: names are short and lists are not long.
+// Nearness is the edit distance: letters put in, taken out or replaced (Levenshtein, "Binary codes
+// capable of correcting deletions, insertions, and reversals", 1966). The first of equally near
+// names wins, so that sentences do not change from run to run. For error messages: names are short
+// and lists are not long.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
 // `names` holds at least one.
 template <class Names>
 std::string_view nearest(std::string_view wrong, const Names& names) {
-  return *std::ranges::min_element(names, {}, [&](std::string_view name) { return edit_distance(wrong, name); });
+  return *std::ranges::min_element(
+      names, {}, [&](std::string_view name) { return edit_distance(wrong, name); });
 }
 
 }  // namespace stele::sim

@@ -13,7 +13,8 @@ namespace {
 using json = nlohmann::ordered_json;
 using cells = std::vector<std::string>;
 
-constexpr double exact_up_to = 9007199254740992.0;  // 2^53: beyond it a double has gaps between whole numbers
+constexpr double exact_up_to =
+    9007199254740992.0;  // 2^53: beyond it a double has gaps between whole numbers
 
 bool is_whole(double v) {
   return std::abs(v) < exact_up_to && v == std::floor(v);
@@ -62,7 +63,8 @@ std::string name_in_section(std::string_view path) {
   return std::string(dot == path.npos ? path : path.substr(dot + 1));
 }
 
-// Columns stand left or right as `sides` says, the others right; a row of one cell is a heading and widens nothing.
+// Columns stand left or right as `sides` says, the others right; a row of one cell is a heading and
+// widens nothing.
 std::string laid_out(const std::vector<cells>& rows, std::string_view sides) {
   std::vector<std::size_t> widths;
   for (const cells& row : rows)
@@ -98,7 +100,9 @@ std::vector<quantity> union_of(std::span<const run_result> results) {
       if (std::ranges::find(sections, section) == sections.end()) sections.push_back(section);
       if (std::ranges::find(all, q.path, &quantity::path) == all.end()) all.push_back(q);
     }
-  const auto place = [&](const quantity& q) { return std::ranges::find(sections, section_of(q.path)) - sections.begin(); };
+  const auto place = [&](const quantity& q) {
+    return std::ranges::find(sections, section_of(q.path)) - sections.begin();
+  };
   std::ranges::stable_sort(all, {}, place);
   return all;
 }
@@ -137,14 +141,16 @@ json line_of(const time_series& line) {
     for (const double v : sample) row.push_back(json_number(v));
     samples.push_back(std::move(row));
   }
-  return {
-      {"interval_ns", json_number(static_cast<double>(line.interval) / 1000)}, {"names", line.names}, {"samples", samples}};
+  return {{"interval_ns", json_number(static_cast<double>(line.interval) / 1000)},
+          {"names", line.names},
+          {"samples", samples}};
 }
 
 json ratios_of(const run_result& r, const run_result& first) {
   json ratios = json::object();
   ratios["simulated_ns"] = json_number(ratio(simulated_ns(r), simulated_ns(first)));
-  for (const quantity& q : r.quantities) ratios[q.path] = json_number(ratio(q.value, value_at(first, q.path)));
+  for (const quantity& q : r.quantities)
+    ratios[q.path] = json_number(ratio(q.value, value_at(first, q.path)));
   return ratios;
 }
 
@@ -160,7 +166,8 @@ std::string table_of(const run_result& r) {
   for (cells& row : rows)
     if (row.size() > 1) std::swap(row[1], row[2]);  // alone, a value stands before its unit
   return machine_line(r.machine) +
-         fmt::format("design   {}\ntape     {}\ntime     {} ns\n", r.machine.design.name, r.tape, text_of(simulated_ns(r))) +
+         fmt::format("design   {}\ntape     {}\ntime     {} ns\n", r.machine.design.name, r.tape,
+                     text_of(simulated_ns(r))) +
          laid_out(rows, "lrl");
 }
 
@@ -174,7 +181,8 @@ std::string table_of_all(std::span<const run_result> results) {
   std::vector<cells> rows = {heading, row_of({"simulated_ns", 0, "ns"}, results)};
   rows[1][0] = "time";
   for (cells& row : rows_of(results)) rows.push_back(std::move(row));
-  return machine_line(first.machine) + fmt::format("tape     {}\n", first.tape) + laid_out(rows, "ll");
+  return machine_line(first.machine) + fmt::format("tape     {}\n", first.tape) +
+         laid_out(rows, "ll");
 }
 
 std::string table_of(const sweep& s, std::string_view path) {
@@ -187,7 +195,8 @@ std::string table_of(const sweep& s, std::string_view path) {
   }
   for (std::size_t i = 0; i < s.runs.size(); ++i) {
     if (i % columns == 0) rows.push_back({s.values[i / columns]});
-    const double v = value_at(s.runs[i], path), first = value_at(s.runs[alone ? 0 : i - i % columns], path);
+    const double v = value_at(s.runs[i], path),
+                 first = value_at(s.runs[alone ? 0 : i - i % columns], path);
     rows.back().push_back(text_of(v));
     if (alone || i % columns != 0) rows.back().push_back(ratio_text(ratio(v, first)));
   }
@@ -198,7 +207,8 @@ std::string table_of(const sweep& s, std::string_view path) {
 
 json json_of(const run_result& r) {
   json quantities = json::object();
-  for (const quantity& q : r.quantities) quantities[q.path] = {{"value", json_number(q.value)}, {"unit", q.unit}};
+  for (const quantity& q : r.quantities)
+    quantities[q.path] = {{"value", json_number(q.value)}, {"unit", q.unit}};
   json out = json::object();
   if (!r.label.empty()) out["label"] = r.label;
   out["tape"] = r.tape;

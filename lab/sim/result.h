@@ -1,7 +1,9 @@
-// What a run gives: the machine that it was, quantities by path, and how some of them went over simulated time.
+// What a run gives: the machine that it was, quantities by path, and how some of them went over
+// simulated time.
 //
-// Paths are dotted ("l1.hits"); the part before the first dot is the section under which tables show them. Everything
-// printed is a function of the results alone, to the byte: quantities keep the order in which they were added.
+// Paths are dotted ("l1.hits"); the part before the first dot is the section under which tables
+// show them. Everything printed is a function of the results alone, to the byte: quantities keep
+// the order in which they were added.
 #pragma once
 
 #include <sim/config.h>
@@ -47,8 +49,8 @@ std::string table_of(const run_result& r);
 // Side by side, with ratios to the first: of all quantities that any has. At least one result.
 std::string table_of_all(std::span<const run_result> results);
 
-// `runs` has one result for each value and column, value after value. Cells are the quantity at `path` with its ratio to
-// the first column of the row; with one column, to the first row.
+// `runs` has one result for each value and column, value after value. Cells are the quantity at
+// `path` with its ratio to the first column of the row; with one column, to the first row.
 struct sweep {
   std::string key;
   std::vector<std::string> values, columns;
@@ -56,7 +58,8 @@ struct sweep {
 };
 std::string table_of(const sweep& s, std::string_view path);
 
-// For programs: machine, quantities by path, time line. Of several: the runs, each with ratios to the first.
+// For programs: machine, quantities by path, time line. Of several: the runs, each with ratios to
+// the first.
 nlohmann::ordered_json json_of(const run_result& r);
 nlohmann::ordered_json json_of_all(std::span<const run_result> results);
 nlohmann::ordered_json json_of(const sweep& s);

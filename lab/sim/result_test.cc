@@ -1,4 +1,5 @@
-// What is printed of results made by hand: exactly this, and ratios that can be checked in the head.
+// What is printed of results made by hand: exactly this, and ratios that can be checked in the
+// head.
 #include <gmock/gmock.h>
 #include <sim/config_file.h>
 #include <sim/result.h>
@@ -65,12 +66,13 @@ TEST(result, table_has_sections_units_and_separated_thousands) {
 TEST(result, json_is_exactly_this) {
   run_result r = small();
   r.line = {2'500, {"queue"}, {{1}, {0.5}}};
-  EXPECT_EQ(without_machine(json_of(r)),
-            R"({"tape":"sps.tape","simulated_ns":1234567.5,"quantities":{)"
-            R"("transactions":{"value":1000,"unit":""},"l1.hits":{"value":1234567,"unit":""},)"
-            R"("l1.miss_share":{"value":0.03125,"unit":""},"memory.energy":{"value":1234.5678,"unit":"nJ"},)"
-            R"("l1.misses":{"value":999,"unit":"lines"}},)"
-            R"("timeline":{"interval_ns":2.5,"names":["queue"],"samples":[[1],[0.5]]}})");
+  EXPECT_EQ(
+      without_machine(json_of(r)),
+      R"({"tape":"sps.tape","simulated_ns":1234567.5,"quantities":{)"
+      R"("transactions":{"value":1000,"unit":""},"l1.hits":{"value":1234567,"unit":""},)"
+      R"("l1.miss_share":{"value":0.03125,"unit":""},"memory.energy":{"value":1234.5678,"unit":"nJ"},)"
+      R"("l1.misses":{"value":999,"unit":"lines"}},)"
+      R"("timeline":{"interval_ns":2.5,"names":["queue"],"samples":[[1],[0.5]]}})");
   EXPECT_EQ(json_of(r)["machine"].dump(), json_of(r.machine).dump());
 }
 
@@ -127,8 +129,9 @@ TEST(results, carry_ratios_in_their_json) {
   const run_result both[] = {small(), faster()};
   const auto j = json_of_all(both);
   EXPECT_EQ(j["runs"][0]["ratios"]["l1.hits"], 1);
-  EXPECT_EQ(j["runs"][1]["ratios"].dump(),
-            R"({"simulated_ns":2,"transactions":0.5,"l1.hits":0,"memory.energy":1,"memory.retries":null})");
+  EXPECT_EQ(
+      j["runs"][1]["ratios"].dump(),
+      R"({"simulated_ns":2,"transactions":0.5,"l1.hits":0,"memory.energy":1,"memory.retries":null})");
   EXPECT_EQ(j["runs"][1]["label"], "native");
 }
 
@@ -147,8 +150,10 @@ run_result timed(picoseconds simulated, double hits) {
 }
 
 TEST(sweeps, have_a_row_for_each_value_and_ratios_within_it) {
-  const sweep s{
-      "l3.ways", {"8", "16"}, {"native", "kiln"}, {timed(1000, 4), timed(2000, 2), timed(3000, 6), timed(3000, 9)}};
+  const sweep s{"l3.ways",
+                {"8", "16"},
+                {"native", "kiln"},
+                {timed(1000, 4), timed(2000, 2), timed(3000, 6), timed(3000, 9)}};
   EXPECT_EQ(table_of(s, "simulated_ns"),
             "simulated_ns, ns\n"
             "l3.ways  native  kiln  ratio\n"
@@ -171,7 +176,8 @@ TEST(sweeps, of_one_column_have_ratios_to_the_first_row) {
 }
 
 TEST(sweeps, that_were_interrupted_show_what_they_have) {
-  const sweep s{"l3.ways", {"8", "16"}, {"native", "kiln"}, {timed(1000, 4), timed(2000, 2), timed(3000, 6)}};
+  const sweep s{
+      "l3.ways", {"8", "16"}, {"native", "kiln"}, {timed(1000, 4), timed(2000, 2), timed(3000, 6)}};
   EXPECT_EQ(table_of(s, "simulated_ns"),
             "simulated_ns, ns\n"
             "l3.ways  native  kiln  ratio\n"

@@ -10,19 +10,23 @@ result<isolation_kind> isolation_named(const std::string& name) {
   if (name == "none") return isolation_kind::none;
   if (name == "mutex") return isolation_kind::mutex;
   if (name == "htm") return isolation_kind::htm;
-  return base::fail(errc::invalid_argument, "there is no isolation \"" + name + "\"; choose one of none, mutex, htm");
+  return base::fail(errc::invalid_argument,
+                    "there is no isolation \"" + name + "\"; choose one of none, mutex, htm");
 }
 
 }  // namespace
 
-result<std::unique_ptr<simulation>> simulation::make(const machine_config& machine, feed tape, options o) {
+result<std::unique_ptr<simulation>> simulation::make(const machine_config& machine, feed tape,
+                                                     options o) {
   std::unique_ptr<simulation> s(new simulation(machine, std::move(tape)));
-  if (auto together = s->assemble(std::move(o)); !together) return std::unexpected(together.error());
+  if (auto together = s->assemble(std::move(o)); !together)
+    return std::unexpected(together.error());
   return s;
 }
 
 result<> simulation::assemble(options o) {
-  auto nonvolatile = make_memory(events, machine.nonvolatile_memory), other = make_memory(events, machine.volatile_memory);
+  auto nonvolatile = make_memory(events, machine.nonvolatile_memory),
+       other = make_memory(events, machine.volatile_memory);
   if (!nonvolatile) return std::unexpected(nonvolatile.error());
   if (!other) return std::unexpected(other.error());
   memories = std::make_unique<hybrid_memory>(std::move(*nonvolatile), std::move(*other));
@@ -33,8 +37,10 @@ result<> simulation::assemble(options o) {
 
   const auto kind = isolation_named(machine.design.isolation);
   if (!kind) return std::unexpected(kind.error());
-  const picoseconds handoff = 2 * caches->interconnect().latency() + from_ns(machine.l3.read_latency_ns);
-  isolation = std::make_unique<isolation_control>(*kind, machine.cores.count, machine.design.htm_retries, handoff);
+  const picoseconds handoff =
+      2 * caches->interconnect().latency() + from_ns(machine.l3.read_latency_ns);
+  isolation = std::make_unique<isolation_control>(*kind, machine.cores.count,
+                                                  machine.design.htm_retries, handoff);
   if (*kind == isolation_kind::htm) caches->set_observer(isolation.get());
 
   const unsigned count = tape.threads();
@@ -45,9 +51,12 @@ result<> simulation::assemble(options o) {
   persistence = std::move(*design_made);
   kiln_design = dynamic_cast<kiln*>(persistence.get());
 
-  environment_.reset(new hardware_thread::environment{events, *caches, *isolation, *persistence, tape, machine, o.observer, std::move(o.committed)});
+  environment_.reset(new hardware_thread::environment{events, *caches, *isolation, *persistence,
+                                                      tape, machine, o.observer,
+                                                      std::move(o.committed)});
   for (unsigned t = 0; t < count; ++t) {
-    const unsigned core = t % machine.cores.count, sharing = (count - core + machine.cores.count - 1) / machine.cores.count;
+    const unsigned core = t % machine.cores.count,
+                   sharing = (count - core + machine.cores.count - 1) / machine.cores.count;
     threads.push_back(std::make_unique<hardware_thread>(*environment_, t, sharing));
   }
   for (auto& t : threads) t->start();
@@ -71,15 +80,21 @@ bool simulation::all_finished() const noexcept {
 result<> simulation::finish() {
   if (!tape.status()) return std::unexpected(tape.status().error());
   if (!all_finished())
-    return base::fail(errc::invalid_argument, "the threads of the tape wait for each other at " + std::to_string(events.now() / 1000) +
-                                                  " ns: a transaction needs more of the machine than it has, or waits for another's lines; give it larger "
-                                                  "caches, or keep transactions apart (design.isolation)");
+    return base::fail(errc::invalid_argument,
+                      "the threads of the tape wait for each other at " +
+                          std::to_string(events.now() / 1000) +
+                          " ns: a transaction needs more of the machine than it has, or waits for "
+                          "another's lines; give it larger "
+                          "caches, or keep transactions apart (design.isolation)");
   persistence->finish(events.now());
-  while (advance(1 << 20)) {}
+  while (advance(1 << 20)) {
+  }
   if (kiln_design != nullptr && kiln_design->uncommitted() != 0)
-    return base::fail(errc::invalid_argument, std::to_string(kiln_design->uncommitted()) +
-                                                  " transactions wait for each other's lines and never commit: they share lines and nothing "
-                                                  "keeps them apart; give design.isolation = \"htm\" or \"mutex\"");
+    return base::fail(errc::invalid_argument,
+                      std::to_string(kiln_design->uncommitted()) +
+                          " transactions wait for each other's lines and never commit: they share "
+                          "lines and nothing "
+                          "keeps them apart; give design.isolation = \"htm\" or \"mutex\"");
   return {};
 }
 

@@ -15,11 +15,19 @@ namespace stele::sim {
 // Nonvolatile and volatile memory behind one face, told apart by address.
 class hybrid_memory final : public memory {
  public:
-  hybrid_memory(std::unique_ptr<memory_system> nonvolatile_part, std::unique_ptr<memory_system> volatile_part) : nonvolatile(std::move(nonvolatile_part)), volatile_memory(std::move(volatile_part)) {}
+  hybrid_memory(std::unique_ptr<memory_system> nonvolatile_part,
+                std::unique_ptr<memory_system> volatile_part)
+      : nonvolatile(std::move(nonvolatile_part)), volatile_memory(std::move(volatile_part)) {}
 
-  void submit(picoseconds now, const request& r) override { (r.address >= volatile_memory_at ? *volatile_memory : *nonvolatile).submit(now, r); }
-  void barrier(picoseconds now, std::uint16_t source) override { nonvolatile->barrier(now, source); }
-  std::size_t outstanding() const noexcept override { return nonvolatile->outstanding() + volatile_memory->outstanding(); }
+  void submit(picoseconds now, const request& r) override {
+    (r.address >= volatile_memory_at ? *volatile_memory : *nonvolatile).submit(now, r);
+  }
+  void barrier(picoseconds now, std::uint16_t source) override {
+    nonvolatile->barrier(now, source);
+  }
+  std::size_t outstanding() const noexcept override {
+    return nonvolatile->outstanding() + volatile_memory->outstanding();
+  }
 
   const std::unique_ptr<memory_system> nonvolatile, volatile_memory;
 };
@@ -35,12 +43,14 @@ class simulation {
   };
 
   // Errors: invalid_argument, when there is no such machine or the design does not fit it.
-  [[nodiscard]] static result<std::unique_ptr<simulation>> make(const machine_config& machine, feed tape, options o);
+  [[nodiscard]] static result<std::unique_ptr<simulation>> make(const machine_config& machine,
+                                                                feed tape, options o);
 
   // Up to so many events, none after `until`. False: nothing is left to happen (until then).
   bool advance(std::size_t max_events, picoseconds until = never);
-  // Nothing is left to happen: what the design has put off is done, then the tape must be at its end. Errors: the tape's;
-  // invalid_argument, when threads wait for each other and the tape is not at its end.
+  // Nothing is left to happen: what the design has put off is done, then the tape must be at its
+  // end. Errors: the tape's; invalid_argument, when threads wait for each other and the tape is not
+  // at its end.
   [[nodiscard]] result<> finish();
   bool all_finished() const noexcept;
 

@@ -9,6 +9,8 @@ namespace stele::sim {
 using picoseconds = std::uint64_t;
 inline constexpr picoseconds never = ~picoseconds{0};
 
-constexpr picoseconds from_ns(double ns) noexcept { return static_cast<picoseconds>(ns * 1000 + 0.5); }
+constexpr picoseconds from_ns(double ns) noexcept {
+  return static_cast<picoseconds>(ns * 1000 + 0.5);
+}
 
 }  // namespace stele::sim

@@ -27,6 +27,7 @@ using bptree = toggle<maps, N>;
 }  // namespace
 
 constinit const workload_entry bptree_entry = {"bptree", make_sized<workload, pool_run, bptree>,
-                                    make_sized<volatile_run, plain_run, bptree>, make_native_sized<bptree>};
+                                               make_sized<volatile_run, plain_run, bptree>,
+                                               make_native_sized<bptree>};
 
 }  // namespace stele::workloads

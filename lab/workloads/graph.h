@@ -1,9 +1,10 @@
 // A directed graph as vertices with lists of their outgoing edges: what sdg and ssca2 work on.
 //
-// After the adjacency list of Siek, Lee and Lumsdaine (The Boost Graph Library, 2002) with vertices in an array and edges in
-// singly linked lists. An edge holds its target, a label and an element of the workload's value size; a vertex its degree, and
-// the degree up to which its user lets it grow. A change writes one vertex and at most one edge beside the one that comes
-// or goes. Parallel edges are allowed. Zeroed memory is a graph without vertices; transactions as in hash_map.h.
+// After the adjacency list of Siek, Lee and Lumsdaine (The Boost Graph Library, 2002) with vertices
+// in an array and edges in singly linked lists. An edge holds its target, a label and an element of
+// the workload's value size; a vertex its degree, and the degree up to which its user lets it grow.
+// A change writes one vertex and at most one edge beside the one that comes or goes. Parallel edges
+// are allowed. Zeroed memory is a graph without vertices; transactions as in hash_map.h.
 #pragma once
 
 #include <stele/element.h>
@@ -29,7 +30,10 @@ class basic_graph {
     typename Memory::template field<std::uint32_t> label;
     mapped_stored value;
 
-    edge(edge* n, std::uint32_t target, std::uint32_t l, mapped_view v) : next(n), to(target), label(l) { values::create(&value, v); }
+    edge(edge* n, std::uint32_t target, std::uint32_t l, mapped_view v)
+        : next(n), to(target), label(l) {
+      values::create(&value, v);
+    }
   };
   struct vertex {
     typename Memory::template field<edge*> first;
@@ -62,9 +66,11 @@ class basic_graph {
   edge_position find(std::uint64_t from, std::uint32_t to) const {
     return walk(from, [&](edge* e, std::uint64_t) { return e->to == to; });
   }
-  // The edge at a position of the vertex's list, which is newest first; the last one if the list is shorter.
+  // The edge at a position of the vertex's list, which is newest first; the last one if the list is
+  // shorter.
   edge_position find_position(std::uint64_t from, std::uint64_t position) const {
-    return walk(from, [&](edge* e, std::uint64_t i) { return i == position || e->next.load() == nullptr; });
+    return walk(
+        from, [&](edge* e, std::uint64_t i) { return i == position || e->next.load() == nullptr; });
   }
 
   edge& insert(vertex& from, std::uint32_t to, std::uint32_t label, mapped_view value) {
@@ -99,15 +105,19 @@ class basic_graph {
       values::visit_blocks(e.value, visit);
     });
   }
-  // Errors: corrupt, when a list is not as long as its vertex says or an edge leads out of the graph.
+  // Errors: corrupt, when a list is not as long as its vertex says or an edge leads out of the
+  // graph.
   [[nodiscard]] result<> check() const {
     for (std::uint64_t i = 0; i < vertices(); ++i) {
       std::uint64_t length = 0, degree = at(i).degree;
       for (const edge* e = at(i).first; e != nullptr; e = e->next) {
-        if (++length > degree) return detail::corrupt_error("graph: a vertex has more edges than it counts");
-        if (e->to >= vertices()) return detail::corrupt_error("graph: an edge leads out of the graph");
+        if (++length > degree)
+          return detail::corrupt_error("graph: a vertex has more edges than it counts");
+        if (e->to >= vertices())
+          return detail::corrupt_error("graph: an edge leads out of the graph");
       }
-      if (length != degree) return detail::corrupt_error("graph: a vertex has fewer edges than it counts");
+      if (length != degree)
+        return detail::corrupt_error("graph: a vertex has fewer edges than it counts");
     }
     return {};
   }

@@ -1,4 +1,5 @@
-// hash: keys toggled in a hash map with as many buckets as keys, so chains stay short and never move.
+// hash: keys toggled in a hash map with as many buckets as keys, so chains stay short and never
+// move.
 #include <stele/hash_map.h>
 #include <workloads/entries.h>
 #include <workloads/native.h>
@@ -29,8 +30,8 @@ using hash = toggle<maps, N>;
 
 }  // namespace
 
-constinit const workload_entry hash_entry = {"hash", make_sized<workload, pool_run, hash>,
-                                  make_sized<volatile_run, plain_run, hash>, make_native_sized<hash>,
-                                  make_sized<workload, coalescing_run, hash>};
+constinit const workload_entry hash_entry = {
+    "hash", make_sized<workload, pool_run, hash>, make_sized<volatile_run, plain_run, hash>,
+    make_native_sized<hash>, make_sized<workload, coalescing_run, hash>};
 
 }  // namespace stele::workloads

@@ -1,4 +1,5 @@
-// The permutation behind key_space: steps of about the golden section of the keys, coprime to their number.
+// The permutation behind key_space: steps of about the golden section of the keys, coprime to their
+// number.
 #include <workloads/key_space.h>
 
 #include <numeric>

@@ -1,5 +1,5 @@
-// The keys of a run: how operations draw them, and what an initial structure holds. A function of the parameters alone;
-// there are fewer than 2^32 keys, so that products of two fit a word.
+// The keys of a run: how operations draw them, and what an initial structure holds. A function of
+// the parameters alone; there are fewer than 2^32 keys, so that products of two fit a word.
 #pragma once
 
 #include <base/rng.h>
@@ -21,14 +21,23 @@ class key_space {
   std::uint64_t draw(base::rng& random) const {
     return zipf_ ? scattered(zipf_->draw(random)) : random.below(parameters_.keys);
   }
-  bool draws_read(base::rng& random) const { return parameters_.read_share > 0 && random.unit() < parameters_.read_share; }
+  bool draws_read(base::rng& random) const {
+    return parameters_.read_share > 0 && random.unit() < parameters_.read_share;
+  }
 
   // The i-th key in an order without locality: a permutation of all keys.
-  std::uint64_t scattered(std::uint64_t i) const noexcept { return (i * stride_ + start_) % parameters_.keys; }
+  std::uint64_t scattered(std::uint64_t i) const noexcept {
+    return (i * stride_ + start_) % parameters_.keys;
+  }
 
-  // Whether an initially half full structure holds the key, and the word that fills the value there.
-  bool present_at_start(std::uint64_t key) const noexcept { return (base::mix(parameters_.seed ^ base::mix(key)) & 1) != 0; }
-  std::uint64_t word_at_start(std::uint64_t key) const noexcept { return base::mix(parameters_.seed + key); }
+  // Whether an initially half full structure holds the key, and the word that fills the value
+  // there.
+  bool present_at_start(std::uint64_t key) const noexcept {
+    return (base::mix(parameters_.seed ^ base::mix(key)) & 1) != 0;
+  }
+  std::uint64_t word_at_start(std::uint64_t key) const noexcept {
+    return base::mix(parameters_.seed + key);
+  }
 
  private:
   parameters parameters_;

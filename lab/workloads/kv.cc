@@ -1,7 +1,9 @@
-// kv: the operations of Tokyo Cabinet's hash database on string keys and values: put, putcat (append), out (erase), get.
+// kv: the operations of Tokyo Cabinet's hash database on string keys and values: put, putcat
+// (append), out (erase), get.
 //
-// Half of the changes erase and half write, so the map stays half full; a quarter of the writes append. A key's text has 16
-// characters, a value's is one word over and over; an append adds a quarter of the value size.
+// Half of the changes erase and half write, so the map stays half full; a quarter of the writes
+// append. A key's text has 16 characters, a value's is one word over and over; an append adds a
+// quarter of the value size.
 #include <stele/hash_map.h>
 #include <stele/string.h>
 #include <workloads/entries.h>
@@ -46,7 +48,8 @@ std::uint64_t digest_text(std::string_view key, std::string_view value) {
 
 class kv_model final : public model {
  public:
-  explicit kv_model(const key_space& keys) : value_size_(keys.params().value_size), append_size_(append_size(keys)) {
+  explicit kv_model(const key_space& keys)
+      : value_size_(keys.params().value_size), append_size_(append_size(keys)) {
     for (std::uint64_t k = 0; k < keys.size(); ++k) {
       if (keys.present_at_start(k)) texts_[k] = text(keys.word_at_start(k), value_size_);
     }
@@ -63,7 +66,9 @@ class kv_model final : public model {
   }
 
  private:
-  static std::string text(std::uint64_t word, std::size_t size) { return std::string(value_text(word, size)); }
+  static std::string text(std::uint64_t word, std::size_t size) {
+    return std::string(value_text(word, size));
+  }
 
   std::size_t value_size_, append_size_;
   std::unordered_map<std::uint64_t, std::string> texts_;
@@ -81,7 +86,8 @@ struct kv {
   template <class Map>
   static void fill(Map& map, const key_space& keys, std::uint64_t i) {
     const std::uint64_t key = keys.scattered(i);
-    if (keys.present_at_start(key)) map.insert(key_text(key), value_text(keys.word_at_start(key), keys.params().value_size));
+    if (keys.present_at_start(key))
+      map.insert(key_text(key), value_text(keys.word_at_start(key), keys.params().value_size));
   }
   template <class Map>
   static void apply(Map& map, const key_space& keys, const operation& op) {
@@ -111,12 +117,14 @@ struct kv {
   }
   template <class Map>
   static void read(const Map& map, const operation& op) {
-    if (const auto found = map.find(key_text(op.a)); found != map.end()) do_not_optimize(found->second.str());
+    if (const auto found = map.find(key_text(op.a)); found != map.end())
+      do_not_optimize(found->second.str());
   }
   template <class Map>
   static std::uint64_t digest(const Map& map) {
     std::uint64_t sum = 0;
-    map.for_each([&](const auto& key, const auto& value) { sum += digest_text(key.str(), value.str()); });
+    map.for_each(
+        [&](const auto& key, const auto& value) { sum += digest_text(key.str(), value.str()); });
     return sum;
   }
 
@@ -127,7 +135,9 @@ struct kv {
     if (choice < 4) return {operation::kind::erase, key, 0};
     return {choice < 7 ? operation::kind::put : operation::kind::append, key, random()};
   }
-  static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<kv_model>(keys); }
+  static std::unique_ptr<model> make_model(const key_space& keys) {
+    return std::make_unique<kv_model>(keys);
+  }
 };
 
 template <class Base, class Run>
@@ -137,7 +147,8 @@ std::unique_ptr<Base> make_kv(const parameters& p) {
 
 }  // namespace
 
-constinit const workload_entry kv_entry = {"kv", make_kv<workload, pool_run<kv>>, make_kv<volatile_run, plain_run<kv>>, nullptr,
-                                make_kv<workload, coalescing_run<kv>>};
+constinit const workload_entry kv_entry = {"kv", make_kv<workload, pool_run<kv>>,
+                                           make_kv<volatile_run, plain_run<kv>>, nullptr,
+                                           make_kv<workload, coalescing_run<kv>>};
 
 }  // namespace stele::workloads

@@ -1,16 +1,18 @@
-// linkbench: the operations of Armstrong et al. ("LinkBench: a Database Benchmark Based on the Facebook Social Graph", 2013)
-// on nodes and typed links, both with a payload of the value size.
+// linkbench: the operations of Armstrong et al. ("LinkBench: a Database Benchmark Based on the
+// Facebook Social Graph", 2013) on nodes and typed links, both with a payload of the value size.
 //
-// There is a node for every eight keys, and up to four links a node at the start. A link (id1, type, id2) is an edge from
-// one of the two vertices of id1, one a type, so a list of links is a vertex's, newest first, and its count the vertex's
-// degree. A list has room for half as many links again as at the start and one more; a link added to a full one replaces the
-// oldest. Links to update and delete are chosen by position, so that they are there. Nodes are neither added nor deleted:
-// their part of the mix goes to links. The mix is the one of Wu, Ren and Li ("Architecture-Aware, High Performance
-// Transaction for Persistent Memory", 2019): reads 64 %, updates 16 %, inserts 12 %, counts 4 %, deletes 4 %, in which reads
-// and updates fall to nodes and links as in LinkBench. Ids follow Zipf's law with the skew asked for, else LinkBench's for
-// reads of links, 0.8.
-#include <workloads/graph.h>
+// There is a node for every eight keys, and up to four links a node at the start. A link (id1,
+// type, id2) is an edge from one of the two vertices of id1, one a type, so a list of links is a
+// vertex's, newest first, and its count the vertex's degree. A list has room for half as many links
+// again as at the start and one more; a link added to a full one replaces the oldest. Links to
+// update and delete are chosen by position, so that they are there. Nodes are neither added nor
+// deleted: their part of the mix goes to links. The mix is the one of Wu, Ren and Li
+// ("Architecture-Aware, High Performance Transaction for Persistent Memory", 2019): reads 64 %,
+// updates 16 %, inserts 12 %, counts 4 %, deletes 4 %, in which reads and updates fall to nodes and
+// links as in LinkBench. Ids follow Zipf's law with the skew asked for, else LinkBench's for reads
+// of links, 0.8.
 #include <workloads/entries.h>
+#include <workloads/graph.h>
 #include <workloads/rows.h>
 #include <workloads/run.h>
 
@@ -36,14 +38,17 @@ std::uint64_t digest_key(std::uint64_t kind, std::uint64_t from, std::uint64_t t
   return base::mix(from << 2 | kind) + to;
 }
 
-// What happens to a list: an operation's word has random bits, of which the lowest are the other node, for a link added.
+// What happens to a list: an operation's word has random bits, of which the lowest are the other
+// node, for a link added.
 struct change {
   std::uint64_t list;
   std::uint32_t to;
   std::uint64_t position;
 
   explicit change(const operation& op)
-      : list(list_of(op.a, op.b >> 63)), to(static_cast<std::uint32_t>(op.b)), position(op.b >> 32 & 0x7FFF'FFFF) {}
+      : list(list_of(op.a, op.b >> 63)),
+        to(static_cast<std::uint32_t>(op.b)),
+        position(op.b >> 32 & 0x7FFF'FFFF) {}
 };
 
 // Ids of nodes as operations use them, and the links of the start.
@@ -63,13 +68,14 @@ class id_choice {
     std::uint32_t to;
     std::uint64_t word;
   };
-  // The link that step i of filling adds, if any, unless its list is full. The nodes with many links are not those used
-  // most.
+  // The link that step i of filling adds, if any, unless its list is full. The nodes with many
+  // links are not those used most.
   std::optional<link> at_start(const key_space& keys, std::uint64_t i) const {
     if (i % 2 != 0) return std::nullopt;
     base::rng random(base::mix(keys.params().seed) + i);
     const std::uint64_t from = (draw(random) + nodes() / 2) % nodes();
-    return link{list_of(from, random.below(types)), static_cast<std::uint32_t>(draw(random)), keys.word_at_start(i)};
+    return link{list_of(from, random.below(types)), static_cast<std::uint32_t>(draw(random)),
+                keys.word_at_start(i)};
   }
   operation draw_operation(base::rng& random) const {
     using enum operation::kind;
@@ -106,7 +112,9 @@ class social_graph {
     links_.make_vertices(count * types);
     nodes_.make(count);
   }
-  void load_node(std::uint64_t id, std::uint64_t word) { values::assign(nodes_[id].payload, value_from<V>(word)); }
+  void load_node(std::uint64_t id, std::uint64_t word) {
+    values::assign(nodes_[id].payload, value_from<V>(word));
+  }
   void load_link(const id_choice::link& l) {
     vertex& v = links_.at(l.list);
     if (v.degree == links_at_start || links_.find(l.list, l.to).found != nullptr) return;
@@ -136,7 +144,8 @@ class social_graph {
   void read_node(std::uint64_t id) const { do_not_optimize(values::get(nodes_[id].payload)); }
   void count_links(std::uint64_t list) const { do_not_optimize(links_.at(list).degree.load()); }
   void read_links(std::uint64_t list) const {
-    for (const auto* e = links_.at(list).first.load(); e != nullptr; e = e->next) do_not_optimize(values::get(e->value));
+    for (const auto* e = links_.at(list).first.load(); e != nullptr; e = e->next)
+      do_not_optimize(values::get(e->value));
   }
 
   std::uint64_t digest() const {
@@ -163,7 +172,9 @@ class social_graph {
   }
 
  private:
-  static std::uint32_t room_of(const vertex& v) { return std::max<std::uint32_t>(v.max_degree, 1); }  // 0: no link at the start
+  static std::uint32_t room_of(const vertex& v) {
+    return std::max<std::uint32_t>(v.max_degree, 1);
+  }  // 0: no link at the start
   static void update(const edge_position& p, std::uint64_t word) {
     p.found->label += 1;
     values::assign(p.found->value, value_from<V>(word));
@@ -184,7 +195,8 @@ class social_model final : public model {
     for (std::uint64_t id = 0; id < nodes_.size(); ++id) nodes_[id].word = keys.word_at_start(id);
     for (std::uint64_t i = 0; i < keys.size(); ++i) {
       const auto l = ids.at_start(keys, i);
-      if (!l || lists_[l->list].links.size() == links_at_start || find(l->list, l->to) != nullptr) continue;
+      if (!l || lists_[l->list].links.size() == links_at_start || find(l->list, l->to) != nullptr)
+        continue;
       lists_[l->list].links.push_front({l->to, 0, l->word});
     }
     for (list& l : lists_) l.room = room_at_start(static_cast<std::uint32_t>(l.links.size()));
@@ -200,7 +212,8 @@ class social_model final : public model {
     auto& links = lists_[c.list].links;
     if (op.what == insert) return add(c, op.b);
     if (links.empty()) return;
-    const auto chosen = std::next(links.begin(), static_cast<std::ptrdiff_t>(c.position % links.size()));
+    const auto chosen =
+        std::next(links.begin(), static_cast<std::ptrdiff_t>(c.position % links.size()));
     if (op.what == erase) {
       links.erase(chosen);
     } else {
@@ -257,7 +270,9 @@ class linkbench {
 
   linkbench(id_choice ids) : ids_(std::move(ids)) {}
 
-  static void prepare(auto& graph, const key_space& keys) { graph.make_nodes(nodes_of(keys.params())); }
+  static void prepare(auto& graph, const key_space& keys) {
+    graph.make_nodes(nodes_of(keys.params()));
+  }
   void fill(auto& graph, const key_space& keys, std::uint64_t i) const {
     if (i < ids_.nodes()) graph.load_node(i, keys.word_at_start(i));
     if (const auto l = ids_.at_start(keys, i)) graph.load_link(*l);
@@ -276,7 +291,9 @@ class linkbench {
   }
   static std::uint64_t digest(const auto& graph) { return graph.digest(); }
   operation draw(const key_space&, base::rng& random) const { return ids_.draw_operation(random); }
-  std::unique_ptr<model> make_model(const key_space& keys) const { return std::make_unique<social_model>(ids_, keys); }
+  std::unique_ptr<model> make_model(const key_space& keys) const {
+    return std::make_unique<social_model>(ids_, keys);
+  }
 
  private:
   id_choice ids_;
@@ -290,7 +307,7 @@ std::unique_ptr<Base> make_linkbench(const parameters& p) {
 }  // namespace
 
 constinit const workload_entry linkbench_entry = {"linkbench", make_linkbench<workload, pool_run>,
-                                       make_linkbench<volatile_run, plain_run>, nullptr,
-                                       make_linkbench<workload, coalescing_run>};
+                                                  make_linkbench<volatile_run, plain_run>, nullptr,
+                                                  make_linkbench<workload, coalescing_run>};
 
 }  // namespace stele::workloads

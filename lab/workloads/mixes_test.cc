@@ -1,4 +1,5 @@
-// The loads that have a mix of their own: that it is the one they state, and what only many keys or operations bring about.
+// The loads that have a mix of their own: that it is the one they state, and what only many keys or
+// operations bring about.
 #include <gtest/gtest.h>
 #include <workloads/workload.h>
 
@@ -26,14 +27,21 @@ TEST(mixes, are_those_that_are_stated) {
       {"ycsb-d", {{kind::read, 95}, {kind::insert, 5}}},
       {"ycsb-e", {{kind::scan, 95}, {kind::insert, 5}}},
       {"ycsb-f", {{kind::read, 50}, {kind::read_modify, 50}}},
-      {"tpcc", {{kind::insert, 45}, {kind::put, 43}, {kind::read, 4}, {kind::erase, 4}, {kind::scan, 4}}},
+      {"tpcc",
+       {{kind::insert, 45}, {kind::put, 43}, {kind::read, 4}, {kind::erase, 4}, {kind::scan, 4}}},
       {"linkbench",
-       {{kind::read, 17}, {kind::scan, 51}, {kind::put, 8}, {kind::read_modify, 8}, {kind::insert, 12}, {kind::erase, 4}}},
+       {{kind::read, 17},
+        {kind::scan, 51},
+        {kind::put, 8},
+        {kind::read_modify, 8},
+        {kind::insert, 12},
+        {kind::erase, 4}}},
   };
   for (const auto& [name, mix] : stated) {
     const auto shares = shares_of(name);
     EXPECT_EQ(shares.size(), mix.size()) << name;
-    for (const auto& [what, share] : mix) EXPECT_NEAR(shares.at(what), share, 0.6) << name << ", " << static_cast<int>(what);
+    for (const auto& [what, share] : mix)
+      EXPECT_NEAR(shares.at(what), share, 0.6) << name << ", " << static_cast<int>(what);
   }
 }
 

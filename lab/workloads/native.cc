@@ -20,30 +20,39 @@ struct measured {
 constexpr std::array measured_costs = {
     measured{"sps", {.per_access = 1, .per_line = 11, .per_allocation = 80, .per_operation = 12}},
     measured{"hash", {.per_access = 7, .per_line = 25, .per_allocation = 80, .per_operation = 93}},
-    measured{"rbtree", {.per_access = 11, .per_line = 25, .per_allocation = 80, .per_operation = 40}},
-    measured{"bptree", {.per_access = 17, .per_line = 25, .per_allocation = 80, .per_operation = 372}},
+    measured{"rbtree",
+             {.per_access = 11, .per_line = 25, .per_allocation = 80, .per_operation = 40}},
+    measured{"bptree",
+             {.per_access = 17, .per_line = 25, .per_allocation = 80, .per_operation = 372}},
     measured{"sdg", {.per_access = 3, .per_line = 25, .per_allocation = 80, .per_operation = 13}},
     measured{"ssca2", {.per_access = 3, .per_line = 25, .per_allocation = 80, .per_operation = 14}},
 };
 
-// Room for twice the keys with what their containers add, so that free blocks of one thread need not suit another.
+// Room for twice the keys with what their containers add, so that free blocks of one thread need
+// not suit another.
 std::uint64_t addresses_for(const parameters& p) {
-  const std::uint64_t wanted = p.keys * (std::uint64_t{p.value_size} + 256) * 2 + (std::uint64_t{1} << 20);
-  return (wanted + native_space::max_access_bytes - 1) / native_space::max_access_bytes * native_space::max_access_bytes;
+  const std::uint64_t wanted =
+      p.keys * (std::uint64_t{p.value_size} + 256) * 2 + (std::uint64_t{1} << 20);
+  return (wanted + native_space::max_access_bytes - 1) / native_space::max_access_bytes *
+         native_space::max_access_bytes;
 }
 
 result<> check_plan(const native_plan& plan) {
   if (plan.threads == 0 || plan.threads > 65535)
-    return base::fail(errc::invalid_argument, std::to_string(plan.threads) + " threads: give a number from 1 to 65535");
+    return base::fail(errc::invalid_argument,
+                      std::to_string(plan.threads) + " threads: give a number from 1 to 65535");
   if (plan.params.keys > most_addresses || addresses_for(plan.params) > most_addresses) {
-    return base::fail(errc::invalid_argument, std::to_string(plan.params.keys) + " elements of " + std::to_string(plan.params.value_size) +
-                                                  " bytes: a native run has 2^40 addresses; give fewer or smaller ones");
+    return base::fail(errc::invalid_argument,
+                      std::to_string(plan.params.keys) + " elements of " +
+                          std::to_string(plan.params.value_size) +
+                          " bytes: a native run has 2^40 addresses; give fewer or smaller ones");
   }
   return {};
 }
 
 // What one operation leaves on the tape.
-void perform(native_run& run, const operation& op, unsigned thread, std::uint64_t number, const native_costs& costs, bool in_order, media::tape_writer& tape) {
+void perform(native_run& run, const operation& op, unsigned thread, std::uint64_t number,
+             const native_costs& costs, bool in_order, media::tape_writer& tape) {
   const media::tape_writer::scoped_lock lock(tape);
   tape.event(media::tape_op::invoked, thread, number, 0);
   tape.event(media::tape_op::tx_begin, thread, number, in_order ? media::tape_ordered_flag : 0);
@@ -62,7 +71,8 @@ native_costs native_costs_of(std::string_view workload) noexcept {
   return found == measured_costs.end() ? native_costs{} : found->costs;
 }
 
-result<std::unique_ptr<native_run>> make_native(std::string_view workload, const native_plan& plan) {
+result<std::unique_ptr<native_run>> make_native(std::string_view workload,
+                                                const native_plan& plan) {
   const auto k = find_native_workload(workload, plan.params);
   if (!k) return std::unexpected(k.error());
   if (auto ok = check_plan(plan); !ok) return std::unexpected(std::move(ok.error()));
@@ -81,8 +91,10 @@ media::tape_options native_shape(native_run& run, const native_plan& plan) {
   return {.pool_size = run.space().size(), .record_bytes = plan.bytes, .mark_pointers = true};
 }
 
-result<> record_native(native_run& run, std::string_view workload, const native_plan& plan, media::tape_writer& tape,
-                       const std::function<bool(std::uint64_t)>& should_continue, std::vector<operation>* performed) {
+result<> record_native(native_run& run, std::string_view workload, const native_plan& plan,
+                       media::tape_writer& tape,
+                       const std::function<bool(std::uint64_t)>& should_continue,
+                       std::vector<operation>* performed) {
   if (plan.bytes) tape.image(run.space().base(), run.space().used());
   const native_costs costs = plan.costs.value_or(native_costs_of(workload));
   std::vector<base::rng> random;
@@ -91,7 +103,8 @@ result<> record_native(native_run& run, std::string_view workload, const native_
     for (std::uint64_t i = 0; i < plan.operations && (i % 256 != 0 || should_continue(i)); ++i) {
       const auto thread = static_cast<unsigned>(i % plan.threads);
       const operation op = run.draw(random[thread]);
-      perform(run, op, thread, i, costs, plan.in_order_every != 0 && i % plan.in_order_every == 0, tape);
+      perform(run, op, thread, i, costs, plan.in_order_every != 0 && i % plan.in_order_every == 0,
+              tape);
       if (performed != nullptr) performed->push_back(op);
     }
   } catch (const failure& f) {

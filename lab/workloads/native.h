@@ -1,9 +1,11 @@
-// Native runs: a workload's structure without persistence, worked on by logical threads that take turns, on a tape.
+// Native runs: a workload's structure without persistence, worked on by logical threads that take
+// turns, on a tape.
 //
-// The tape is a function of the plan: one host thread runs operation i as thread i modulo the number of threads, each with a
-// generator of its own. An operation is invoked, begin, its loads, stores and compute, commit, returned, all with the
-// operation's number as their argument. Filling the structure is not on the tape; with `bytes` the memory that it left is,
-// as image events, and stores carry their bytes. See docs/format/native.md for what the tape means.
+// The tape is a function of the plan: one host thread runs operation i as thread i modulo the
+// number of threads, each with a generator of its own. An operation is invoked, begin, its loads,
+// stores and compute, commit, returned, all with the operation's number as their argument. Filling
+// the structure is not on the tape; with `bytes` the memory that it left is, as image events, and
+// stores carry their bytes. See docs/format/native.md for what the tape means.
 #pragma once
 
 #include <workloads/run.h>
@@ -20,7 +22,8 @@ struct native_plan {
   std::uint64_t operations = 10'000;
   std::uint64_t seed = 1;  // of the operations
   bool bytes = false;
-  std::uint64_t in_order_every = 0;  // each such operation's transaction asks to commit in order; 0: none does
+  std::uint64_t in_order_every =
+      0;  // each such operation's transaction asks to commit in order; 0: none does
   std::optional<native_costs> costs = std::nullopt;  // nothing: those measured for the workload
 };
 
@@ -43,24 +46,29 @@ class native_run {
   std::unique_ptr<native_space> space_;
 };
 
-// A filled structure: sps, hash, rbtree, bptree, sdg, ssca2. Errors: not_found, invalid_argument, io (no addresses), full.
-[[nodiscard]] result<std::unique_ptr<native_run>> make_native(std::string_view workload, const native_plan& plan);
+// A filled structure: sps, hash, rbtree, bptree, sdg, ssca2. Errors: not_found, invalid_argument,
+// io (no addresses), full.
+[[nodiscard]] result<std::unique_ptr<native_run>> make_native(std::string_view workload,
+                                                              const native_plan& plan);
 native_costs native_costs_of(std::string_view workload) noexcept;
 
 // What the tape of such a run begins with.
 media::tape_options native_shape(native_run& run, const native_plan& plan);
 
-// Performs the plan's operations onto the tape, while `should_continue(operations done)` says so, and lists them where asked to.
-// Errors: full.
-[[nodiscard]] result<> record_native(native_run& run, std::string_view workload, const native_plan& plan, media::tape_writer& tape,
-                       const std::function<bool(std::uint64_t)>& should_continue, std::vector<operation>* performed = nullptr);
+// Performs the plan's operations onto the tape, while `should_continue(operations done)` says so,
+// and lists them where asked to. Errors: full.
+[[nodiscard]] result<> record_native(native_run& run, std::string_view workload,
+                                     const native_plan& plan, media::tape_writer& tape,
+                                     const std::function<bool(std::uint64_t)>& should_continue,
+                                     std::vector<operation>* performed = nullptr);
 
 template <class Kind>
 class native_of final : public native_run {
   using root = typename Kind::template root<traced_memory>;
 
  public:
-  native_of(const parameters& p, std::unique_ptr<native_space> space) : native_run(std::move(space)), keys_(p) {
+  native_of(const parameters& p, std::unique_ptr<native_space> space)
+      : native_run(std::move(space)), keys_(p) {
     const native_space::scope guard(this->space());
     root_ = traced_memory::make<root>();
   }
@@ -90,7 +98,8 @@ inline constexpr std::size_t largest_native_value = std::size_t{1} << 20;
 
 // A native_of<Kind<value size>>. The size is a power of two from 8 to largest_native_value.
 template <template <std::size_t> class Kind, std::size_t N = 8>
-std::unique_ptr<native_run> make_native_sized(const parameters& p, std::unique_ptr<native_space> space) {
+std::unique_ptr<native_run> make_native_sized(const parameters& p,
+                                              std::unique_ptr<native_space> space) {
   if constexpr (N < largest_native_value) {
     if (p.value_size != N) return make_native_sized<Kind, 2 * N>(p, std::move(space));
   }

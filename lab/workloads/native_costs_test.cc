@@ -1,5 +1,5 @@
-// Not a test of anything: the run that native_costs were measured on, for callgrind to count the plain twin's instructions.
-// docs/format/native.md has the command lines and what came out.
+// Not a test of anything: the run that native_costs were measured on, for callgrind to count the
+// plain twin's instructions. docs/format/native.md has the command lines and what came out.
 #include <workloads/native.h>
 
 #include <fmt/format.h>
@@ -31,17 +31,23 @@ counted count_accesses(const std::string& workload, native_plan plan) {
   return c;
 }
 
-class native_costs_of_plain_twins : public testing::TestWithParam<std::tuple<std::string, std::size_t, std::size_t>> {};
-INSTANTIATE_TEST_SUITE_P(all, native_costs_of_plain_twins,
-                         testing::Combine(testing::Values("sps", "hash", "rbtree", "bptree", "sdg", "ssca2"), testing::Values(8u, 512u, 4096u),
-                                          testing::Values(64u, 1024u, 16384u)),
-                         [](const auto& i) { return fmt::format("{}_{}_{}", std::get<0>(i.param), std::get<1>(i.param), std::get<2>(i.param)); });
+class native_costs_of_plain_twins
+    : public testing::TestWithParam<std::tuple<std::string, std::size_t, std::size_t>> {};
+INSTANTIATE_TEST_SUITE_P(
+    all, native_costs_of_plain_twins,
+    testing::Combine(testing::Values("sps", "hash", "rbtree", "bptree", "sdg", "ssca2"),
+                     testing::Values(8u, 512u, 4096u), testing::Values(64u, 1024u, 16384u)),
+    [](const auto& i) {
+      return fmt::format("{}_{}_{}", std::get<0>(i.param), std::get<1>(i.param),
+                         std::get<2>(i.param));
+    });
 
 TEST_P(native_costs_of_plain_twins, DISABLED_run) {
   const auto& [workload, size, keys] = GetParam();
   const native_plan plan{.params = {.value_size = size, .keys = keys}, .operations = operations};
   const counted c = count_accesses(workload, plan);
-  fmt::print("{} operations, {} accesses, {} further lines, {} allocations\n", operations, c.accesses, c.further_lines, c.allocations);
+  fmt::print("{} operations, {} accesses, {} further lines, {} allocations\n", operations,
+             c.accesses, c.further_lines, c.allocations);
   const auto plain = make_volatile(workload, plan.params);
   ASSERT_TRUE(plain);
   (*plain)->set_up();

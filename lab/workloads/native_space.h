@@ -1,9 +1,12 @@
-// The memory of a native run: an address space of its own, a heap in it, and the tape that its accesses go to.
+// The memory of a native run: an address space of its own, a heap in it, and the tape that its
+// accesses go to.
 //
-// Addresses on the tape are offsets in the space, so they are the same wherever the host puts it. The host backs a page only
-// when it is touched: an element of which one word is kept takes one page, whatever its size. Blocks are handed out in the
-// order of requests and reused last freed first by the thread that freed them, as allocators with thread caches do; which
-// bytes the heap's own lists would touch is not modelled, only its instructions are. One host thread, one space in use.
+// Addresses on the tape are offsets in the space, so they are the same wherever the host puts it.
+// The host backs a page only when it is touched: an element of which one word is kept takes one
+// page, whatever its size. Blocks are handed out in the order of requests and reused last freed
+// first by the thread that freed them, as allocators with thread caches do; which bytes the heap's
+// own lists would touch is not modelled, only its instructions are. One host thread, one space in
+// use.
 #pragma once
 
 #include <media/tape.h>
@@ -28,11 +31,13 @@ struct native_costs {
 
 class native_space {
  public:
-  static constexpr std::size_t first_address = 4096;  // what lies before is never handed out: 0 is null
-  static constexpr std::size_t max_access_bytes = 4096;    // the longest access on the tape
+  static constexpr std::size_t first_address =
+      4096;  // what lies before is never handed out: 0 is null
+  static constexpr std::size_t max_access_bytes = 4096;  // the longest access on the tape
 
   // Errors: io, when the host has no address space of that size.
-  [[nodiscard]] static result<std::unique_ptr<native_space>> make(std::size_t size_bytes, bool whole_values);
+  [[nodiscard]] static result<std::unique_ptr<native_space>> make(std::size_t size_bytes,
+                                                                  bool whole_values);
   ~native_space();
   native_space(const native_space&) = delete;
   native_space& operator=(const native_space&) = delete;
@@ -67,13 +72,19 @@ class native_space {
   void spend(std::uint64_t instructions) noexcept { instructions_ += instructions; }
   void write_instructions();  // those spent since the last event
 
-  // Told after the access, and heeded if it is to the space. Inside a turn of the tape while one is recorded.
-  void loaded(const void* at, std::size_t size_bytes) { accessed(media::tape_op::load, at, size_bytes); }
-  void stored(const void* at, std::size_t size_bytes) { accessed(media::tape_op::store, at, size_bytes); }
+  // Told after the access, and heeded if it is to the space. Inside a turn of the tape while one is
+  // recorded.
+  void loaded(const void* at, std::size_t size_bytes) {
+    accessed(media::tape_op::load, at, size_bytes);
+  }
+  void stored(const void* at, std::size_t size_bytes) {
+    accessed(media::tape_op::store, at, size_bytes);
+  }
   void loaded_pointer(const void* at, std::size_t size_bytes);
 
  private:
-  native_space(std::byte* base, std::size_t size, bool whole_values) : base_(base), size_(size), whole_values_(whole_values) {}
+  native_space(std::byte* base, std::size_t size, bool whole_values)
+      : base_(base), size_(size), whole_values_(whole_values) {}
   using free_list = std::vector<std::uint64_t>;  // addresses
 
   void accessed(media::tape_op op, const void* at, std::size_t size_bytes) {
@@ -82,7 +93,9 @@ class native_space {
   }
   void write(media::tape_op op, std::uint64_t address, std::size_t size_bytes);
   std::uint64_t take_free(std::uint64_t size_class);
-  free_list& free_of(unsigned thread, std::uint64_t size_class) { return free_[std::uint64_t{thread} << 48 | size_class]; }
+  free_list& free_of(unsigned thread, std::uint64_t size_class) {
+    return free_[std::uint64_t{thread} << 48 | size_class];
+  }
 
   static constinit thread_local native_space* current_;
 

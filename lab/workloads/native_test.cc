@@ -1,5 +1,6 @@
-// Native runs: the same plan gives the same tape, the structure is the model's, the tape's stores make the memory, transactions
-// are well-formed, large elements take little memory; and R-MAT's edges are distributed as its probabilities say.
+// Native runs: the same plan gives the same tape, the structure is the model's, the tape's stores
+// make the memory, transactions are well-formed, large elements take little memory; and R-MAT's
+// edges are distributed as its probabilities say.
 #include <workloads/native.h>
 #include <workloads/rmat.h>
 
@@ -17,7 +18,8 @@ namespace {
 using media::tape_event;
 using media::tape_op;
 
-const std::vector<std::string> native_workloads = {"sps", "hash", "rbtree", "bptree", "sdg", "ssca2"};
+const std::vector<std::string> native_workloads = {"sps",    "hash", "rbtree",
+                                                   "bptree", "sdg",  "ssca2"};
 
 struct recorded {
   std::unique_ptr<native_run> run;
@@ -31,7 +33,8 @@ recorded record(const std::string& workload, const native_plan& plan) {
   EXPECT_TRUE(made) << made.error().message;
   r.run = std::move(*made);
   r.tape = media::tape_writer::to_memory(native_shape(*r.run, plan));
-  const auto done = record_native(*r.run, workload, plan, *r.tape, [](std::uint64_t) { return true; }, &r.operations);
+  const auto done = record_native(
+      *r.run, workload, plan, *r.tape, [](std::uint64_t) { return true; }, &r.operations);
   EXPECT_TRUE(done) << done.error().message;
   EXPECT_TRUE(r.tape->finish());
   return r;
@@ -50,12 +53,19 @@ void for_each_event(const media::tape_writer& tape, F&& f) {
 }
 
 class native : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(all, native, testing::ValuesIn(native_workloads), [](const auto& i) { return i.param; });
+INSTANTIATE_TEST_SUITE_P(all, native, testing::ValuesIn(native_workloads),
+                         [](const auto& i) { return i.param; });
 
 TEST_P(native, agrees_with_its_model_and_its_plain_twin) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const native_plan plan{.params = {.value_size = std::size_t{8} << seed % 10, .keys = 1 + seed * 13, .read_share = 0.2, .seed = seed},
-                           .threads = static_cast<unsigned>(1 + seed % 5), .operations = 400, .seed = seed, .bytes = seed % 2 == 0};
+    const native_plan plan{.params = {.value_size = std::size_t{8} << seed % 10,
+                                      .keys = 1 + seed * 13,
+                                      .read_share = 0.2,
+                                      .seed = seed},
+                           .threads = static_cast<unsigned>(1 + seed % 5),
+                           .operations = 400,
+                           .seed = seed,
+                           .bytes = seed % 2 == 0};
     const recorded r = record(GetParam(), plan);
     const auto model = r.run->make_model();
     const auto plain = make_volatile(GetParam(), plan.params);
@@ -71,9 +81,13 @@ TEST_P(native, agrees_with_its_model_and_its_plain_twin) {
 
 TEST_P(native, a_plan_has_one_tape) {
   for (const bool bytes : {false, true}) {
-    const native_plan plan{.params = {.value_size = 64, .keys = 300, .read_share = 0.1}, .threads = 3, .operations = 500, .bytes = bytes};
+    const native_plan plan{.params = {.value_size = 64, .keys = 300, .read_share = 0.1},
+                           .threads = 3,
+                           .operations = 500,
+                           .bytes = bytes};
     const recorded a = record(GetParam(), plan);
-    const recorded elsewhere = record("sps", {.params = {.keys = 100'000}});  // other host addresses
+    const recorded elsewhere =
+        record("sps", {.params = {.keys = 100'000}});  // other host addresses
     const recorded b = record(GetParam(), plan);
     EXPECT_TRUE(std::ranges::equal(a.tape->memory(), b.tape->memory()));
     native_plan other = plan;
@@ -83,7 +97,10 @@ TEST_P(native, a_plan_has_one_tape) {
 }
 
 TEST_P(native, the_tape_makes_the_memory) {
-  const recorded r = record(GetParam(), {.params = {.value_size = 128, .keys = 200}, .threads = 2, .operations = 2000, .bytes = true});
+  const recorded r = record(GetParam(), {.params = {.value_size = 128, .keys = 200},
+                                         .threads = 2,
+                                         .operations = 2000,
+                                         .bytes = true});
   const native_space& space = r.run->space();
   std::vector<std::byte> memory(space.size());
   std::uint64_t stores = 0;
@@ -95,14 +112,19 @@ TEST_P(native, the_tape_makes_the_memory) {
     stores += e.op == tape_op::store;
   });
   EXPECT_GT(stores, 2000u);
-  EXPECT_TRUE(std::equal(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(space.used()), space.base()));
+  EXPECT_TRUE(std::equal(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(space.used()),
+                         space.base()));
 }
 
 // invoked, begin, accesses, commit, returned, on the thread whose turn it is, and nothing between.
 TEST_P(native, transactions_are_well_formed) {
   constexpr unsigned threads = 4;
-  const recorded r = record(GetParam(), {.params = {.value_size = 32, .keys = 500, .read_share = 0.3}, .threads = threads, .operations = 1000});
-  const std::vector<tape_op> order = {tape_op::invoked, tape_op::tx_begin, tape_op::tx_commit, tape_op::returned};
+  const recorded r =
+      record(GetParam(), {.params = {.value_size = 32, .keys = 500, .read_share = 0.3},
+                          .threads = threads,
+                          .operations = 1000});
+  const std::vector<tape_op> order = {tape_op::invoked, tape_op::tx_begin, tape_op::tx_commit,
+                                      tape_op::returned};
   std::uint64_t number = 0, marks = 0, pointers = 0, accesses = 0;
   for_each_event(*r.tape, [&](const tape_event& e) {
     ASSERT_EQ(e.thread, number % threads);
@@ -133,7 +155,8 @@ TEST_P(native, transactions_are_well_formed) {
 }
 
 TEST_P(native, reads_store_nothing) {
-  const recorded r = record(GetParam(), {.params = {.keys = 200, .read_share = 1}, .operations = 300});
+  const recorded r =
+      record(GetParam(), {.params = {.keys = 200, .read_share = 1}, .operations = 300});
   std::uint64_t loads = 0;
   for_each_event(*r.tape, [&](const tape_event& e) {
     loads += e.op == tape_op::load;
@@ -151,7 +174,9 @@ std::size_t resident_bytes() {
 TEST_P(native, elements_of_512_KiB_take_little_memory_and_are_on_the_tape_whole) {
   constexpr std::size_t element = std::size_t{512} << 10;
   const std::size_t before = resident_bytes();
-  const recorded r = record(GetParam(), {.params = {.value_size = element, .keys = 1024}, .threads = 2, .operations = 20});
+  const recorded r =
+      record(GetParam(),
+             {.params = {.value_size = element, .keys = 1024}, .threads = 2, .operations = 20});
   std::uint64_t stored = 0, longest = 0, inserts = 0;
   for_each_event(*r.tape, [&](const tape_event& e) {
     if (e.op != tape_op::store) return;
@@ -167,7 +192,8 @@ TEST_P(native, elements_of_512_KiB_take_little_memory_and_are_on_the_tape_whole)
 
 TEST_P(native, takes_every_size) {
   for (std::size_t size = 8; size <= largest_native_value; size *= 2) {
-    const recorded r = record(GetParam(), {.params = {.value_size = size, .keys = 40}, .operations = 30});
+    const recorded r =
+        record(GetParam(), {.params = {.value_size = size, .keys = 40}, .operations = 30});
     const auto model = r.run->make_model();
     for (const operation& op : r.operations) model->apply(op);
     EXPECT_EQ(r.run->digest(), model->digest()) << size;
@@ -176,14 +202,17 @@ TEST_P(native, takes_every_size) {
 
 // Toggling gives back what it takes: the structure does not wander through its address space.
 TEST_P(native, freed_blocks_are_reused) {
-  const recorded few = record(GetParam(), {.params = {.value_size = 512, .keys = 256}, .threads = 4, .operations = 2'000});
-  const recorded many = record(GetParam(), {.params = {.value_size = 512, .keys = 256}, .threads = 4, .operations = 40'000});
+  const recorded few = record(
+      GetParam(), {.params = {.value_size = 512, .keys = 256}, .threads = 4, .operations = 2'000});
+  const recorded many = record(
+      GetParam(), {.params = {.value_size = 512, .keys = 256}, .threads = 4, .operations = 40'000});
   EXPECT_LT(many.run->space().used(), 2 * few.run->space().used());
 }
 
 TEST_P(native, compute_is_what_the_costs_say) {
   native_plan plan{.params = {.keys = 100}, .operations = 200, .costs = native_costs{}};
-  for_each_event(*record(GetParam(), plan).tape, [](const tape_event& e) { ASSERT_NE(e.op, tape_op::compute); });
+  for_each_event(*record(GetParam(), plan).tape,
+                 [](const tape_event& e) { ASSERT_NE(e.op, tape_op::compute); });
   plan.costs = native_costs{.per_access = 3, .per_operation = 10};
   std::uint64_t compute = 0, accesses = 0;
   for_each_event(*record(GetParam(), plan).tape, [&](const tape_event& e) {
@@ -203,8 +232,10 @@ TEST(native_runs, have_measured_costs) {
 TEST(native_runs, bad_plans_are_refused) {
   EXPECT_EQ(make_native("spss", {}).error().code, errc::not_found);
   EXPECT_EQ(make_native("kv", {}).error().code, errc::invalid_argument);
-  EXPECT_EQ(make_native("sps", {.params = {.value_size = 2u << 20}}).error().code, errc::invalid_argument);
-  EXPECT_EQ(make_native("sps", {.params = {.value_size = 1u << 20, .keys = 1u << 21}}).error().code, errc::invalid_argument);
+  EXPECT_EQ(make_native("sps", {.params = {.value_size = 2u << 20}}).error().code,
+            errc::invalid_argument);
+  EXPECT_EQ(make_native("sps", {.params = {.value_size = 1u << 20, .keys = 1u << 21}}).error().code,
+            errc::invalid_argument);
   EXPECT_EQ(make_native("sps", {.threads = 0}).error().code, errc::invalid_argument);
   EXPECT_EQ(make_native("sps", {.threads = 65536}).error().code, errc::invalid_argument);
 }
@@ -221,7 +252,8 @@ TEST(native_space, gives_distinct_aligned_blocks_and_tells_when_it_is_full) {
       EXPECT_EQ(static_cast<std::size_t>(block - (*space)->base()) % alignment, 0u);
       const auto next = blocks.lower_bound(block);
       EXPECT_TRUE(next == blocks.end() || block + size <= next->first);
-      EXPECT_TRUE(next == blocks.begin() || std::prev(next)->first + std::prev(next)->second <= block);
+      EXPECT_TRUE(next == blocks.begin() ||
+                  std::prev(next)->first + std::prev(next)->second <= block);
       blocks.emplace(block, size);
     }
   } catch (const failure& f) {
@@ -230,7 +262,8 @@ TEST(native_space, gives_distinct_aligned_blocks_and_tells_when_it_is_full) {
   EXPECT_GT(blocks.size(), 100u);
   auto* const last = blocks.begin()->first;
   (*space)->deallocate(last);
-  EXPECT_EQ((*space)->allocate(blocks.begin()->second, blocks.begin()->second % 3 == 0 ? 64 : 8), last);
+  EXPECT_EQ((*space)->allocate(blocks.begin()->second, blocks.begin()->second % 3 == 0 ? 64 : 8),
+            last);
 }
 
 TEST(rmat, probabilities_add_up_and_edges_fall_into_their_quarters) {

@@ -27,8 +27,8 @@ using rbtree = toggle<maps, N>;
 
 }  // namespace
 
-constinit const workload_entry rbtree_entry = {"rbtree", make_sized<workload, pool_run, rbtree>,
-                                    make_sized<volatile_run, plain_run, rbtree>, make_native_sized<rbtree>,
-                                    make_sized<workload, coalescing_run, rbtree>};
+constinit const workload_entry rbtree_entry = {
+    "rbtree", make_sized<workload, pool_run, rbtree>, make_sized<volatile_run, plain_run, rbtree>,
+    make_native_sized<rbtree>, make_sized<workload, coalescing_run, rbtree>};
 
 }  // namespace stele::workloads

@@ -43,8 +43,10 @@ result<> take_turns(workload& w, const recording_options& r) {
 pool_options options_of(const recording_options& r, const std::string& mechanism) {
   pool_options p;
   // The transaction that makes a warehouse logs its tables.
-  const std::size_t tables_bytes = r.workload == "tpcc" ? 2 * tpcc::live_bytes(tpcc::shape(r.content)) : 0;
-  p.create_size = tables_bytes + r.content.keys * (r.content.value_size + 128) * 2 + (std::size_t{4} << 20) + r.threads * (std::size_t{1} << 19);
+  const std::size_t tables_bytes =
+      r.workload == "tpcc" ? 2 * tpcc::live_bytes(tpcc::shape(r.content)) : 0;
+  p.create_size = tables_bytes + r.content.keys * (r.content.value_size + 128) * 2 +
+                  (std::size_t{4} << 20) + r.threads * (std::size_t{1} << 19);
   p.log_count = r.threads + 1;  // the thread that fills has one too
   p.log_size = std::size_t{1} << 16;
   p.mechanism = mechanism;
@@ -62,8 +64,11 @@ result<> fill(workload& w, const std::string& path, const pool_options& options)
   return filled;
 }
 
-result<detail::pool_handle> open_recorded(workload& w, const std::string& path, const detail::mechanism_entry& m, const pool_options& options,
-                                          const recording_options& r, const tape_factory& make, std::unique_ptr<media::tape_writer>& tape) {
+result<detail::pool_handle> open_recorded(workload& w, const std::string& path,
+                                          const detail::mechanism_entry& m,
+                                          const pool_options& options, const recording_options& r,
+                                          const tape_factory& make,
+                                          std::unique_ptr<media::tape_writer>& tape) {
   auto file = storage::pool_file::open(path, m.map, 0);
   if (!file) return std::unexpected(file.error());
   media::tape_options shape = detail::tape_options_of(file->header(), m.logs);
@@ -73,16 +78,22 @@ result<detail::pool_handle> open_recorded(workload& w, const std::string& path, 
   tape = std::move(*made);
   if (r.record_bytes) tape->image(file->base(), file->header().size);
   const detail::media_choice media = media::on_tape(*tape, {.background = false});
-  auto opened = detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, m, options);
+  auto opened =
+      detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, m, options);
   if (!opened) return std::unexpected(opened.error());
   return detail::pool_handle::from_runtime(std::move(*opened), w.root_size());
 }
 
-result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, workload& w, const recording_options& r, const tape_factory& make) {
+result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, workload& w,
+                                                      const recording_options& r,
+                                                      const tape_factory& make) {
   const auto mechanism = detail::find_mechanism(r.mechanism);
   if (!mechanism) return std::unexpected(mechanism.error());
   const pool_options options = options_of(r, (*mechanism)->name);
-  if (auto created = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, "recorded", (*mechanism)->home}); !created)
+  if (auto created =
+          storage::pool_file::create(path, {options.create_size, options.log_size,
+                                            options.log_count, "recorded", (*mechanism)->home});
+      !created)
     return std::unexpected(created.error());
   if (!r.record_set_up)
     if (auto filled = fill(w, path, options); !filled) return std::unexpected(filled.error());
@@ -100,7 +111,8 @@ result<std::unique_ptr<media::tape_writer>> record_at(const std::string& path, w
 
 }  // namespace
 
-result<std::unique_ptr<media::tape_writer>> record(const recording_options& r, const tape_factory& make) {
+result<std::unique_ptr<media::tape_writer>> record(const recording_options& r,
+                                                   const tape_factory& make) {
   auto w = make_workload(r.workload, r.content);
   if (!w) return std::unexpected(w.error());
   static std::atomic<unsigned> made{0};

@@ -1,4 +1,5 @@
-// Recorded runs: the same tape every time, each thread in its log, operations marked; and what the mechanism base writes.
+// Recorded runs: the same tape every time, each thread in its log, operations marked; and what the
+// mechanism base writes.
 #include <gtest/gtest.h>
 #include <workloads/record.h>
 
@@ -19,7 +20,9 @@ recording_options small(unsigned threads) {
   return r;
 }
 
-result<std::unique_ptr<media::tape_writer>> in_memory(const media::tape_options& shape) { return media::tape_writer::to_memory(shape); }
+result<std::unique_ptr<media::tape_writer>> in_memory(const media::tape_options& shape) {
+  return media::tape_writer::to_memory(shape);
+}
 
 TEST(record, a_run_gives_the_same_events_again) {
   recording_options r = small(3);

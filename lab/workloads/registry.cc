@@ -9,10 +9,11 @@ namespace stele::workloads {
 
 namespace {
 
-constexpr std::array entries = {&sps_entry,      &hash_entry,     &rbtree_entry,   &bptree_entry,   &kv_entry,
-                              &sdg_entry,      &ssca2_entry,    &ycsb_entries[0], &ycsb_entries[1], &ycsb_entries[2],
-                              &ycsb_entries[3], &ycsb_entries[4], &ycsb_entries[5], &tpcc_entry,     &linkbench_entry,
-                              &store_entry};
+constexpr std::array entries = {
+    &sps_entry,       &hash_entry,      &rbtree_entry,    &bptree_entry,
+    &kv_entry,        &sdg_entry,       &ssca2_entry,     &ycsb_entries[0],
+    &ycsb_entries[1], &ycsb_entries[2], &ycsb_entries[3], &ycsb_entries[4],
+    &ycsb_entries[5], &tpcc_entry,      &linkbench_entry, &store_entry};
 
 std::unexpected<error> invalid(std::string message) {
   return std::unexpected(error{errc::invalid_argument, std::move(message)});
@@ -32,31 +33,37 @@ result<> check_parameters(const parameters& p) {
   if (p.keys == 0 || p.keys >= std::size_t{1} << 32) {
     return invalid(std::to_string(p.keys) + " keys: give a number from 1 to 2^32 - 1");
   }
-  if (!(p.read_share >= 0 && p.read_share <= 1)) return invalid("the share of reads is not between 0 and 1");
+  if (!(p.read_share >= 0 && p.read_share <= 1))
+    return invalid("the share of reads is not between 0 and 1");
   if (p.choice == key_choice::zipf && !(p.zipf_theta > 0 && p.zipf_theta < 1)) {
     return invalid("the zipf skew theta is not between 0 and 1");
   }
   return {};
 }
 
-result<const workload_entry*> find_workload(std::string_view name, const parameters& p, std::size_t largest_value = 4096) {
+result<const workload_entry*> find_workload(std::string_view name, const parameters& p,
+                                            std::size_t largest_value = 4096) {
   for (const workload_entry* k : entries) {
     if (k->name != name) continue;
-    if (auto ok = check_value_size(*k, p.value_size, largest_value); !ok) return std::unexpected(std::move(ok.error()));
+    if (auto ok = check_value_size(*k, p.value_size, largest_value); !ok)
+      return std::unexpected(std::move(ok.error()));
     if (auto ok = check_parameters(p); !ok) return std::unexpected(std::move(ok.error()));
     return k;
   }
   std::string names;
   for (const std::string& known : workload_names()) names += (names.empty() ? "" : ", ") + known;
-  return std::unexpected(error{errc::not_found, "no workload \"" + std::string(name) + "\"; there are " + names});
+  return std::unexpected(
+      error{errc::not_found, "no workload \"" + std::string(name) + "\"; there are " + names});
 }
 
 }  // namespace
 
 result<const workload_entry*> find_native_workload(std::string_view name, const parameters& p) {
   auto k = find_workload(name, p, largest_native_value);
-  if (k && (*k)->make_native == nullptr) return invalid("the workload " + std::string(name) + " has no native runs");
-  if (k && p.coalesce) return invalid("native runs are in ordinary memory, which does not coalesce");
+  if (k && (*k)->make_native == nullptr)
+    return invalid("the workload " + std::string(name) + " has no native runs");
+  if (k && p.coalesce)
+    return invalid("native runs are in ordinary memory, which does not coalesce");
   return k;
 }
 
@@ -70,7 +77,8 @@ result<std::unique_ptr<workload>> make_workload(std::string_view name, const par
   const auto k = find_workload(name, p);
   if (!k) return std::unexpected(k.error());
   if (!p.coalesce) return (*k)->make(p);
-  if ((*k)->make_coalescing == nullptr) return invalid("the workload " + std::string(name) + " has no runs in coalescing memory");
+  if ((*k)->make_coalescing == nullptr)
+    return invalid("the workload " + std::string(name) + " has no runs in coalescing memory");
   return (*k)->make_coalescing(p);
 }
 

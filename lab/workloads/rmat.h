@@ -1,7 +1,9 @@
-// Edges of a scale-free graph by the recursive matrix of Chakrabarti, Zhan and Faloutsos ("R-MAT: A Recursive Model for Graph
-// Mining", SDM 2004), with the probabilities that the HPCS Scalable Synthetic Compact Application 2 gives them (Bader, Madduri,
-// Gilbert, Shah, Kepner, Meuse, Krishnamurthy, "Designing Scalable Synthetic Compact Applications for Benchmarking High
-// Productivity Computing Systems", 2006). Numbers of vertices are permuted, so that those with many edges lie scattered.
+// Edges of a scale-free graph by the recursive matrix of Chakrabarti, Zhan and Faloutsos ("R-MAT: A
+// Recursive Model for Graph Mining", SDM 2004), with the probabilities that the HPCS Scalable
+// Synthetic Compact Application 2 gives them (Bader, Madduri, Gilbert, Shah, Kepner, Meuse,
+// Krishnamurthy, "Designing Scalable Synthetic Compact Applications for Benchmarking High
+// Productivity Computing Systems", 2006). Numbers of vertices are permuted, so that those with many
+// edges lie scattered.
 #pragma once
 
 #include <base/rng.h>
@@ -12,7 +14,8 @@ namespace stele::workloads {
 
 class rmat {
  public:
-  static constexpr double a = 0.55, b = 0.1, c = 0.1, d = 0.25;  // of the quarters: both early, to late, from late, both late
+  static constexpr double a = 0.55, b = 0.1, c = 0.1,
+                          d = 0.25;  // of the quarters: both early, to late, from late, both late
 
   struct edge {
     std::uint32_t from, to;

@@ -1,7 +1,8 @@
-// What tables are made of: rows, plain structs of fields, and texts, bytes of one size, side by side in a block.
+// What tables are made of: rows, plain structs of fields, and texts, bytes of one size, side by
+// side in a block.
 //
-// Unlike array.h rows are structs, and both keep the number that they are made with. Zeroed memory has none; transactions as
-// in array.h.
+// Unlike array.h rows are structs, and both keep the number that they are made with. Zeroed memory
+// has none; transactions as in array.h.
 #pragma once
 
 #include <stele/element.h>

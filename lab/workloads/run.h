@@ -1,9 +1,10 @@
 // What all workloads share: a kind of structure run on a pool, and its twin run on ordinary memory.
 //
-// A Kind is a set of functions over its root: prepare (the empty structure), fill (the part of the initial content that is
-// made at a step), apply and read (one operation), digest; and name, draw and make_model, which need no structure. All are
-// static, unless the kind has something to know beside the parameters: then its runs are given an object of it, of which
-// name, fill, draw and make_model may be members. Its root is a container with check() and visit_blocks(). It runs the
+// A Kind is a set of functions over its root: prepare (the empty structure), fill (the part of the
+// initial content that is made at a step), apply and read (one operation), digest; and name, draw
+// and make_model, which need no structure. All are static, unless the kind has something to know
+// beside the parameters: then its runs are given an object of it, of which name, fill, draw and
+// make_model may be members. Its root is a container with check() and visit_blocks(). It runs the
 // same code on both memories.
 #pragma once
 
@@ -41,11 +42,16 @@ class run_in final : public workload_on<typename Kind::template root<Memory>> {
   std::string_view name() const override { return kind_.name; }
 
   [[nodiscard]] result<> set_up() override {
-    if (auto done = pool_->update([&](root& r) { Kind::prepare(r, keys_); }, durability::ordered); !done) return done;
-    const std::size_t batch = std::clamp<std::size_t>(batch_bytes / keys_.params().value_size, 1, 256);
+    if (auto done = pool_->update([&](root& r) { Kind::prepare(r, keys_); }, durability::ordered);
+        !done)
+      return done;
+    const std::size_t batch =
+        std::clamp<std::size_t>(batch_bytes / keys_.params().value_size, 1, 256);
     for (std::uint64_t from = 0; from < keys_.size(); from += batch) {
       const std::uint64_t to = std::min<std::uint64_t>(from + batch, keys_.size());
-      if (auto done = pool_->update([&](root& r) { fill(r, from, to); }, durability::ordered); !done) return done;
+      if (auto done = pool_->update([&](root& r) { fill(r, from, to); }, durability::ordered);
+          !done)
+        return done;
     }
     return pool_->sync();
   }
@@ -80,7 +86,8 @@ class run_in final : public workload_on<typename Kind::template root<Memory>> {
   std::unique_ptr<model> make_model() const override { return kind_.make_model(keys_); }
 
  private:
-  static constexpr std::size_t batch_bytes = 16384;  // of values written by one transaction of set_up
+  static constexpr std::size_t batch_bytes =
+      16384;  // of values written by one transaction of set_up
 
   void fill(root& r, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t i = from; i < to; ++i) kind_.fill(r, keys_, i);

@@ -1,8 +1,10 @@
-// sdg: edges toggled in a scalable graph. A key is an edge: key modulo the vertices says from where, the rest to where.
+// sdg: edges toggled in a scalable graph. A key is an edge: key modulo the vertices says from
+// where, the rest to where.
 //
-// There is a vertex for every 16 keys (but at least 32 while there are keys enough), so a vertex has eight edges on the mean.
-#include <workloads/graph.h>
+// There is a vertex for every 16 keys (but at least 32 while there are keys enough), so a vertex
+// has eight edges on the mean.
 #include <workloads/entries.h>
+#include <workloads/graph.h>
 #include <workloads/native.h>
 #include <workloads/toggle.h>
 
@@ -18,9 +20,12 @@ class edge_map : public basic_graph<V, Memory> {
  public:
   class entry {
    public:
-    entry(edge_map& map, std::uint64_t key) : map_(map), to_(map.target(key)), place_(map.find(key % map.vertices(), to_)) {}
+    entry(edge_map& map, std::uint64_t key)
+        : map_(map), to_(map.target(key)), place_(map.find(key % map.vertices(), to_)) {}
     bool exists() const { return place_.found != nullptr; }
-    void insert(typename graph::mapped_view value) { map_.graph::insert(*place_.from, to_, 0, value); }
+    void insert(typename graph::mapped_view value) {
+      map_.graph::insert(*place_.from, to_, 0, value);
+    }
     void erase() { map_.graph::erase(place_); }
 
    private:
@@ -29,9 +34,13 @@ class edge_map : public basic_graph<V, Memory> {
     typename graph::edge_position place_;
   };
 
-  void prepare(std::uint64_t keys) { this->make_vertices(std::max(std::min<std::uint64_t>(keys, 32), keys / 16)); }
+  void prepare(std::uint64_t keys) {
+    this->make_vertices(std::max(std::min<std::uint64_t>(keys, 32), keys / 16));
+  }
   entry find_entry(std::uint64_t key) { return entry(*this, key); }
-  void insert(std::uint64_t key, typename graph::mapped_view value) { find_entry(key).insert(value); }  // it is not there
+  void insert(std::uint64_t key, typename graph::mapped_view value) {
+    find_entry(key).insert(value);
+  }  // it is not there
 
   // Distinct for the keys of one vertex: they are fewer than the vertices.
   std::uint32_t target(std::uint64_t key) const {
@@ -41,7 +50,9 @@ class edge_map : public basic_graph<V, Memory> {
   template <class F>
   void for_each(F&& f) const {
     const std::uint64_t n = this->vertices();
-    this->for_each_edge([&](std::uint64_t from, const auto& e) { f((e.to + 2 * n - from - 1) % n * n + from, e.value); });
+    this->for_each_edge([&](std::uint64_t from, const auto& e) {
+      f((e.to + 2 * n - from - 1) % n * n + from, e.value);
+    });
   }
 };
 
@@ -66,6 +77,8 @@ using sdg = toggle<maps, N>;
 
 }  // namespace
 
-constinit const workload_entry sdg_entry = {"sdg", make_sized<workload, pool_run, sdg>, make_sized<volatile_run, plain_run, sdg>, make_native_sized<sdg>};
+constinit const workload_entry sdg_entry = {"sdg", make_sized<workload, pool_run, sdg>,
+                                            make_sized<volatile_run, plain_run, sdg>,
+                                            make_native_sized<sdg>};
 
 }  // namespace stele::workloads

@@ -52,7 +52,8 @@ struct sps {
   template <class V, class Memory>
   static std::uint64_t digest(const basic_array<V, Memory>& r) {
     std::uint64_t sum = 0, i = 0;
-    r.for_each([&](const auto& stored) { sum += digest_value(i++, element<V, Memory>::get(stored)); });
+    r.for_each(
+        [&](const auto& stored) { sum += digest_value(i++, element<V, Memory>::get(stored)); });
     return sum;
   }
 
@@ -62,12 +63,15 @@ struct sps {
     if (reads) return {operation::kind::read, a, 0};
     return {operation::kind::swap, a, keys.draw(random)};
   }
-  static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<array_model>(keys); }
+  static std::unique_ptr<model> make_model(const key_space& keys) {
+    return std::make_unique<array_model>(keys);
+  }
 };
 
 }  // namespace
 
 constinit const workload_entry sps_entry = {"sps", make_sized<workload, pool_run, sps>,
-                                 make_sized<volatile_run, plain_run, sps>, make_native_sized<sps>};
+                                            make_sized<volatile_run, plain_run, sps>,
+                                            make_native_sized<sps>};
 
 }  // namespace stele::workloads

@@ -1,12 +1,14 @@
-// ssca2: a scale-free graph built, kept up and classified, after the HPCS Scalable Synthetic Compact Application 2 (Bader et
-// al., "Designing Scalable Synthetic Compact Applications for Benchmarking High Productivity Computing Systems", 2006).
+// ssca2: a scale-free graph built, kept up and classified, after the HPCS Scalable Synthetic
+// Compact Application 2 (Bader et al., "Designing Scalable Synthetic Compact Applications for
+// Benchmarking High Productivity Computing Systems", 2006).
 //
-// Changes are kernel 1, the construction, edge by edge: an R-MAT edge is inserted, or, to keep the size, one of the vertex's
-// first eight edges erased. The specification builds a graph once; here it starts half full, with eight edges a vertex,
-// and a vertex may have one edge more than twice as many as at the start. Reads are kernel 2, the heaviest edges, of
-// eight neighbouring vertices at a time. Kernels 3 and 4 (subgraphs, betweenness) are left out: they read only.
-#include <workloads/graph.h>
+// Changes are kernel 1, the construction, edge by edge: an R-MAT edge is inserted, or, to keep the
+// size, one of the vertex's first eight edges erased. The specification builds a graph once; here
+// it starts half full, with eight edges a vertex, and a vertex may have one edge more than twice as
+// many as at the start. Reads are kernel 2, the heaviest edges, of eight neighbouring vertices at a
+// time. Kernels 3 and 4 (subgraphs, betweenness) are left out: they read only.
 #include <workloads/entries.h>
+#include <workloads/graph.h>
 #include <workloads/native.h>
 #include <workloads/rmat.h>
 #include <workloads/run.h>
@@ -21,7 +23,8 @@ constexpr std::uint64_t vertices_read = 8, edges_to_choose_from = 8;
 
 // Sixteen keys a vertex, and half of them edges at the start.
 rmat generator(const key_space& keys) {
-  return rmat(static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(keys.size() / 16, 1)) - 1));
+  return rmat(
+      static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(keys.size() / 16, 1)) - 1));
 }
 
 // The i-th edge of the initial graph; every second step adds one.
@@ -31,7 +34,8 @@ std::optional<rmat::edge> edge_at_start(const key_space& keys, std::uint64_t i) 
   return generator(keys).draw(random);
 }
 
-// What is to happen at a vertex, an operation's key; the operation's word is the edge's target below random bits.
+// What is to happen at a vertex, an operation's key; the operation's word is the edge's target
+// below random bits.
 struct change {
   std::uint64_t from;
   std::uint32_t to;
@@ -39,20 +43,32 @@ struct change {
   std::uint64_t position;  // of the edge erased otherwise
 
   explicit change(const operation& op)
-      : from(op.a), to(static_cast<std::uint32_t>(op.b)), inserts(op.b >> 63 != 0), position(op.b >> 60 & (edges_to_choose_from - 1)) {}
-  bool inserts_at(std::uint64_t degree, std::uint64_t room) const { return degree == 0 || (inserts && degree < room); }
+      : from(op.a),
+        to(static_cast<std::uint32_t>(op.b)),
+        inserts(op.b >> 63 != 0),
+        position(op.b >> 60 & (edges_to_choose_from - 1)) {}
+  bool inserts_at(std::uint64_t degree, std::uint64_t room) const {
+    return degree == 0 || (inserts && degree < room);
+  }
 };
 
 // The random bits that change leaves.
-constexpr std::uint32_t weight_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32) & 0x0FFF'FFFF; }
+constexpr std::uint32_t weight_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word >> 32) & 0x0FFF'FFFF;
+}
 
-constexpr std::uint32_t room_at_start(std::uint32_t degree) { return 2 * degree + 1; }
+constexpr std::uint32_t room_at_start(std::uint32_t degree) {
+  return 2 * degree + 1;
+}
 
-std::uint64_t edge_key(std::uint64_t from, std::uint64_t to) { return from << 32 | to; }
+std::uint64_t edge_key(std::uint64_t from, std::uint64_t to) {
+  return from << 32 | to;
+}
 
 class graph_model final : public model {
  public:
-  explicit graph_model(const key_space& keys) : value_size_(keys.params().value_size), vertices_(generator(keys).vertices()) {
+  explicit graph_model(const key_space& keys)
+      : value_size_(keys.params().value_size), vertices_(generator(keys).vertices()) {
     for (std::uint64_t i = 0; i < keys.size(); ++i) {
       const auto e = edge_at_start(keys, i);
       if (!e) continue;
@@ -66,12 +82,14 @@ class graph_model final : public model {
     const change c(op);
     vertex& v = vertices_[c.from];
     if (c.inserts_at(v.edges.size(), v.max_degree)) return v.edges.push_front({c.to, op.b});
-    v.edges.erase(std::next(v.edges.begin(), static_cast<std::ptrdiff_t>(std::min(c.position, v.edges.size() - 1))));
+    v.edges.erase(std::next(v.edges.begin(),
+                            static_cast<std::ptrdiff_t>(std::min(c.position, v.edges.size() - 1))));
   }
   std::uint64_t digest() const override {
     std::uint64_t sum = 0;
     for (std::size_t from = 0; from < vertices_.size(); ++from) {
-      for (const auto& [to, word] : vertices_[from].edges) sum += digest_word(edge_key(from, to), word, value_size_);
+      for (const auto& [to, word] : vertices_[from].edges)
+        sum += digest_word(edge_key(from, to), word, value_size_);
     }
     return sum;
   }
@@ -118,7 +136,8 @@ struct ssca2 {
     const typename Graph::edge* heaviest = nullptr;
     std::uint32_t weight = 0;
     for (std::uint64_t i = 0; i < std::min(vertices_read, g.vertices()); ++i) {
-      for (const typename Graph::edge* e = g.at((op.a + i) % g.vertices()).first; e != nullptr; e = e->next) {
+      for (const typename Graph::edge* e = g.at((op.a + i) % g.vertices()).first; e != nullptr;
+           e = e->next) {
         const std::uint32_t its = e->label;
         if (its < weight) continue;
         weight = its;
@@ -130,7 +149,9 @@ struct ssca2 {
   template <class Graph>
   static std::uint64_t digest(const Graph& g) {
     std::uint64_t sum = 0;
-    g.for_each_edge([&](std::uint64_t from, const auto& e) { sum += digest_value(edge_key(from, e.to), stored_value(e.value)); });
+    g.for_each_edge([&](std::uint64_t from, const auto& e) {
+      sum += digest_value(edge_key(from, e.to), stored_value(e.value));
+    });
     return sum;
   }
 
@@ -140,7 +161,9 @@ struct ssca2 {
     const rmat::edge e = edges.draw(random);
     return {operation::kind::toggle, e.from, random() << 32 | e.to};
   }
-  static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<graph_model>(keys); }
+  static std::unique_ptr<model> make_model(const key_space& keys) {
+    return std::make_unique<graph_model>(keys);
+  }
 
  private:
   // An edge's label is its weight, uniform as in the specification.
@@ -152,6 +175,8 @@ struct ssca2 {
 
 }  // namespace
 
-constinit const workload_entry ssca2_entry = {"ssca2", make_sized<workload, pool_run, ssca2>, make_sized<volatile_run, plain_run, ssca2>, make_native_sized<ssca2>};
+constinit const workload_entry ssca2_entry = {"ssca2", make_sized<workload, pool_run, ssca2>,
+                                              make_sized<volatile_run, plain_run, ssca2>,
+                                              make_native_sized<ssca2>};
 
 }  // namespace stele::workloads

@@ -19,9 +19,11 @@ thread_local std::string value_buffer, read_buffer;
 // f(key, value bytes); of both memories.
 template <class Store, class Size>
 void apply_to(Store& s, Size value_size, const operation& op) {
-  if (op.what == kind_of::put) s.put(store::key(op.a), store::value(op.b, value_size, value_buffer));
+  if (op.what == kind_of::put)
+    s.put(store::key(op.a), store::value(op.b, value_size, value_buffer));
   if (op.what == kind_of::erase) s.erase(store::key(op.a));
-  if (op.what == kind_of::read && s.get(store::key(op.a), read_buffer)) do_not_optimize(read_buffer);
+  if (op.what == kind_of::read && s.get(store::key(op.a), read_buffer))
+    do_not_optimize(read_buffer);
 }
 
 std::uint64_t digest_pair(std::string_view key, std::string_view value) {
@@ -43,7 +45,8 @@ class store_model final : public model {
   std::uint64_t digest() const override {
     std::uint64_t sum = 0;
     std::string value;
-    for (const auto& [number, word] : words_) sum += digest_pair(store::key(number), store::value(word, value_size_, value));
+    for (const auto& [number, word] : words_)
+      sum += digest_pair(store::key(number), store::value(word, value_size_, value));
     return sum;
   }
 
@@ -70,15 +73,16 @@ class store_run final : public workload {
     kv::batch some;
     std::size_t bytes = 0;
     std::string buffer;
-    auto filled = store::fill(keys_.params(), [&](std::uint64_t number, std::uint64_t word) -> result<> {
-      some.put(store::key(number), store::value(word, value_size(), buffer));
-      bytes += value_size() + store::key_bytes;
-      if (bytes < batch_bytes && some.size() < batch_items) return {};
-      auto done = kv_->write(some, durability::ordered);
-      some.clear();
-      bytes = 0;
-      return done;
-    });
+    auto filled =
+        store::fill(keys_.params(), [&](std::uint64_t number, std::uint64_t word) -> result<> {
+          some.put(store::key(number), store::value(word, value_size(), buffer));
+          bytes += value_size() + store::key_bytes;
+          if (bytes < batch_bytes && some.size() < batch_items) return {};
+          auto done = kv_->write(some, durability::ordered);
+          some.clear();
+          bytes = 0;
+          return done;
+        });
     if (filled) filled = kv_->write(some, durability::ordered);
     return filled ? kv_->sync() : filled;
   }
@@ -117,18 +121,26 @@ class store_run final : public workload {
     if (!done) throw failure(done.error());
   }
 
-  std::unique_ptr<model> make_model() const override { return std::make_unique<store_model>(keys_.params()); }
+  std::unique_ptr<model> make_model() const override {
+    return std::make_unique<store_model>(keys_.params());
+  }
 
  private:
-  static constexpr std::size_t batch_bytes = 16384, batch_items = 16;  // of one transaction of set_up, which has to fit the explorer's logs
+  static constexpr std::size_t
+      batch_bytes = 16384,
+      batch_items = 16;  // of one transaction of set_up, which has to fit the explorer's logs
 
   std::size_t value_size() const { return keys_.params().value_size; }
   result<> apply_one(const operation& op) {
-    const auto without_value = [](auto done) -> result<> { return done ? result<>{} : std::unexpected(std::move(done.error())); };
+    const auto without_value = [](auto done) -> result<> {
+      return done ? result<>{} : std::unexpected(std::move(done.error()));
+    };
     const store::key key(op.a);
     switch (op.what) {
-      case kind_of::put: return kv_->put(key, store::value(op.b, value_size(), value_buffer), commit_durability());
-      case kind_of::erase: return without_value(kv_->erase(key, commit_durability()));
+      case kind_of::put:
+        return kv_->put(key, store::value(op.b, value_size(), value_buffer), commit_durability());
+      case kind_of::erase:
+        return without_value(kv_->erase(key, commit_durability()));
       default: {
         auto there = kv_->get(key, read_buffer);
         if (there && *there) do_not_optimize(read_buffer);
@@ -177,10 +189,11 @@ std::unique_ptr<Base> make_run(const parameters& p) {
 
 }  // namespace
 
-constinit const workload_entry store_entry = {.name = "store",
-                                   .make = make_run<workload, store_run>,
-                                   .make_volatile = make_run<volatile_run, plain_store_run>,
-                                   .make_native = nullptr,
-                                   .largest_value = store::largest_value};
+constinit const workload_entry store_entry = {
+    .name = "store",
+    .make = make_run<workload, store_run>,
+    .make_volatile = make_run<volatile_run, plain_store_run>,
+    .make_native = nullptr,
+    .largest_value = store::largest_value};
 
 }  // namespace stele::workloads

@@ -1,7 +1,8 @@
-// What the workload `store` puts under its keys, for all who run it: Stele's key-value store, its models, its rivals.
+// What the workload `store` puts under its keys, for all who run it: Stele's key-value store, its
+// models, its rivals.
 //
-// Keys are 8 bytes without order; a value has the size asked for and is one word over and over. The store starts seven eighths
-// full and stays so: one change in eight erases, the others put.
+// Keys are 8 bytes without order; a value has the size asked for and is one word over and over. The
+// store starts seven eighths full and stays so: one change in eight erases, the others put.
 #pragma once
 
 #include <workloads/key_space.h>

@@ -1,4 +1,5 @@
-// The workloads over maps: an operation deletes its key if it is there, else inserts it; the map starts half full.
+// The workloads over maps: an operation deletes its key if it is there, else inserts it; the map
+// starts half full.
 //
 // A Maps type names the map: `map<V, Memory>` with word keys, and prepare(map, keys).
 #pragma once
@@ -43,7 +44,8 @@ struct toggle {
   template <class Map>
   static void fill(Map& map, const key_space& keys, std::uint64_t i) {
     const std::uint64_t key = keys.scattered(i);
-    if (keys.present_at_start(key)) map.insert(key, value_from<typename Map::mapped_type>(keys.word_at_start(key)));
+    if (keys.present_at_start(key))
+      map.insert(key, value_from<typename Map::mapped_type>(keys.word_at_start(key)));
   }
   template <class Map>
   static void apply(Map& map, const key_space&, const operation& op) {
@@ -61,7 +63,9 @@ struct toggle {
   template <class Map>
   static std::uint64_t digest(const Map& map) {
     std::uint64_t sum = 0;
-    map.for_each([&](std::uint64_t key, const auto& stored) { sum += digest_value(key, stored_value(stored)); });
+    map.for_each([&](std::uint64_t key, const auto& stored) {
+      sum += digest_value(key, stored_value(stored));
+    });
     return sum;
   }
 
@@ -70,7 +74,9 @@ struct toggle {
     const std::uint64_t key = keys.draw(random);
     return {operation::kind::toggle, key, random()};
   }
-  static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<toggle_model>(keys); }
+  static std::unique_ptr<model> make_model(const key_space& keys) {
+    return std::make_unique<toggle_model>(keys);
+  }
 };
 
 }  // namespace stele::workloads

@@ -1,12 +1,14 @@
-// tpcc: the five transactions of the TPC Benchmark C (Standard Specification 5.11, 2010) at 45 % new orders, 43 % payments
-// and 4 % each of order status, delivery and stock level.
+// tpcc: the five transactions of the TPC Benchmark C (Standard Specification 5.11, 2010) at 45 %
+// new orders, 43 % payments and 4 % each of order status, delivery and stock level.
 //
-// Warehouses and their rows scale with the keys (tpcc.h); all tables are arrays of structs, texts of the value size in
-// customers and stock. What departs from the specification keeps the pool bounded or leaves out what is not storage:
-// there are no orders at the start; a district has places for as many orders and payments as it has customers, later ones
-// take the places of the oldest, delivered or not; customers are found by number, not name; no new order is rolled back;
-// delivery is one transaction for all districts of a warehouse. Of an operation the kind is the transaction: insert is a new
-// order, put a payment, read an order status, erase a delivery, scan a stock level.
+// Warehouses and their rows scale with the keys (tpcc.h); all tables are arrays of structs, texts
+// of the value size in customers and stock. What departs from the specification keeps the pool
+// bounded or leaves out what is not storage: there are no orders at the start; a district has
+// places for as many orders and payments as it has customers, later ones take the places of the
+// oldest, delivered or not; customers are found by number, not name; no new order is rolled back;
+// delivery is one transaction for all districts of a warehouse. Of an operation the kind is the
+// transaction: insert is a new order, put a payment, read an order status, erase a delivery, scan a
+// stock level.
 #include <workloads/entries.h>
 #include <workloads/run.h>
 #include <workloads/tpcc_tables.h>
@@ -20,7 +22,8 @@ class warehouse_model final : public model {
   using rows = plain_rows;
 
  public:
-  explicit warehouse_model(const key_space& keys) : keys_(keys), shape_(keys.params()), warehouses_(shape_.warehouses) {
+  explicit warehouse_model(const key_space& keys)
+      : keys_(keys), shape_(keys.params()), warehouses_(shape_.warehouses) {
     const std::uint64_t customers = shape_.all_customers();
     for (std::uint64_t w = 0; w < warehouses_.size(); ++w) {
       warehouse& h = warehouses_[w];
@@ -34,7 +37,8 @@ class warehouse_model final : public model {
         h.customer_words.push_back(word_at_start(keys, table::customer_text, w * customers + c));
       }
       h.stocks.resize(shape_.items);
-      for (std::uint64_t i = 0; i < shape_.items; ++i) init_stock(h.stocks[i], keys, w * shape_.items + i);
+      for (std::uint64_t i = 0; i < shape_.items; ++i)
+        init_stock(h.stocks[i], keys, w * shape_.items + i);
       h.orders.resize(shape_.all_orders());
       h.new_orders.resize(h.orders.size());
       h.lines.resize(h.orders.size() * max_lines);
@@ -77,7 +81,8 @@ class warehouse_model final : public model {
     d.lines += in.count;
     if (h.new_orders[place] != 0) ++d.next_delivery;
     h.new_orders[place] = id;
-    h.orders[place] = {id, in.date, static_cast<std::uint32_t>(in.customer), 0, in.count, in.is_local};
+    h.orders[place] = {id, in.date,  static_cast<std::uint32_t>(in.customer),
+                       0,  in.count, in.is_local};
     h.customers[in.district * shape_.customers + in.customer].last_order = id;
     for (std::uint32_t i = 0; i < in.count; ++i) {
       const auto& l = in.lines[i];
@@ -87,14 +92,15 @@ class warehouse_model final : public model {
       ++stock.orders;
       stock.remote_orders += l.supply != in.warehouse;
       blob<24> text{};
-      fill_with(text.bytes, std::min<std::uint64_t>(shape_.text_bytes, 24), stock_word(l.supply, l.item));
+      fill_with(text.bytes, std::min<std::uint64_t>(shape_.text_bytes, 24),
+                stock_word(l.supply, l.item));
       const std::uint64_t amount = std::uint64_t{price_at_start(keys_, l.item)} * l.quantity;
       h.lines[place * max_lines + i] = {amount,
-                                         0,
-                                         static_cast<std::uint32_t>(l.item),
-                                         static_cast<std::uint16_t>(l.supply),
-                                         static_cast<std::uint16_t>(l.quantity),
-                                         text};
+                                        0,
+                                        static_cast<std::uint32_t>(l.item),
+                                        static_cast<std::uint16_t>(l.supply),
+                                        static_cast<std::uint16_t>(l.quantity),
+                                        text};
     }
   }
   void pay(const payment_input& in, std::uint64_t word) {
@@ -107,9 +113,11 @@ class warehouse_model final : public model {
     c.ytd_payment += in.amount;
     c.balance -= static_cast<std::int64_t>(in.amount);
     ++c.payments;
-    const std::uint64_t customer_district = in.customer_warehouse * shape_.districts + in.customer_district;
+    const std::uint64_t customer_district =
+        in.customer_warehouse * shape_.districts + in.customer_district;
     h.payments[shape_.place_of(in.district, d.payments)] = {
-        in.date, in.amount, static_cast<std::uint32_t>(customer_district), static_cast<std::uint32_t>(in.customer)};
+        in.date, in.amount, static_cast<std::uint32_t>(customer_district),
+        static_cast<std::uint32_t>(in.customer)};
     ++d.payments;
     if (c.has_bad_credit != 0) there.customer_words[row] = word;
   }
@@ -135,20 +143,22 @@ class warehouse_model final : public model {
   template <class Row>
   static std::uint64_t digest_rows(table t, std::uint64_t w, const std::vector<Row>& all) {
     std::uint64_t sum = 0;
-    for (std::uint64_t i = 0; i < all.size(); ++i) sum += digest_item(digest_key(t, w, i), &all[i], sizeof(Row));
+    for (std::uint64_t i = 0; i < all.size(); ++i)
+      sum += digest_item(digest_key(t, w, i), &all[i], sizeof(Row));
     return sum;
   }
   std::uint64_t digest_of(std::uint64_t w) const {
     const warehouse& h = warehouses_[w];
     std::uint64_t sum = base::mix(digest_key(table::warehouse, w, 0) ^ h.ytd);
     for (std::uint64_t i = 0; i < h.customers.size(); ++i)
-      sum += digest_word(digest_key(table::customer_text, w, i), h.customer_words[i], shape_.text_bytes);
+      sum += digest_word(digest_key(table::customer_text, w, i), h.customer_words[i],
+                         shape_.text_bytes);
     for (std::uint64_t i = 0; i < shape_.items; ++i)
       sum += digest_word(digest_key(table::stock_text, w, i), stock_word(w, i), shape_.text_bytes);
-    return sum + digest_rows(table::district, w, h.districts) + digest_rows(table::customer, w, h.customers) +
-           digest_rows(table::stock, w, h.stocks) + digest_rows(table::order, w, h.orders) +
-           digest_rows(table::new_order, w, h.new_orders) + digest_rows(table::line, w, h.lines) +
-           digest_rows(table::payment, w, h.payments);
+    return sum + digest_rows(table::district, w, h.districts) +
+           digest_rows(table::customer, w, h.customers) + digest_rows(table::stock, w, h.stocks) +
+           digest_rows(table::order, w, h.orders) + digest_rows(table::new_order, w, h.new_orders) +
+           digest_rows(table::line, w, h.lines) + digest_rows(table::payment, w, h.payments);
   }
 
   key_space keys_;
@@ -176,11 +186,19 @@ struct benchmark {
 
   static operation draw(const key_space& keys, base::rng& random) {
     using enum operation::kind;
-    const std::uint64_t choice = random.below(100), district = random.below(shape(keys.params()).all_districts()),
+    const std::uint64_t choice = random.below(100),
+                        district = random.below(shape(keys.params()).all_districts()),
                         seed = random();
-    return {choice < 45 ? insert : choice < 88 ? put : choice < 92 ? read : choice < 96 ? erase : scan, district, seed};
+    return {choice < 45   ? insert
+            : choice < 88 ? put
+            : choice < 92 ? read
+            : choice < 96 ? erase
+                          : scan,
+            district, seed};
   }
-  static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<warehouse_model>(keys); }
+  static std::unique_ptr<model> make_model(const key_space& keys) {
+    return std::make_unique<warehouse_model>(keys);
+  }
 };
 
 template <class Base, class Run>
@@ -191,8 +209,9 @@ std::unique_ptr<Base> make(const parameters& p) {
 }  // namespace
 }  // namespace tpcc
 
-constinit const workload_entry tpcc_entry = {"tpcc", tpcc::make<workload, pool_run<tpcc::benchmark>>,
-                                  tpcc::make<volatile_run, plain_run<tpcc::benchmark>>, nullptr,
-                                  tpcc::make<workload, coalescing_run<tpcc::benchmark>>};
+constinit const workload_entry tpcc_entry = {
+    "tpcc", tpcc::make<workload, pool_run<tpcc::benchmark>>,
+    tpcc::make<volatile_run, plain_run<tpcc::benchmark>>, nullptr,
+    tpcc::make<workload, coalescing_run<tpcc::benchmark>>};
 
 }  // namespace stele::workloads

@@ -1,7 +1,9 @@
-// What tpcc is made of: the numbers of its rows, the rows, how the first ones look, and what each transaction asks for.
+// What tpcc is made of: the numbers of its rows, the rows, how the first ones look, and what each
+// transaction asks for.
 //
-// Everything follows from the parameters and, for a transaction, its operation: `a` is the district, counted through all
-// warehouses, `b` the seed of what the specification has a terminal choose. Money is in cents, rates in 1/10000.
+// Everything follows from the parameters and, for a transaction, its operation: `a` is the
+// district, counted through all warehouses, `b` the seed of what the specification has a terminal
+// choose. Money is in cents, rates in 1/10000.
 #pragma once
 
 #include <stele/element.h>
@@ -13,11 +15,13 @@ namespace stele::workloads::tpcc {
 
 inline constexpr std::uint64_t min_lines = 5, max_lines = 15;  // of an order
 
-// A key is a row of stock. A warehouse has up to 100,000 of them and each district 3 customers for a hundred, as specified.
+// A key is a row of stock. A warehouse has up to 100,000 of them and each district 3 customers for
+// a hundred, as specified.
 struct shape {
   std::uint64_t warehouses = 1, items = 1;
-  std::uint64_t districts = 1, customers = 1, orders = 1;  // in a warehouse; in a district; places for orders in a district
-  std::uint64_t text_bytes = 8;                            // in a customer and in a row of stock
+  std::uint64_t districts = 1, customers = 1,
+                orders = 1;      // in a warehouse; in a district; places for orders in a district
+  std::uint64_t text_bytes = 8;  // in a customer and in a row of stock
 
   shape() = default;
   explicit shape(const parameters& p)
@@ -33,10 +37,13 @@ struct shape {
   std::uint64_t all_customers() const { return districts * customers; }
   std::uint64_t all_orders() const { return districts * orders; }
   // An order's place among those of its warehouse.
-  std::uint64_t place_of(std::uint64_t district, std::uint64_t id) const { return district * orders + id % orders; }
+  std::uint64_t place_of(std::uint64_t district, std::uint64_t id) const {
+    return district * orders + id % orders;
+  }
 };
 
-// Rows have no padding, so that their bytes can be compared; a district is a line, as many transactions change it.
+// Rows have no padding, so that their bytes can be compared; a district is a line, as many
+// transactions change it.
 template <class Memory>
 struct rows_of {
   template <class T>
@@ -74,8 +81,8 @@ struct rows_of {
 template <class... Rows>
 inline constexpr bool without_padding = (std::has_unique_object_representations_v<Rows> && ...);
 using plain_rows = rows_of<plain_memory>;
-static_assert(without_padding<plain_rows::district, plain_rows::customer, plain_rows::stock, plain_rows::order,
-                              plain_rows::order_line, plain_rows::payment>);
+static_assert(without_padding<plain_rows::district, plain_rows::customer, plain_rows::stock,
+                              plain_rows::order, plain_rows::order_line, plain_rows::payment>);
 
 enum class table : std::uint64_t {
   warehouse,
@@ -95,10 +102,12 @@ enum class table : std::uint64_t {
 inline std::uint64_t live_bytes(const shape& s) {
   const std::uint64_t stock = 8 + sizeof(plain_rows::stock) + s.text_bytes,
                       customer = sizeof(plain_rows::customer) + s.text_bytes;
-  const std::uint64_t order =
-      sizeof(plain_rows::order) + 8 + max_lines * sizeof(plain_rows::order_line) + sizeof(plain_rows::payment);
+  const std::uint64_t order = sizeof(plain_rows::order) + 8 +
+                              max_lines * sizeof(plain_rows::order_line) +
+                              sizeof(plain_rows::payment);
   return s.warehouses *
-         (s.items * stock + s.districts * (s.customers * customer + s.orders * order + sizeof(plain_rows::district)));
+         (s.items * stock +
+          s.districts * (s.customers * customer + s.orders * order + sizeof(plain_rows::district)));
 }
 
 // The content at the start.
@@ -140,8 +149,8 @@ constexpr std::uint32_t quantity_after(std::uint32_t before, std::uint32_t sold)
   return before >= sold + 10 ? before - sold : before - sold + 91;
 }
 
-// The specification's NURand with a constant of 0: its A is 8191 of 100,000 items (a 16th) and 1023 of 3000 customers (a
-// third).
+// The specification's NURand with a constant of 0: its A is 8191 of 100,000 items (a 16th) and 1023
+// of 3000 customers (a third).
 inline std::uint64_t non_uniform(base::rng& random, std::uint64_t count, std::uint64_t part) {
   return (random.below(std::bit_ceil(count / part + 1)) | random.below(count)) % count;
 }
@@ -174,8 +183,10 @@ struct new_order_input : terminal {
     customer = choose_customer(random, s);
     count = static_cast<std::uint32_t>(min_lines + random.below(max_lines - min_lines + 1));
     for (std::uint32_t i = 0; i < count; ++i) {
-      const std::uint64_t supply = random.below(100) == 0 ? other_warehouse(random, s, warehouse) : warehouse;
-      lines[i] = {non_uniform(random, s.items, 16), supply, static_cast<std::uint32_t>(1 + random.below(10))};
+      const std::uint64_t supply =
+          random.below(100) == 0 ? other_warehouse(random, s, warehouse) : warehouse;
+      lines[i] = {non_uniform(random, s.items, 16), supply,
+                  static_cast<std::uint32_t>(1 + random.below(10))};
       is_local &= supply == warehouse;
     }
   }

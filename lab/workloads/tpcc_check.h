@@ -1,6 +1,8 @@
-// The conditions of consistency that tpcc's tables keep, by their numbers in clause 3.3.2 of the specification.
+// The conditions of consistency that tpcc's tables keep, by their numbers in clause 3.3.2 of the
+// specification.
 //
-// Orders, lines and payments that lost their places are missed, so sums over these are held against counters instead.
+// Orders, lines and payments that lost their places are missed, so sums over these are held against
+// counters instead.
 #pragma once
 
 namespace stele::workloads::tpcc {
@@ -12,9 +14,12 @@ result<> tables<Memory>::check() const {
   for (const warehouse& h : warehouses_)
     if (auto ok = check_warehouse(h, s, all); !ok) return ok;
   if (all.warehouse_ytd != all.paid)
-    return detail::corrupt_error("tpcc: warehouses have not taken in what customers paid");  // after 9
-  if (all.payments != all.customer_payments) return detail::corrupt_error("tpcc: districts and customers count other payments");
-  if (all.lines != all.stock_orders) return detail::corrupt_error("tpcc: districts and stock count other order lines");
+    return detail::corrupt_error(
+        "tpcc: warehouses have not taken in what customers paid");  // after 9
+  if (all.payments != all.customer_payments)
+    return detail::corrupt_error("tpcc: districts and customers count other payments");
+  if (all.lines != all.stock_orders)
+    return detail::corrupt_error("tpcc: districts and stock count other order lines");
   return {};
 }
 
@@ -28,7 +33,9 @@ result<> tables<Memory>::check_warehouse(const warehouse& h, const shape& s, sum
     all.lines += d.lines;
     if (auto ok = check_district(h, s, i); !ok) return ok;
   }
-  if (h.ytd != ytd) return detail::corrupt_error("tpcc: a warehouse has not taken in what its districts have");  // 1
+  if (h.ytd != ytd)
+    return detail::corrupt_error(
+        "tpcc: a warehouse has not taken in what its districts have");  // 1
   all.warehouse_ytd += ytd;
   for (std::uint64_t i = 0; i < s.all_customers(); ++i) {
     const customer& c = h.customers[i];
@@ -39,30 +46,37 @@ result<> tables<Memory>::check_warehouse(const warehouse& h, const shape& s, sum
   return {};
 }
 
-// 2 and 3: the last orders up to the next one's number are there, the undelivered among them without a gap.
+// 2 and 3: the last orders up to the next one's number are there, the undelivered among them
+// without a gap.
 template <class Memory>
 result<> tables<Memory>::check_district(const warehouse& h, const shape& s, std::uint64_t i) const {
   const district& d = h.districts[i];
-  const std::uint64_t next = d.next_order, undelivered = d.next_delivery, first = next - std::min(next - 1, s.orders);
+  const std::uint64_t next = d.next_order, undelivered = d.next_delivery,
+                      first = next - std::min(next - 1, s.orders);
   if (undelivered < first || undelivered > next)
     return detail::corrupt_error("tpcc: the next delivery is not of an order that is there");
   for (std::uint64_t id = first; id < next; ++id)
-    if (!is_consistent(h, s, i, id)) return detail::corrupt_error("tpcc: an order contradicts its district or its lines");
+    if (!is_consistent(h, s, i, id))
+      return detail::corrupt_error("tpcc: an order contradicts its district or its lines");
   return {};
 }
 
-// 4 to 7: an order has as many lines as it says, and it, its lines and the list of new orders agree whether it is delivered.
+// 4 to 7: an order has as many lines as it says, and it, its lines and the list of new orders agree
+// whether it is delivered.
 template <class Memory>
-bool tables<Memory>::is_consistent(const warehouse& h, const shape& s, std::uint64_t in_district, std::uint64_t id) const {
+bool tables<Memory>::is_consistent(const warehouse& h, const shape& s, std::uint64_t in_district,
+                                   std::uint64_t id) const {
   const std::uint64_t place = s.place_of(in_district, id);
   const order& o = h.orders[place];
   const bool is_new = id >= h.districts[in_district].next_delivery;
-  if (o.id != id || h.new_orders[place] != (is_new ? id : 0) || (o.carrier == 0) != is_new) return false;
+  if (o.id != id || h.new_orders[place] != (is_new ? id : 0) || (o.carrier == 0) != is_new)
+    return false;
   if (o.lines < min_lines || o.lines > max_lines || o.customer >= s.customers) return false;
   if (h.customers[in_district * s.customers + o.customer].last_order < id) return false;
   for (std::uint32_t i = 0; i < o.lines; ++i) {
     const order_line& l = h.lines[place * max_lines + i];
-    if (l.item >= s.items || l.amount != std::uint64_t{prices_[l.item]} * l.quantity || (l.delivered == 0) != is_new)
+    if (l.item >= s.items || l.amount != std::uint64_t{prices_[l.item]} * l.quantity ||
+        (l.delivered == 0) != is_new)
       return false;
   }
   return true;

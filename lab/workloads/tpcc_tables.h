@@ -1,4 +1,5 @@
-// The tables of tpcc and its five transactions on them; see tpcc.cc. What must hold of them is in tpcc_check.h.
+// The tables of tpcc and its five transactions on them; see tpcc.cc. What must hold of them is in
+// tpcc_check.h.
 #pragma once
 
 #include <stele/coalescing.h>
@@ -93,7 +94,8 @@ class tables {
     district& d = here.districts[in.district];
     const std::uint64_t id = d.next_order;
     d.next_order = id + 1;
-    if (d.next_delivery + s.orders == id) d.next_delivery += 1;  // the order whose place is taken is never delivered
+    if (d.next_delivery + s.orders == id)
+      d.next_delivery += 1;  // the order whose place is taken is never delivered
     d.lines += in.count;
     const std::uint64_t place = s.place_of(in.district, id);
     order& o = here.orders[place];
@@ -123,7 +125,8 @@ class tables {
     d.payments += 1;
     p.date = in.date;
     p.amount = in.amount;
-    p.customer_district = static_cast<std::uint32_t>(in.customer_warehouse * s.districts + in.customer_district);
+    p.customer_district =
+        static_cast<std::uint32_t>(in.customer_warehouse * s.districts + in.customer_district);
     p.customer = static_cast<std::uint32_t>(in.customer);
     warehouse& there = warehouses_[in.customer_warehouse];
     const std::uint64_t row = in.customer_district * s.customers + in.customer;
@@ -169,7 +172,8 @@ class tables {
     const order& o = here.orders[place];
     if (id == 0 || o.id != id) return;  // none yet, or its place has been taken
     do_not_optimize(o.carrier.load());
-    for (std::uint32_t i = 0; i < o.lines; ++i) do_not_optimize(here.lines[place * max_lines + i].amount.load());
+    for (std::uint32_t i = 0; i < o.lines; ++i)
+      do_not_optimize(here.lines[place * max_lines + i].amount.load());
   }
 
   // The items of the district's last 20 orders that are short in stock.
@@ -180,7 +184,8 @@ class tables {
     std::array<std::uint32_t, 20 * max_lines> low;
     std::size_t count = 0;
     const std::uint64_t next = here.districts[in.district].next_order;
-    for (std::uint64_t id = next - std::min({next - 1, s.orders, std::uint64_t{20}}); id < next; ++id) {
+    for (std::uint64_t id = next - std::min({next - 1, s.orders, std::uint64_t{20}}); id < next;
+         ++id) {
       const std::uint64_t place = s.place_of(in.district, id);
       for (std::uint32_t i = 0; i < here.orders[place].lines; ++i) {
         const std::uint32_t item = here.lines[place * max_lines + i].item;
@@ -203,7 +208,8 @@ class tables {
     for (const warehouse& w : warehouses_)
       if (const std::byte* block = w.block.load()) visit(static_cast<const void*>(block));
   }
-  // Errors: corrupt, when the specification's conditions of consistency do not hold, as far as there are orders to tell.
+  // Errors: corrupt, when the specification's conditions of consistency do not hold, as far as
+  // there are orders to tell.
   [[nodiscard]] result<> check() const;
 
  private:
@@ -238,11 +244,13 @@ class tables {
   }
   void make_warehouse(warehouse& here, const key_space& keys, std::uint64_t w) {
     const shape s = shape_;
-    const std::uint64_t tables_bytes = table_bytes<district>(s.districts) + table_bytes<customer>(s.all_customers()) +
-                                       table_bytes<stock>(s.items) + table_bytes<order>(s.all_orders()) +
-                                       table_bytes<cell<std::uint64_t>>(s.all_orders()) +
-                                       table_bytes<order_line>(s.all_orders() * max_lines) + table_bytes<payment>(s.all_orders());
-    auto* at = static_cast<std::byte*>(Memory::allocate(tables_bytes + (s.all_customers() + s.items) * s.text_bytes, 64));
+    const std::uint64_t tables_bytes =
+        table_bytes<district>(s.districts) + table_bytes<customer>(s.all_customers()) +
+        table_bytes<stock>(s.items) + table_bytes<order>(s.all_orders()) +
+        table_bytes<cell<std::uint64_t>>(s.all_orders()) +
+        table_bytes<order_line>(s.all_orders() * max_lines) + table_bytes<payment>(s.all_orders());
+    auto* at = static_cast<std::byte*>(
+        Memory::allocate(tables_bytes + (s.all_customers() + s.items) * s.text_bytes, 64));
     here.block = at;
     Memory::fill_zero(at, tables_bytes);  // texts are written before they are read
     const auto place = [&]<class Row>(cell<Row*>& first, std::uint64_t count) {
@@ -258,10 +266,12 @@ class tables {
     place(here.payments, s.all_orders());
     here.customer_texts.place_at(at, s.text_bytes);
     here.stock_texts.place_at(at + s.all_customers() * s.text_bytes, s.text_bytes);
-    for (std::uint64_t d = 0; d < s.districts; ++d) init_district(here.districts[d], keys, s, w * s.districts + d);
+    for (std::uint64_t d = 0; d < s.districts; ++d)
+      init_district(here.districts[d], keys, s, w * s.districts + d);
   }
   // The line's amount.
-  std::uint64_t sell(const new_order_input::line& in, std::uint64_t home_warehouse, order_line& line) {
+  std::uint64_t sell(const new_order_input::line& in, std::uint64_t home_warehouse,
+                     order_line& line) {
     const warehouse& supply = warehouses_[in.supply];
     stock& sold = supply.stocks[in.item];
     sold.quantity = quantity_after(sold.quantity, in.quantity);
@@ -281,7 +291,8 @@ class tables {
   }
 
   template <class Plain, class Row>
-  static std::uint64_t digest_rows(table t, std::uint64_t w, const cell<Row*>& all, std::uint64_t count) {
+  static std::uint64_t digest_rows(table t, std::uint64_t w, const cell<Row*>& all,
+                                   std::uint64_t count) {
     std::uint64_t sum = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       std::byte row[sizeof(Plain)];  // without what a spaced row has behind it
@@ -296,7 +307,8 @@ class tables {
     std::uint64_t sum = base::mix(digest_key(table::warehouse, w, 0) ^ h.ytd);
     for (std::uint64_t i = 0; i < s.all_customers(); ++i)
       sum += h.customer_texts.digest(digest_key(table::customer_text, w, i), i);
-    for (std::uint64_t i = 0; i < s.items; ++i) sum += h.stock_texts.digest(digest_key(table::stock_text, w, i), i);
+    for (std::uint64_t i = 0; i < s.items; ++i)
+      sum += h.stock_texts.digest(digest_key(table::stock_text, w, i), i);
     sum += digest_rows<plain_rows::district>(table::district, w, h.districts, s.districts);
     sum += digest_rows<plain_rows::customer>(table::customer, w, h.customers, s.all_customers());
     sum += digest_rows<plain_rows::stock>(table::stock, w, h.stocks, s.items);
@@ -307,11 +319,14 @@ class tables {
   }
 
   struct sums {
-    std::uint64_t warehouse_ytd = 0, paid = 0, payments = 0, customer_payments = 0, lines = 0, stock_orders = 0;
+    std::uint64_t warehouse_ytd = 0, paid = 0, payments = 0, customer_payments = 0, lines = 0,
+                  stock_orders = 0;
   };
   [[nodiscard]] result<> check_warehouse(const warehouse& h, const shape& s, sums& all) const;
-  [[nodiscard]] result<> check_district(const warehouse& h, const shape& s, std::uint64_t district) const;
-  bool is_consistent(const warehouse& h, const shape& s, std::uint64_t in_district, std::uint64_t id) const;
+  [[nodiscard]] result<> check_district(const warehouse& h, const shape& s,
+                                        std::uint64_t district) const;
+  bool is_consistent(const warehouse& h, const shape& s, std::uint64_t in_district,
+                     std::uint64_t id) const;
 
   cell<shape> shape_;
   table_of<cell<std::uint32_t>> prices_;  // of items

@@ -1,8 +1,10 @@
-// traced_memory: memory for containers whose every access is an event on a tape, without persistence; and phantom values.
+// traced_memory: memory for containers whose every access is an event on a tape, without
+// persistence; and phantom values.
 //
-// The twin of plain_memory in a native_space. A pointer is kept as its target's address there, and the field of a pointer, or
-// of a container's packed link, tells the tape that what it loads is one. A phantom<N> is a value of N bytes that are one word
-// over and over: it is accessed as N bytes, and kept as its first word unless the space keeps whole values.
+// The twin of plain_memory in a native_space. A pointer is kept as its target's address there, and
+// the field of a pointer, or of a container's packed link, tells the tape that what it loads is
+// one. A phantom<N> is a value of N bytes that are one word over and over: it is accessed as N
+// bytes, and kept as its first word unless the space keeps whole values.
 #pragma once
 
 #include <stele/element.h>
@@ -84,7 +86,9 @@ class traced_pointer {
     return address == 0 ? nullptr : reinterpret_cast<T*>(native_space::current().base() + address);
   }
   void store(T* target) {
-    address_ = target == nullptr ? 0 : static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(target) - native_space::current().base());
+    address_ = target == nullptr ? 0
+                                 : static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(target) -
+                                                              native_space::current().base());
   }
   operator T*() const { return load(); }
   T* operator->() const { return load(); }
@@ -95,7 +99,8 @@ class traced_pointer {
 
 struct traced_memory {
   template <class T>
-  using field = std::conditional_t<std::is_pointer_v<T>, traced_pointer<std::remove_pointer_t<T>>, traced_word<T, false>>;
+  using field = std::conditional_t<std::is_pointer_v<T>, traced_pointer<std::remove_pointer_t<T>>,
+                                   traced_word<T, false>>;
   template <class Word>
   using link = traced_word<Word, true>;
 
@@ -110,7 +115,10 @@ struct traced_memory {
     } else {
       object = ::new (block) T(std::forward<Arguments>(arguments)...);
     }
-    asm volatile("" : "+r"(object) : : "memory");  // zeroes stored before the constructor are its fields' values
+    asm volatile(""
+                 : "+r"(object)
+                 :
+                 : "memory");  // zeroes stored before the constructor are its fields' values
     return object;
   }
   template <class T>
@@ -131,7 +139,9 @@ struct traced_memory {
     deallocate(first);
   }
 
-  static void* allocate(std::size_t size_bytes, std::size_t alignment) { return native_space::current().allocate(size_bytes, alignment); }
+  static void* allocate(std::size_t size_bytes, std::size_t alignment) {
+    return native_space::current().allocate(size_bytes, alignment);
+  }
   static void deallocate(void* block) {
     if (block != nullptr) native_space::current().deallocate(block);
   }
@@ -143,7 +153,9 @@ struct traced_memory {
     std::memcpy(to, from, size_bytes);
     native_space::current().stored(to, size_bytes);
   }
-  static void fill_zero(void* to, std::size_t size_bytes) { native_space::current().fill_zero(to, size_bytes); }
+  static void fill_zero(void* to, std::size_t size_bytes) {
+    native_space::current().fill_zero(to, size_bytes);
+  }
 };
 
 template <std::size_t N>

@@ -1,4 +1,5 @@
-// Values of a given size, made from one word and made into a digest; and types chosen by a size known at run time.
+// Values of a given size, made from one word and made into a digest; and types chosen by a size
+// known at run time.
 #pragma once
 
 #include <stele/element.h>
@@ -67,8 +68,10 @@ void do_not_optimize(const T& value) {
   asm volatile("" : : "r"(&value) : "memory");
 }
 
-// A Run<Kind<value size>>, with the kind's object made from `more` if given. The size is a power of two from 8 to 4096.
-template <class Base, template <class> class Run, template <std::size_t> class Kind, std::size_t N = 8, class... More>
+// A Run<Kind<value size>>, with the kind's object made from `more` if given. The size is a power of
+// two from 8 to 4096.
+template <class Base, template <class> class Run, template <std::size_t> class Kind,
+          std::size_t N = 8, class... More>
 std::unique_ptr<Base> make_sized(const parameters& p, const More&... more) {
   if constexpr (N < 4096) {
     if (p.value_size != N) return make_sized<Base, Run, Kind, 2 * N>(p, more...);

@@ -1,8 +1,10 @@
-// A workload: a structure in a pool, the operations that change it, and a volatile model that says what must be true.
+// A workload: a structure in a pool, the operations that change it, and a volatile model that says
+// what must be true.
 //
-// The same object serves the benchmarks (draw and apply as fast as it goes), the explorer (digest of a recovered pool
-// against the model's) and the conformance tests. An operation is drawn from a seeded generator and carries everything
-// needed to repeat it, so a run is named by its parameters and seed. `apply` is one transaction of all given operations.
+// The same object serves the benchmarks (draw and apply as fast as it goes), the explorer (digest
+// of a recovered pool against the model's) and the conformance tests. An operation is drawn from a
+// seeded generator and carries everything needed to repeat it, so a run is named by its parameters
+// and seed. `apply` is one transaction of all given operations.
 #pragma once
 
 #include <base/rng.h>
@@ -21,20 +23,32 @@ namespace stele::workloads {
 enum class key_choice : std::uint8_t { uniform, zipf };
 
 struct parameters {
-  std::size_t value_size = 8;               // bytes; a power of two from 8 to 4096, of store any from 1 to 2^20
+  std::size_t value_size = 8;  // bytes; a power of two from 8 to 4096, of store any from 1 to 2^20
   std::size_t keys = std::size_t{1} << 20;  // size of the key space (array elements for sps)
-  double read_share = 0;                    // share of operations that only read; ycsb, tpcc, linkbench: of no effect
+  double read_share = 0;  // share of operations that only read; ycsb, tpcc, linkbench: of no effect
   key_choice choice = key_choice::uniform;  // tpcc chooses by rules of its own
   double zipf_theta = 0.99;
   std::uint64_t seed = 1;  // of the initial content
-  bool coalesce = false;   // structures in coalescing_memory (coalescing.h); in pools alone, not of every workload
+  bool coalesce = false;   // structures in coalescing_memory (coalescing.h); in pools alone, not of
+                           // every workload
 };
 
 struct operation {
-  enum class kind : std::uint8_t { read, swap, toggle, put, append, erase, insert, read_modify, scan };
+  enum class kind : std::uint8_t {
+    read,
+    swap,
+    toggle,
+    put,
+    append,
+    erase,
+    insert,
+    read_modify,
+    scan
+  };
   kind what = kind::read;
   std::uint64_t a = 0;  // a key or index
-  std::uint64_t b = 0;  // sps: the other index; else the seed of the value written, or what the workload says it is
+  std::uint64_t b = 0;  // sps: the other index; else the seed of the value written, or what the
+                        // workload says it is
 };
 
 constexpr bool only_reads(const operation& op) {
@@ -63,19 +77,23 @@ class workload {
   virtual void detach() = 0;
   virtual detail::runtime& core() = 0;
 
-  // Fills an empty pool with the initial content (a function of the parameters), in as many transactions as suit.
+  // Fills an empty pool with the initial content (a function of the parameters), in as many
+  // transactions as suit.
   [[nodiscard]] virtual result<> set_up() = 0;
   // Draws the next operation; thread-safe for distinct generators.
   virtual operation draw(base::rng& random) const = 0;
-  // Runs the operations as one transaction (a read transaction when all of them only read). Thread-safe.
+  // Runs the operations as one transaction (a read transaction when all of them only read).
+  // Thread-safe.
   [[nodiscard]] virtual result<> apply(std::span<const operation> operations) = 0;
-  // What the commits of apply have reached when it returns, from now on; at first durable. Not while another thread applies.
+  // What the commits of apply have reached when it returns, from now on; at first durable. Not
+  // while another thread applies.
   void set_commit_durability(durability d) noexcept { commit_durability_ = d; }
 
-  // The digest of the structure's content, read in one transaction; equals the model's after the same operations.
-  // An error when one of the structure's own invariants does not hold.
+  // The digest of the structure's content, read in one transaction; equals the model's after the
+  // same operations. An error when one of the structure's own invariants does not hold.
   [[nodiscard]] virtual result<std::uint64_t> digest() = 0;
-  // Calls `visit` for every allocated block that the structure reaches, the root object excepted. Inside a read transaction.
+  // Calls `visit` for every allocated block that the structure reaches, the root object excepted.
+  // Inside a read transaction.
   virtual void visit_blocks(const visitor& visit) = 0;
 
   // The model after set_up().
@@ -101,11 +119,13 @@ class workload_on : public workload {
   std::optional<pool<Root>> pool_;
 };
 
-// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc, linkbench, store. Errors: not_found,
-// invalid_argument (value size, keys; one that does not coalesce).
-[[nodiscard]] result<std::unique_ptr<workload>> make_workload(std::string_view name, const parameters& p);
+// A workload by name: sps, hash, rbtree, bptree, kv, sdg, ssca2, ycsb-a to ycsb-f, tpcc, linkbench,
+// store. Errors: not_found, invalid_argument (value size, keys; one that does not coalesce).
+[[nodiscard]] result<std::unique_ptr<workload>> make_workload(std::string_view name,
+                                                              const parameters& p);
 
-// The same structures and operations on plain ordinary memory, without pool or transaction: the ceiling.
+// The same structures and operations on plain ordinary memory, without pool or transaction: the
+// ceiling.
 class volatile_run {
  public:
   virtual ~volatile_run() = default;
@@ -114,7 +134,8 @@ class volatile_run {
   virtual void apply(std::span<const operation> operations) = 0;  // not thread-safe
   virtual std::uint64_t digest() = 0;
 };
-[[nodiscard]] result<std::unique_ptr<volatile_run>> make_volatile(std::string_view name, const parameters& p);
+[[nodiscard]] result<std::unique_ptr<volatile_run>> make_volatile(std::string_view name,
+                                                                  const parameters& p);
 
 std::vector<std::string> workload_names();
 

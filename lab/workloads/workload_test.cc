@@ -1,4 +1,5 @@
-// Every workload against its model: on ordinary memory for many seeds and sizes, on pools of the explorer's size and larger.
+// Every workload against its model: on ordinary memory for many seeds and sizes, on pools of the
+// explorer's size and larger.
 #include <workloads/workload.h>
 
 #include <containers/test_bed.h>
@@ -18,11 +19,12 @@ std::unique_ptr<workload> workload_of(const std::string& name, const parameters&
 }
 
 class each_workload : public ::testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(all, each_workload, ::testing::ValuesIn(workload_names()), [](const auto& i) {
-  std::string name = i.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(all, each_workload, ::testing::ValuesIn(workload_names()),
+                         [](const auto& i) {
+                           std::string name = i.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 std::vector<operation> draw_some(const workload& w, base::rng& random, std::size_t count) {
   std::vector<operation> operations(count);
@@ -32,7 +34,10 @@ std::vector<operation> draw_some(const workload& w, base::rng& random, std::size
 
 TEST_P(each_workload, on_ordinary_memory_agrees_with_its_model) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    const parameters p = {.value_size = std::size_t{8} << seed % 10, .keys = 1 + seed * 7, .read_share = 0.1, .seed = seed};
+    const parameters p = {.value_size = std::size_t{8} << seed % 10,
+                          .keys = 1 + seed * 7,
+                          .read_share = 0.1,
+                          .seed = seed};
     const auto w = workload_of(GetParam(), p);
     const auto plain = make_volatile(GetParam(), p);
     ASSERT_TRUE(plain);
@@ -57,8 +62,8 @@ class attached_workload {
     attach();
   }
   void attach() {
-    auto handle =
-        detail::pool_handle::open(directory_.file("pool"), {.create_size = size_, .background = false}, w_->root_size());
+    auto handle = detail::pool_handle::open(
+        directory_.file("pool"), {.create_size = size_, .background = false}, w_->root_size());
     if (!handle) throw std::runtime_error(handle.error().message);
     w_->attach(std::move(*handle));
   }
@@ -77,7 +82,8 @@ void expect_digest(workload& w, const model& m, const std::string& where) {
   ASSERT_EQ(*digest, m.digest()) << where;
 }
 
-void play(attached_workload& w, model& m, base::rng& random, std::size_t transactions, std::size_t in_each) {
+void play(attached_workload& w, model& m, base::rng& random, std::size_t transactions,
+          std::size_t in_each) {
   for (std::size_t t = 0; t < transactions; ++t) {
     const auto operations = draw_some(*w, random, in_each);
     const auto done = w->apply(operations);
@@ -90,7 +96,8 @@ void play(attached_workload& w, model& m, base::rng& random, std::size_t transac
 
 TEST_P(each_workload, on_a_small_pool_agrees_with_its_model) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-    attached_workload w(GetParam(), {.keys = 16 + seed * 8, .read_share = 0.2, .seed = seed}, std::size_t{64} << 10);
+    attached_workload w(GetParam(), {.keys = 16 + seed * 8, .read_share = 0.2, .seed = seed},
+                        std::size_t{64} << 10);
     const auto m = w->make_model();
     const auto ready = w->set_up();
     ASSERT_TRUE(ready) << ready.error().message;
@@ -102,8 +109,9 @@ TEST_P(each_workload, on_a_small_pool_agrees_with_its_model) {
 
 TEST_P(each_workload, on_a_pool_agrees_with_its_model_for_every_value_size) {
   for (std::size_t size = 8; size <= 4096; size *= 2) {
-    attached_workload w(GetParam(), {.value_size = size, .keys = 500, .choice = key_choice::zipf, .seed = size},
-               std::size_t{32} << 20);
+    attached_workload w(GetParam(),
+                        {.value_size = size, .keys = 500, .choice = key_choice::zipf, .seed = size},
+                        std::size_t{32} << 20);
     const auto m = w->make_model();
     const auto ready = w->set_up();
     ASSERT_TRUE(ready) << ready.error().message;
@@ -148,7 +156,8 @@ TEST_P(each_workload, survives_detaching_and_attaching) {
 }
 
 TEST_P(each_workload, reaches_each_block_once) {
-  attached_workload w(GetParam(), {.value_size = 128, .keys = 200, .seed = 4}, std::size_t{8} << 20);
+  attached_workload w(GetParam(), {.value_size = 128, .keys = 200, .seed = 4},
+                      std::size_t{8} << 20);
   ASSERT_TRUE(w->set_up());
   std::set<const void*> blocks;
   w->visit_blocks([&](const void* block) { EXPECT_TRUE(blocks.insert(block).second); });
@@ -165,7 +174,8 @@ TEST_P(each_workload, reads_do_not_commit) {
 
 TEST(workloads, values_of_the_store_have_any_size) {
   for (const std::size_t size : {1, 3, 20, 100, 5000, 300'000}) {
-    attached_workload w("store", {.value_size = size, .keys = 40, .read_share = 0.2, .seed = size}, std::size_t{64} << 20);
+    attached_workload w("store", {.value_size = size, .keys = 40, .read_share = 0.2, .seed = size},
+                        std::size_t{64} << 20);
     const auto m = w->make_model();
     ASSERT_TRUE(w->set_up());
     base::rng random(size);
@@ -183,9 +193,11 @@ TEST(workloads, unknown_names_and_bad_parameters_are_refused) {
   EXPECT_EQ(make_workload("hash", {.value_size = 8192}).error().code, errc::invalid_argument);
   EXPECT_EQ(make_workload("hash", {.keys = 0}).error().code, errc::invalid_argument);
   EXPECT_EQ(make_workload("store", {.value_size = 0}).error().code, errc::invalid_argument);
-  EXPECT_EQ(make_workload("store", {.value_size = (std::size_t{1} << 20) + 1}).error().code, errc::invalid_argument);
+  EXPECT_EQ(make_workload("store", {.value_size = (std::size_t{1} << 20) + 1}).error().code,
+            errc::invalid_argument);
   EXPECT_EQ(make_workload("kv", {.read_share = 1.5}).error().code, errc::invalid_argument);
-  EXPECT_EQ(make_workload("kv", {.choice = key_choice::zipf, .zipf_theta = 1}).error().code, errc::invalid_argument);
+  EXPECT_EQ(make_workload("kv", {.choice = key_choice::zipf, .zipf_theta = 1}).error().code,
+            errc::invalid_argument);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-// ycsb-a to ycsb-f: the core workloads of Cooper et al. ("Benchmarking Cloud Serving Systems with YCSB", 2010) on records of
-// the value size under word keys, in a b+ tree, since e scans in key order.
+// ycsb-a to ycsb-f: the core workloads of Cooper et al. ("Benchmarking Cloud Serving Systems with
+// YCSB", 2010) on records of the value size under word keys, in a b+ tree, since e scans in key
+// order.
 //
-// All keys of the key space are there at the start, and inserts go on behind them. So that the pool stays bounded they go
-// round: there is room for an eighth as many more, and from then on an insert replaces the oldest inserted record. How many
-// there have been is part of the structure: d reads the latest records by it, by the zipf skew asked for or else 0.99. An
-// update writes the whole record in place, where YCSB writes one of ten fields; a read-modify-write makes the new record
+// All keys of the key space are there at the start, and inserts go on behind them. So that the pool
+// stays bounded they go round: there is room for an eighth as many more, and from then on an insert
+// replaces the oldest inserted record. How many there have been is part of the structure: d reads
+// the latest records by it, by the zipf skew asked for or else 0.99. An update writes the whole
+// record in place, where YCSB writes one of ten fields; a read-modify-write makes the new record
 // from the old.
 #include <stele/bptree.h>
 #include <workloads/entries.h>
@@ -23,17 +25,20 @@ struct mix {
 };
 
 constexpr mix mixes[] = {
-    {"ycsb-a", 50, 50, 0, 0, 0, false}, {"ycsb-b", 95, 5, 0, 0, 0, false}, {"ycsb-c", 100, 0, 0, 0, 0, false},
-    {"ycsb-d", 95, 0, 5, 0, 0, true},   {"ycsb-e", 0, 0, 5, 0, 95, false}, {"ycsb-f", 50, 0, 0, 50, 0, false},
+    {"ycsb-a", 50, 50, 0, 0, 0, false}, {"ycsb-b", 95, 5, 0, 0, 0, false},
+    {"ycsb-c", 100, 0, 0, 0, 0, false}, {"ycsb-d", 95, 0, 5, 0, 0, true},
+    {"ycsb-e", 0, 0, 5, 0, 95, false},  {"ycsb-f", 50, 0, 0, 50, 0, false},
 };
 constexpr std::uint64_t longest_scan = 100;
 constexpr double default_theta = 0.99;
 
-// How a mix draws. A read has a rank of recency as its key when its word is `by_recency`; a scan's word is its length.
+// How a mix draws. A read has a rank of recency as its key when its word is `by_recency`; a scan's
+// word is its length.
 class mix_generator {
  public:
   mix_generator(const mix& m, const parameters& p) : mix_(m) {
-    if (m.reads_latest) recency_.emplace(p.keys, p.choice == key_choice::zipf ? p.zipf_theta : default_theta);
+    if (m.reads_latest)
+      recency_.emplace(p.keys, p.choice == key_choice::zipf ? p.zipf_theta : default_theta);
   }
 
   static constexpr std::uint64_t by_recency = 1;
@@ -42,9 +47,12 @@ class mix_generator {
   operation draw(const key_space& keys, base::rng& random) const {
     using enum operation::kind;
     std::uint64_t choice = random.below(100);
-    const auto falls_to = [&](unsigned share) { return choice < share || (choice -= share, false); };
+    const auto falls_to = [&](unsigned share) {
+      return choice < share || (choice -= share, false);
+    };
     if (falls_to(mix_.reads))
-      return recency_ ? operation{read, recency_->draw(random), by_recency} : operation{read, keys.draw(random), 0};
+      return recency_ ? operation{read, recency_->draw(random), by_recency}
+                      : operation{read, keys.draw(random), 0};
     if (falls_to(mix_.inserts)) return {insert, 0, random()};
     const std::uint64_t key = keys.draw(random);
     if (falls_to(mix_.updates)) return {put, key, random()};
@@ -68,7 +76,8 @@ struct key_range {
   // The rank-th latest key; the loaded ones count as made in their order.
   std::uint64_t latest(std::uint64_t rank) const {
     const std::uint64_t held = std::min(inserted, room());
-    return rank < held ? loaded + (inserted - 1 - rank) % room() : loaded - 1 - (rank - held) % loaded;
+    return rank < held ? loaded + (inserted - 1 - rank) % room()
+                       : loaded - 1 - (rank - held) % loaded;
   }
 };
 
@@ -114,14 +123,17 @@ class record_table {
 
   std::uint64_t digest() const {
     std::uint64_t sum = base::mix(inserted_);
-    records_.for_each([&](std::uint64_t key, const auto& record) { sum += digest_value(key, values::get(record)); });
+    records_.for_each([&](std::uint64_t key, const auto& record) {
+      sum += digest_value(key, values::get(record));
+    });
     return sum;
   }
   template <class Visit>
   void visit_blocks(Visit&& visit) const {
     records_.visit_blocks(visit);
   }
-  // Errors: corrupt, when the tree is, or does not hold just the keys that were loaded and inserted.
+  // Errors: corrupt, when the tree is, or does not hold just the keys that were loaded and
+  // inserted.
   result<> check() const {
     if (auto ok = records_.check(); !ok) return ok;
     std::uint64_t next = 0;
@@ -143,7 +155,8 @@ class record_table {
 
 class record_model final : public model {
  public:
-  explicit record_model(const key_space& keys) : value_size_(keys.params().value_size), present_{keys.size(), 0} {
+  explicit record_model(const key_space& keys)
+      : value_size_(keys.params().value_size), present_{keys.size(), 0} {
     for (std::uint64_t k = 0; k < keys.size(); ++k) put(k, keys.word_at_start(k));
   }
   void apply(const operation& op) override {
@@ -192,8 +205,12 @@ class ycsb {
     table.read(op.a);
   }
   static std::uint64_t digest(const auto& table) { return table.digest(); }
-  operation draw(const key_space& keys, base::rng& random) const { return generator_.draw(keys, random); }
-  static std::unique_ptr<model> make_model(const key_space& keys) { return std::make_unique<record_model>(keys); }
+  operation draw(const key_space& keys, base::rng& random) const {
+    return generator_.draw(keys, random);
+  }
+  static std::unique_ptr<model> make_model(const key_space& keys) {
+    return std::make_unique<record_model>(keys);
+  }
 
   std::string_view name;
 
@@ -207,12 +224,14 @@ std::unique_ptr<Base> make_ycsb(const parameters& p) {
 }
 
 template <char Letter>
-constexpr workload_entry entry_of = {mixes[Letter - 'a'].name, make_ycsb<Letter, workload, pool_run>,
-                          make_ycsb<Letter, volatile_run, plain_run>, nullptr,
-                          make_ycsb<Letter, workload, coalescing_run>};
+constexpr workload_entry entry_of = {mixes[Letter - 'a'].name,
+                                     make_ycsb<Letter, workload, pool_run>,
+                                     make_ycsb<Letter, volatile_run, plain_run>, nullptr,
+                                     make_ycsb<Letter, workload, coalescing_run>};
 
 }  // namespace
 
-constinit const workload_entry ycsb_entries[] = {entry_of<'a'>, entry_of<'b'>, entry_of<'c'>, entry_of<'d'>, entry_of<'e'>, entry_of<'f'>};
+constinit const workload_entry ycsb_entries[] = {entry_of<'a'>, entry_of<'b'>, entry_of<'c'>,
+                                                 entry_of<'d'>, entry_of<'e'>, entry_of<'f'>};
 
 }  // namespace stele::workloads

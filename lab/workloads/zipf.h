@@ -1,5 +1,6 @@
-// Zipf-distributed ranks by the constant-time generator of Gray et al. ("Quickly Generating Billion-Record Synthetic
-// Databases", SIGMOD 1994), as YCSB uses it: rank i of n has probability proportional to 1 / (i + 1)^theta.
+// Zipf-distributed ranks by the constant-time generator of Gray et al. ("Quickly Generating
+// Billion-Record Synthetic Databases", SIGMOD 1994), as YCSB uses it: rank i of n has probability
+// proportional to 1 / (i + 1)^theta.
 #pragma once
 
 #include <base/rng.h>

@@ -1,5 +1,5 @@
-// check(): ends the program with a message where going on would damage a pool. For programmers' errors only; what
-// input, hardware or a user can cause is a stele::error.
+// check(): ends the program with a message where going on would damage a pool. For programmers'
+// errors only; what input, hardware or a user can cause is a stele::error.
 #pragma once
 
 #include <stele/error.h>
@@ -17,7 +17,8 @@ namespace stele::base {
   std::abort();
 }
 
-inline void check(bool condition, const char* message, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+inline void check(bool condition, const char* message, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
   if (!condition) [[unlikely]]
     check_failed(message, file, line);
 }

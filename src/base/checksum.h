@@ -1,6 +1,7 @@
-// A 64-bit checksum over 8-byte words, seeded with what the bytes belong to (pool id, place), so that right bytes at
-// the wrong place do not pass. Each step is a bijection of the running value: one changed word always changes the sum;
-// several changed words go unseen with probability 2^-64 (2^-32 where only half is kept). Not cryptographic.
+// A 64-bit checksum over 8-byte words, seeded with what the bytes belong to (pool id, place), so
+// that right bytes at the wrong place do not pass. Each step is a bijection of the running value:
+// one changed word always changes the sum; several changed words go unseen with probability 2^-64
+// (2^-32 where only half is kept). Not cryptographic.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,12 @@ class checksum {
     }
   }
 
-  constexpr std::uint64_t value() const noexcept { return (sum_ ^ (sum_ >> 29)) * 0xBF58476D1CE4E5B9u; }
-  constexpr std::uint32_t value32() const noexcept { return static_cast<std::uint32_t>(value() >> 32); }
+  constexpr std::uint64_t value() const noexcept {
+    return (sum_ ^ (sum_ >> 29)) * 0xBF58476D1CE4E5B9u;
+  }
+  constexpr std::uint32_t value32() const noexcept {
+    return static_cast<std::uint32_t>(value() >> 32);
+  }
 
  private:
   std::uint64_t sum_;

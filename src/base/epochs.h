@@ -1,8 +1,10 @@
-// When may memory that readers find without locks be used again? When every reader that may still know it has moved on.
+// When may memory that readers find without locks be used again? When every reader that may still
+// know it has moved on.
 //
-// Epoch-based reclamation after Fraser, "Practical Lock-Freedom" (2004), section 5.2.3. A reader pins the present epoch while
-// it reads and lets go afterwards; who takes something out of sight asks for a new epoch and may use it again once nobody is
-// pinned at an older one. Pinning costs two plain stores: the one who waits pays with membarrier(2) (asymmetric_fence_heavy).
+// Epoch-based reclamation after Fraser, "Practical Lock-Freedom" (2004), section 5.2.3. A reader
+// pins the present epoch while it reads and lets go afterwards; who takes something out of sight
+// asks for a new epoch and may use it again once nobody is pinned at an older one. Pinning costs
+// two plain stores: the one who waits pays with membarrier(2) (asymmetric_fence_heavy).
 #pragma once
 
 #include <algorithm>
@@ -14,7 +16,8 @@ namespace stele::base {
 
 extern const bool has_membarrier;
 
-// A pair: where one thread passes asymmetric_fence_light() and another asymmetric_fence_heavy(), their memory accesses are ordered as by two full fences.
+// A pair: where one thread passes asymmetric_fence_light() and another asymmetric_fence_heavy(),
+// their memory accesses are ordered as by two full fences.
 inline void asymmetric_fence_light() noexcept {
   if (has_membarrier) [[likely]]
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -25,22 +28,27 @@ void asymmetric_fence_heavy() noexcept;
 
 class epochs {
  public:
-  explicit epochs(unsigned readers) : pins_(std::make_unique<pin_slot[]>(readers)), readers_(readers) {}
+  explicit epochs(unsigned readers)
+      : pins_(std::make_unique<pin_slot[]>(readers)), readers_(readers) {}
 
   void pin(unsigned reader) noexcept {
     pins_[reader].epoch.store(now_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     asymmetric_fence_light();
   }
-  void unpin(unsigned reader) noexcept { pins_[reader].epoch.store(unpinned, std::memory_order_release); }
+  void unpin(unsigned reader) noexcept {
+    pins_[reader].epoch.store(unpinned, std::memory_order_release);
+  }
 
   std::uint64_t now() const noexcept { return now_.load(std::memory_order_relaxed); }
-  // What was out of sight before this call may be used again when oldest_pinned() is above what it returns.
+  // What was out of sight before this call may be used again when oldest_pinned() is above what it
+  // returns.
   std::uint64_t advance() noexcept { return now_.fetch_add(1, std::memory_order_acq_rel); }
   // The oldest epoch that anybody is pinned at; the present one when nobody is.
   std::uint64_t oldest_pinned() const noexcept {
     asymmetric_fence_heavy();
     std::uint64_t least = now_.load(std::memory_order_acquire);
-    for (unsigned i = 0; i < readers_; ++i) least = std::min(least, pins_[i].epoch.load(std::memory_order_acquire));
+    for (unsigned i = 0; i < readers_; ++i)
+      least = std::min(least, pins_[i].epoch.load(std::memory_order_acquire));
     return least;
   }
 

@@ -27,7 +27,8 @@ TEST(epochs, a_reader_holds_back_until_it_lets_go_or_pins_anew) {
   EXPECT_GT(e.oldest_pinned(), retired_epoch);
 }
 
-// One thread puts cells out of sight and poisons them when it may; others must never read a poisoned one.
+// One thread puts cells out of sight and poisons them when it may; others must never read a
+// poisoned one.
 TEST(epochs, no_reader_meets_what_was_used_again) {
   constexpr unsigned readers = 3;
   epochs e(readers);
@@ -41,7 +42,8 @@ TEST(epochs, no_reader_meets_what_was_used_again) {
       while (!stop.load(std::memory_order_relaxed)) {
         e.pin(r);
         for (int i = 0; i < 8; ++i)
-          if (__atomic_load_n(seen.load(std::memory_order_acquire), __ATOMIC_RELAXED) != 1) ++poisoned;
+          if (__atomic_load_n(seen.load(std::memory_order_acquire), __ATOMIC_RELAXED) != 1)
+            ++poisoned;
         e.unpin(r);
       }
     });

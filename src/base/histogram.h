@@ -1,5 +1,6 @@
-// Counts of values by size class, for latencies: recording costs a few instructions, and any percentile is known to
-// within 1/32 of its value (log-linear bucket_count after HdrHistogram, with 32 bucket_count an octave).
+// Counts of values by size class, for latencies: recording costs a few instructions, and any
+// percentile is known to within 1/32 of its value (log-linear bucket_count after HdrHistogram, with
+// 32 bucket_count an octave).
 //
 // Values below 32 have a class each. Merging adds counts, so threads record apart. Not thread-safe.
 #pragma once
@@ -26,10 +27,11 @@ class histogram {
     return sum;
   }
 
-  // The largest value of the class that holds the `percent` smallest of all recorded values; 0 when none were.
+  // The largest value of the class that holds the `percent` smallest of all recorded values; 0 when
+  // none were.
   std::uint64_t percentile(double percent) const noexcept {
-    const auto wanted =
-        static_cast<std::uint64_t>(std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count()) + 0.5);
+    const auto wanted = static_cast<std::uint64_t>(
+        std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count()) + 0.5);
     std::uint64_t seen = 0;
     std::size_t last = 0;
     for (std::size_t i = 0; i < bucket_count; ++i) {

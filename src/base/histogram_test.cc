@@ -33,7 +33,8 @@ TEST(histogram, percentiles_are_within_a_class_of_the_sorted_values) {
   }
   std::ranges::sort(values);
   for (const double percent : {1.0, 10.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
-    const auto rank = static_cast<std::size_t>(percent / 100 * static_cast<double>(values.size()) + 0.5);
+    const auto rank =
+        static_cast<std::size_t>(percent / 100 * static_cast<double>(values.size()) + 0.5);
     const std::uint64_t exact = values[std::max<std::size_t>(rank, 1) - 1];
     EXPECT_GE(h.percentile(percent), exact) << percent;
     EXPECT_LE(h.percentile(percent) - exact, exact / 32) << percent;
@@ -48,7 +49,8 @@ TEST(histogram, merge_is_recording_both) {
   }
   a.merge(b);
   EXPECT_EQ(a.count(), both.count());
-  for (double percent = 0; percent <= 100; percent += 0.5) EXPECT_EQ(a.percentile(percent), both.percentile(percent));
+  for (double percent = 0; percent <= 100; percent += 0.5)
+    EXPECT_EQ(a.percentile(percent), both.percentile(percent));
 }
 
 TEST(histogram, takes_the_largest_value) {

@@ -1,8 +1,10 @@
-// Planted bugs. The explorer must find every one of them; that is how we know that it can find ours.
+// Planted bugs. The explorer must find every one of them; that is how we know that it can find
+// ours.
 //
-// A mechanism asks `planted<Media>(mutant::x)` at the place that the bug would be; on a medium that does not explore
-// the answer is a compile-time no. The heap, which knows no medium, and the file, which is one, ask `planted(mutant::x)`: one
-// relaxed load on paths that are not hot. `stele crash mutants` plants them one at a time.
+// A mechanism asks `planted<Media>(mutant::x)` at the place that the bug would be; on a medium that
+// does not explore the answer is a compile-time no. The heap, which knows no medium, and the file,
+// which is one, ask `planted(mutant::x)`: one relaxed load on paths that are not hot. `stele crash
+// mutants` plants them one at a time.
 #pragma once
 
 #include <atomic>
@@ -16,182 +18,189 @@ namespace stele::base {
 
 enum class mutant : std::uint16_t {
   none,
-  log_torn_sense,         // the torn sense does not turn at wrap-around
-  log_one_torn_bit,       // reading looks at the torn bit of a line's header word only
-  log_last_line,          // the last line of a record is not streamed before the fence
-  log_first_stored,       // the first line of a record is stored and not flushed, in place of streamed
-  log_top_bits,           // the payload words' own top bits are not kept
-  log_spill_unfenced,     // no fence between a spilled payload and the record that points to it
-  base_no_log_fence,      // no fence between records and commit line
-  base_no_commit_fence,   // home is written before the commit line is durable
-  base_no_data_fence,     // the log is cut before home is durable
-  base_no_truncate_fence, // locks go before the cut is durable
-  base_commit_first,      // the commit line is written before the records
-  base_last_home_line,    // the last home line is not flushed
-  base_word_first,        // the commit line's TxID is stored first
-  base_recover_unfenced,  // recovery cuts the logs before home is durable
-  base_first_slot_only,   // recovery reads the first slot of each log only
-  base_no_checksum,       // recovery takes records as they are
-  redo_no_log_fence,      // home is written before the log is durable
-  redo_no_data_fence,     // the log is cut before home is durable
-  redo_no_truncate_fence, // locks go before the cut is durable
-  redo_last_home_line,    // the last home line is not flushed
-  redo_truncate_first,    // the head moves before home is written back
-  redo_head_unflushed,    // the head is stored and not flushed
-  bulk_no_log_fence,      // a commit returns before its log is durable
-  bulk_home_first,        // home is stored before the log is durable
-  bulk_no_data_fence,     // the watermark moves before home is durable
-  bulk_no_mark_fence,     // heads move before the watermark is durable
-  bulk_no_head_fence,     // lines are reused before the heads are durable
-  bulk_last_home_line,    // bulk persistence leaves out the last home line
-  bulk_first_log_only,    // bulk persistence flushes one log's lines, and moves the mark for all
-  bulk_mark_ahead,        // the watermark is one commit ahead
-  sums_not_renewed,       // truncation and recovery leave the sums of blocks as they were
-  sums_last_block,        // the last block's sum is not renewed
-  sums_after_mark,        // sums are renewed when the watermark has moved
-  sums_not_recovered,     // recovery leaves the sums of the blocks it replays
-  sums_move_unsaid,       // a truncation moves sums without saying so
-  sums_move_unfenced,     // a sum moves before it is durable that it does
-  sums_said_early,        // sums are said to stand still before the watermark has moved
-  sums_recovery_unsaid,   // recovery moves sums without saying so
-  sums_not_counted,       // a commit that writes home leaves the sums as they were
-  sums_spill_kept,        // a spilled record overwrites blocks whose sums stay
-  sums_blocks_weightless, // a block log says that what a transaction replaces weighed nothing
-  sums_weights_crowded,   // a block log leaves no room for what a transaction's words weighed before
-  sums_free_stay,         // sums made anew leave those of free chunks as they were
-  sums_zero_unjudged,     // a sum of 0 says nothing, a zeroed home is a fresh one
-  grow_same_slot,         // the slot in force is written over
-  grow_no_slot_fence,     // a slot is in force before it and its table are durable
-  file_home_unsynced,     // home is written back and not synced
-  file_last_run,          // a fence leaves out the last run of blocks
-  file_not_synchronous,   // blocks are written without waiting for the device
-  file_failure_ignored,   // a write or sync that fails is taken for done
-  file_sync_retried,      // a sync that fails is tried again, and counts if it succeeds then
-  file_write_back_ignored, // a write-back that fails is passed over: the sync after it does not know of it
-  file_named_first,       // a new file gets its name before its content is durable
-  default_shared_alone,     // a commit in the shared log makes its own last line durable, not those before it
-  default_shared_unflushed, // a commit in the shared log returns without its record being flushed
-  xil_no_log_fence,       // a commit returns before its blocks are durable
-  xil_home_first,         // home is stored before the blocks are durable
-  xil_no_data_fence,      // a commit ends before home is durable, and its log may be cut
-  xil_last_home_line,     // the last home line is not flushed
-  xil_commit_unflushed,   // the line of the commit record is not flushed
-  xil_abort_unflushed,    // abort records before a commit are not flushed with it
-  xil_torn_sense,         // the torn sense does not turn at wrap-around
-  xil_tail_bit,           // the data block's own top bit is not kept
-  xil_no_filler,          // the rest of a transaction's last line is not written
-  xil_holes_left,         // holes do not get their torn bits at truncation
-  xil_short_reach,        // reading looks for an abort record in the next block only
-  xil_no_checksum,        // whole blocks count, even if they are not what the commit record was written for
-  switch_no_truncate,     // a log changes its form with committed transactions in it
-  switch_no_zero,         // the ring keeps what the other form wrote
-  switch_half_zeroed,     // half of the ring keeps it
-  switch_no_zero_fence,   // the head moves before the zeroes are durable
-  switch_no_head_fence,   // records of the new form are written before the head says so
-  switch_old_form,        // the head names the old form
-  switch_head_first,      // the head names the new form before the ring is zeroed
-  undo_no_log_fence,      // home is written before the old values are durable
-  undo_no_data_fence,     // the log is cut before home is durable
-  undo_no_truncate_fence, // acknowledged before the log is cut
-  undo_last_old_line,     // the last line's old values are not in the log, its new ones are
-  undo_last_home_line,    // the last home line is not flushed
-  undo_truncate_first,    // the head moves before home is written back
-  recover_truncate_first, // logs are emptied before home is durable
-  recover_unsorted,       // committed transactions are replayed in log order
-  recover_first_log_only, // only the first log is read
-  recover_no_scrub,       // what a torn commit left behind stays in the log
-  recover_no_home_fence,  // the watermark moves before home is durable
-  recover_no_mark_fence,  // logs are emptied before the watermark is durable
-  recover_unflushed,      // replayed home lines are not flushed
-  recover_heads_first,    // heads begin anew before the rings are zeroed
-  heap_free_early,        // a freed block may be taken again before its transaction has committed
-  heap_freed_twice,       // a freed block enters the free list twice
-  heap_untracked_free,    // freeing is not part of the transaction: a crash loses it
-  heap_untracked_take,    // taking a block is not part of the transaction: a crash loses it
-  heap_no_descriptor,     // a new slab's descriptor is not part of the transaction
-  heap_stale_states,      // a chunk turned slab keeps the block states of its former use
-  heap_short_extent,      // freeing an extent forgets its last chunk
-  heap_stale_list,        // a slab of an earlier session is listed without asking which blocks are free
-  heap_abort_keeps,       // blocks of a slab that was rolled back stay in the free list
-  default_no_settle_fence,// home is stored before ordered commits are durable
-  default_last_record,    // settling leaves out the last line of the records
-  default_ordered_home_first,// an ordered commit stores home itself
-  default_no_chain,       // records do not name the ordered commit before them
-  default_chain_ignored,  // recovery does not look whether that commit is there
-  default_no_wait,        // a durable commit returns before the ordered ones before it are durable
-  ls_no_fence,            // a commit returns before its blocks are durable
-  ls_last_line,           // the last line of a commit's last block is not streamed
-  ls_preamble_first,      // a block's first line is durable, the rest of it is stored after that
-  ls_header_unflushed,    // the header of a new chunk is not flushed
-  ls_header_late,         // blocks are written before the header of their chunk is durable
-  ls_ring_broken,         // the last block of a transaction points to itself in place of the first
-  ls_ring_ignored,        // recovery takes blocks of a transaction of which others are missing
-  ls_crc_unseeded,        // a block's CRC does not depend on the generation of its chunk
-  ls_copies_unsaid,       // cleaning does not say how far its chunks have blocks
-  ls_abandoned_left,      // blocks of a transaction that did not commit stay on media
-  ls_version_ignored,     // recovery maps entries in the order of their chunks
-  ls_tombstone_ignored,   // recovery passes tombstones over
-  ls_allocation_forgotten,// recovery does not look which blocks are used
-  ls_copy_unfenced,       // a chunk is freed before what was moved out of it is durable
-  ls_stale_mapping,       // the last entry that is moved stays mapped to its old place
-  ls_tombstone_dropped,   // cleaning drops a tombstone while older versions are on media
-  ls_joined_as_older,     // what is moved with its neighbour gets the neighbour's version
-  ls_cleans_newest,       // cleaning takes chunks with the newest transaction of their lane
-  archapt_no_log_fence,   // home is stored before the record is durable
-  archapt_weak_checksum,  // lines are checked by the sum of their words without carry
-  archapt_wrong_column,   // the sums of columns are of eight lines, not seven
-  archapt_in_place,       // a new block is written over the one that counts
-  archapt_over_end,       // a block after an end is written over that
-  archapt_block_unflushed,// the last line of a block is not written
-  archapt_blocks_first,   // a block is stored before the lines that are not skipped are flushed
-  archapt_no_data_fence,  // no fence between those lines and the block
-  archapt_hot_unflushed,  // lines that are not skipped are not flushed
-  archapt_log_released,   // the watermark moves before home and blocks are durable
+  log_torn_sense,      // the torn sense does not turn at wrap-around
+  log_one_torn_bit,    // reading looks at the torn bit of a line's header word only
+  log_last_line,       // the last line of a record is not streamed before the fence
+  log_first_stored,    // the first line of a record is stored and not flushed, in place of streamed
+  log_top_bits,        // the payload words' own top bits are not kept
+  log_spill_unfenced,  // no fence between a spilled payload and the record that points to it
+  base_no_log_fence,   // no fence between records and commit line
+  base_no_commit_fence,    // home is written before the commit line is durable
+  base_no_data_fence,      // the log is cut before home is durable
+  base_no_truncate_fence,  // locks go before the cut is durable
+  base_commit_first,       // the commit line is written before the records
+  base_last_home_line,     // the last home line is not flushed
+  base_word_first,         // the commit line's TxID is stored first
+  base_recover_unfenced,   // recovery cuts the logs before home is durable
+  base_first_slot_only,    // recovery reads the first slot of each log only
+  base_no_checksum,        // recovery takes records as they are
+  redo_no_log_fence,       // home is written before the log is durable
+  redo_no_data_fence,      // the log is cut before home is durable
+  redo_no_truncate_fence,  // locks go before the cut is durable
+  redo_last_home_line,     // the last home line is not flushed
+  redo_truncate_first,     // the head moves before home is written back
+  redo_head_unflushed,     // the head is stored and not flushed
+  bulk_no_log_fence,       // a commit returns before its log is durable
+  bulk_home_first,         // home is stored before the log is durable
+  bulk_no_data_fence,      // the watermark moves before home is durable
+  bulk_no_mark_fence,      // heads move before the watermark is durable
+  bulk_no_head_fence,      // lines are reused before the heads are durable
+  bulk_last_home_line,     // bulk persistence leaves out the last home line
+  bulk_first_log_only,     // bulk persistence flushes one log's lines, and moves the mark for all
+  bulk_mark_ahead,         // the watermark is one commit ahead
+  sums_not_renewed,        // truncation and recovery leave the sums of blocks as they were
+  sums_last_block,         // the last block's sum is not renewed
+  sums_after_mark,         // sums are renewed when the watermark has moved
+  sums_not_recovered,      // recovery leaves the sums of the blocks it replays
+  sums_move_unsaid,        // a truncation moves sums without saying so
+  sums_move_unfenced,      // a sum moves before it is durable that it does
+  sums_said_early,         // sums are said to stand still before the watermark has moved
+  sums_recovery_unsaid,    // recovery moves sums without saying so
+  sums_not_counted,        // a commit that writes home leaves the sums as they were
+  sums_spill_kept,         // a spilled record overwrites blocks whose sums stay
+  sums_blocks_weightless,  // a block log says that what a transaction replaces weighed nothing
+  sums_weights_crowded,  // a block log leaves no room for what a transaction's words weighed before
+  sums_free_stay,        // sums made anew leave those of free chunks as they were
+  sums_zero_unjudged,    // a sum of 0 says nothing, a zeroed home is a fresh one
+  grow_same_slot,        // the slot in force is written over
+  grow_no_slot_fence,    // a slot is in force before it and its table are durable
+  file_home_unsynced,    // home is written back and not synced
+  file_last_run,         // a fence leaves out the last run of blocks
+  file_not_synchronous,  // blocks are written without waiting for the device
+  file_failure_ignored,  // a write or sync that fails is taken for done
+  file_sync_retried,     // a sync that fails is tried again, and counts if it succeeds then
+  file_write_back_ignored,  // a write-back that fails is passed over: the sync after it does not
+                            // know of it
+  file_named_first,         // a new file gets its name before its content is durable
+  default_shared_alone,     // a commit in the shared log makes its own last line durable, not those
+                            // before it
+  default_shared_unflushed,  // a commit in the shared log returns without its record being flushed
+  xil_no_log_fence,          // a commit returns before its blocks are durable
+  xil_home_first,            // home is stored before the blocks are durable
+  xil_no_data_fence,         // a commit ends before home is durable, and its log may be cut
+  xil_last_home_line,        // the last home line is not flushed
+  xil_commit_unflushed,      // the line of the commit record is not flushed
+  xil_abort_unflushed,       // abort records before a commit are not flushed with it
+  xil_torn_sense,            // the torn sense does not turn at wrap-around
+  xil_tail_bit,              // the data block's own top bit is not kept
+  xil_no_filler,             // the rest of a transaction's last line is not written
+  xil_holes_left,            // holes do not get their torn bits at truncation
+  xil_short_reach,           // reading looks for an abort record in the next block only
+  xil_no_checksum,  // whole blocks count, even if they are not what the commit record was written
+                    // for
+  switch_no_truncate,      // a log changes its form with committed transactions in it
+  switch_no_zero,          // the ring keeps what the other form wrote
+  switch_half_zeroed,      // half of the ring keeps it
+  switch_no_zero_fence,    // the head moves before the zeroes are durable
+  switch_no_head_fence,    // records of the new form are written before the head says so
+  switch_old_form,         // the head names the old form
+  switch_head_first,       // the head names the new form before the ring is zeroed
+  undo_no_log_fence,       // home is written before the old values are durable
+  undo_no_data_fence,      // the log is cut before home is durable
+  undo_no_truncate_fence,  // acknowledged before the log is cut
+  undo_last_old_line,      // the last line's old values are not in the log, its new ones are
+  undo_last_home_line,     // the last home line is not flushed
+  undo_truncate_first,     // the head moves before home is written back
+  recover_truncate_first,  // logs are emptied before home is durable
+  recover_unsorted,        // committed transactions are replayed in log order
+  recover_first_log_only,  // only the first log is read
+  recover_no_scrub,        // what a torn commit left behind stays in the log
+  recover_no_home_fence,   // the watermark moves before home is durable
+  recover_no_mark_fence,   // logs are emptied before the watermark is durable
+  recover_unflushed,       // replayed home lines are not flushed
+  recover_heads_first,     // heads begin anew before the rings are zeroed
+  heap_free_early,         // a freed block may be taken again before its transaction has committed
+  heap_freed_twice,        // a freed block enters the free list twice
+  heap_untracked_free,     // freeing is not part of the transaction: a crash loses it
+  heap_untracked_take,     // taking a block is not part of the transaction: a crash loses it
+  heap_no_descriptor,      // a new slab's descriptor is not part of the transaction
+  heap_stale_states,       // a chunk turned slab keeps the block states of its former use
+  heap_short_extent,       // freeing an extent forgets its last chunk
+  heap_stale_list,   // a slab of an earlier session is listed without asking which blocks are free
+  heap_abort_keeps,  // blocks of a slab that was rolled back stay in the free list
+  default_no_settle_fence,     // home is stored before ordered commits are durable
+  default_last_record,         // settling leaves out the last line of the records
+  default_ordered_home_first,  // an ordered commit stores home itself
+  default_no_chain,            // records do not name the ordered commit before them
+  default_chain_ignored,       // recovery does not look whether that commit is there
+  default_no_wait,       // a durable commit returns before the ordered ones before it are durable
+  ls_no_fence,           // a commit returns before its blocks are durable
+  ls_last_line,          // the last line of a commit's last block is not streamed
+  ls_preamble_first,     // a block's first line is durable, the rest of it is stored after that
+  ls_header_unflushed,   // the header of a new chunk is not flushed
+  ls_header_late,        // blocks are written before the header of their chunk is durable
+  ls_ring_broken,        // the last block of a transaction points to itself in place of the first
+  ls_ring_ignored,       // recovery takes blocks of a transaction of which others are missing
+  ls_crc_unseeded,       // a block's CRC does not depend on the generation of its chunk
+  ls_copies_unsaid,      // cleaning does not say how far its chunks have blocks
+  ls_abandoned_left,     // blocks of a transaction that did not commit stay on media
+  ls_version_ignored,    // recovery maps entries in the order of their chunks
+  ls_tombstone_ignored,  // recovery passes tombstones over
+  ls_allocation_forgotten,  // recovery does not look which blocks are used
+  ls_copy_unfenced,         // a chunk is freed before what was moved out of it is durable
+  ls_stale_mapping,         // the last entry that is moved stays mapped to its old place
+  ls_tombstone_dropped,     // cleaning drops a tombstone while older versions are on media
+  ls_joined_as_older,       // what is moved with its neighbour gets the neighbour's version
+  ls_cleans_newest,         // cleaning takes chunks with the newest transaction of their lane
+  archapt_no_log_fence,     // home is stored before the record is durable
+  archapt_weak_checksum,    // lines are checked by the sum of their words without carry
+  archapt_wrong_column,     // the sums of columns are of eight lines, not seven
+  archapt_in_place,         // a new block is written over the one that counts
+  archapt_over_end,         // a block after an end is written over that
+  archapt_block_unflushed,  // the last line of a block is not written
+  archapt_blocks_first,     // a block is stored before the lines that are not skipped are flushed
+  archapt_no_data_fence,    // no fence between those lines and the block
+  archapt_hot_unflushed,    // lines that are not skipped are not flushed
+  archapt_log_released,     // the watermark moves before home and blocks are durable
   archapt_touched_left,   // a covered matrix keeps its block when the old values of later stores go
   archapt_ended_first,    // a block is ended before the lines that it covered are durable
   archapt_short_queue,    // the queue of lines used last is a sixteenth of what it was told
   archapt_no_old_values,  // records over redo lack what covered lines held
-  archapt_undo_acknowledged,// a commit over undo returns before home is durable
-  archapt_rolls_forward,  // recovery over undo takes back in the order of commits
-  archapt_no_detection,   // recovery takes every line for what its block speaks for
-  archapt_stale_block,    // of two blocks recovery takes the earlier
-  archapt_stale_only,     // recovery leaves lines alone that only old values made right
-  archapt_recover_unfenced,// recovery drops the blocks before what they restored is durable
-  archapt_checkpoint_unflushed,// blocks stop to count before what they covered is durable
-  archapt_checkpoint_covered,// the copy changes while blocks count
-  archapt_copy_unchanged,  // stores since the last checkpoint are not copied
-  archapt_no_first_checkpoint,// lines are covered before the session has made a checkpoint
-  archapt_fallback_undecided,// home becomes the checkpoint's without a word that says so
-  archapt_fallback_unflushed,// it is not flushed
-  archapt_fallback_covered,// the blocks of what was given up still count
-  archapt_fallback_replayed,// so do the logs
-  default_txid_before_place,// a commit in the shared log draws its TxID before it takes its place
-  retire_paused,          // who has stopped all threads is taken for their being idle: ordered commits of running ones are retired
-  stm_stale_allocation,   // a block is taken that was freed after the snapshot
-  backup_spill_unkept,    // a record that outgrows its log is written over pages that a backup has yet to copy
-  stm_no_validation,      // a commit does not look whether what it has read is current
-  stm_extend_unchecked,   // a snapshot moves to now without looking at what was read before
-  stm_one_look,           // a load does not look at the lock again after the value
-  stm_old_version,        // locks are given back with the version that they had
-  stm_unlock_first,       // locks are given back before the commit is durable and at home
-  stm_announce_late,      // a commit draws its TxID before it announces itself
-  bulk_runs_ignored,      // a truncation goes to the newest TxID, whoever is still in a commit
-  bulk_mark_back,         // a truncation lowers the watermark to what a commit announced late
-  settle_pending_ignored, // a truncation does not look for ordered commits that wait
-  settle_own_alone,       // settling stores home what the first log has, and forgets the others
-  settle_joined_early,    // the next TxID may be drawn before an ordered commit is pending
-  group_appended_meanwhile, // what was appended during a write counts as written
-  group_not_awaited,      // a commit does not wait for the thread that writes for it
-  group_from_appended,    // the writer begins at its own record, not at the last durable one
-  heap_run_early,         // a freed run of chunks may be taken before its transaction has committed
-  heap_claimless,         // a record that outgrows its log takes chunks that others may be reading
-  backup_stores_first,    // a commit stores home before the backup has copied the pages
-  backup_moves_on,        // a backup lets transactions run before it knows its pages
+  archapt_undo_acknowledged,     // a commit over undo returns before home is durable
+  archapt_rolls_forward,         // recovery over undo takes back in the order of commits
+  archapt_no_detection,          // recovery takes every line for what its block speaks for
+  archapt_stale_block,           // of two blocks recovery takes the earlier
+  archapt_stale_only,            // recovery leaves lines alone that only old values made right
+  archapt_recover_unfenced,      // recovery drops the blocks before what they restored is durable
+  archapt_checkpoint_unflushed,  // blocks stop to count before what they covered is durable
+  archapt_checkpoint_covered,    // the copy changes while blocks count
+  archapt_copy_unchanged,        // stores since the last checkpoint are not copied
+  archapt_no_first_checkpoint,   // lines are covered before the session has made a checkpoint
+  archapt_fallback_undecided,    // home becomes the checkpoint's without a word that says so
+  archapt_fallback_unflushed,    // it is not flushed
+  archapt_fallback_covered,      // the blocks of what was given up still count
+  archapt_fallback_replayed,     // so do the logs
+  default_txid_before_place,  // a commit in the shared log draws its TxID before it takes its place
+  retire_paused,  // who has stopped all threads is taken for their being idle: ordered commits of
+                  // running ones are retired
+  stm_stale_allocation,    // a block is taken that was freed after the snapshot
+  backup_spill_unkept,     // a record that outgrows its log is written over pages that a backup has
+                           // yet to copy
+  stm_no_validation,       // a commit does not look whether what it has read is current
+  stm_extend_unchecked,    // a snapshot moves to now without looking at what was read before
+  stm_one_look,            // a load does not look at the lock again after the value
+  stm_old_version,         // locks are given back with the version that they had
+  stm_unlock_first,        // locks are given back before the commit is durable and at home
+  stm_announce_late,       // a commit draws its TxID before it announces itself
+  bulk_runs_ignored,       // a truncation goes to the newest TxID, whoever is still in a commit
+  bulk_mark_back,          // a truncation lowers the watermark to what a commit announced late
+  settle_pending_ignored,  // a truncation does not look for ordered commits that wait
+  settle_own_alone,        // settling stores home what the first log has, and forgets the others
+  settle_joined_early,     // the next TxID may be drawn before an ordered commit is pending
+  group_appended_meanwhile,  // what was appended during a write counts as written
+  group_not_awaited,         // a commit does not wait for the thread that writes for it
+  group_from_appended,       // the writer begins at its own record, not at the last durable one
+  heap_run_early,       // a freed run of chunks may be taken before its transaction has committed
+  heap_claimless,       // a record that outgrows its log takes chunks that others may be reading
+  backup_stores_first,  // a commit stores home before the backup has copied the pages
+  backup_moves_on,      // a backup lets transactions run before it knows its pages
 };
 
-// By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part that several share and one must
-// show: log, recovery, heap, file. Creation and damage are no mechanism's: tests/crash/file_creation_test.cc, tests/conformance/lost_parts_test.cc.
-// `overlap:` stands before the mechanisms of bugs that only commits show which overlap (stele_schedules --mutants).
+// By number: mutants[i].what is i. `of` names the mechanisms that must each show it, or the part
+// that several share and one must show: log, recovery, heap, file. Creation and damage are no
+// mechanism's: tests/crash/file_creation_test.cc, tests/conformance/lost_parts_test.cc. `overlap:`
+// stands before the mechanisms of bugs that only commits show which overlap (stele_schedules
+// --mutants).
 struct mutant_entry {
   mutant what;
   std::string_view name, of;
@@ -339,10 +348,12 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::archapt_stale_block, "archapt_stale_block", "archapt-undo,archapt-redo"},
     {mutant::archapt_stale_only, "archapt_stale_only", "archapt-redo"},
     {mutant::archapt_recover_unfenced, "archapt_recover_unfenced", "archapt-undo,archapt-redo"},
-    {mutant::archapt_checkpoint_unflushed, "archapt_checkpoint_unflushed", "archapt-undo,archapt-redo"},
+    {mutant::archapt_checkpoint_unflushed, "archapt_checkpoint_unflushed",
+     "archapt-undo,archapt-redo"},
     {mutant::archapt_checkpoint_covered, "archapt_checkpoint_covered", "archapt-undo,archapt-redo"},
     {mutant::archapt_copy_unchanged, "archapt_copy_unchanged", "archapt-undo,archapt-redo"},
-    {mutant::archapt_no_first_checkpoint, "archapt_no_first_checkpoint", "archapt-undo,archapt-redo"},
+    {mutant::archapt_no_first_checkpoint, "archapt_no_first_checkpoint",
+     "archapt-undo,archapt-redo"},
     {mutant::archapt_fallback_undecided, "archapt_fallback_undecided", "archapt-undo,archapt-redo"},
     {mutant::archapt_fallback_unflushed, "archapt_fallback_unflushed", "archapt-undo,archapt-redo"},
     {mutant::archapt_fallback_covered, "archapt_fallback_covered", "archapt-undo,archapt-redo"},
@@ -355,9 +366,13 @@ inline constexpr mutant_entry mutants[] = {
     {mutant::stm_extend_unchecked, "stm_extend_unchecked", "overlap:default,undo,xil"},
     {mutant::stm_one_look, "stm_one_look", "overlap:default,vcbp"},
     {mutant::stm_old_version, "stm_old_version", "overlap:default,blurred,log_structured"},
-    {mutant::stm_unlock_first, "stm_unlock_first", "overlap:default,redo,undo,base,xil,vcbp,blurred,adaptive,archapt-undo,archapt-redo,log_structured,redo-async"},
-    {mutant::stm_announce_late, "stm_announce_late", "overlap:redo-async,vcbp,blurred,adaptive,archapt-redo,archapt-undo,default"},
-    {mutant::bulk_runs_ignored, "bulk_runs_ignored", "overlap:redo-async,vcbp,blurred,adaptive,default"},
+    {mutant::stm_unlock_first, "stm_unlock_first",
+     "overlap:default,redo,undo,base,xil,vcbp,blurred,adaptive,archapt-undo,archapt-redo,log_"
+     "structured,redo-async"},
+    {mutant::stm_announce_late, "stm_announce_late",
+     "overlap:redo-async,vcbp,blurred,adaptive,archapt-redo,archapt-undo,default"},
+    {mutant::bulk_runs_ignored, "bulk_runs_ignored",
+     "overlap:redo-async,vcbp,blurred,adaptive,default"},
     {mutant::bulk_mark_back, "bulk_mark_back", "overlap:archapt-undo"},
     {mutant::settle_pending_ignored, "settle_pending_ignored", "overlap:default"},
     {mutant::settle_own_alone, "settle_own_alone", "overlap:default"},
@@ -376,7 +391,9 @@ static_assert([] {
   return true;
 }());
 
-constexpr std::string_view name_of(mutant m) noexcept { return mutants[static_cast<std::size_t>(m)].name; }
+constexpr std::string_view name_of(mutant m) noexcept {
+  return mutants[static_cast<std::size_t>(m)].name;
+}
 
 constexpr std::optional<mutant> mutant_named(std::string_view name) noexcept {
   for (const mutant_entry& e : mutants)
@@ -396,7 +413,9 @@ inline constexpr bool schedule_explorer_build = true;
 #else
 inline constexpr bool schedule_explorer_build = false;
 #endif
-[[gnu::always_inline]] inline bool planted_in_schedule_explorer(mutant m) noexcept { return schedule_explorer_build && planted(m); }
+[[gnu::always_inline]] inline bool planted_in_schedule_explorer(mutant m) noexcept {
+  return schedule_explorer_build && planted(m);
+}
 
 template <class Media>
 [[gnu::always_inline]] inline bool planted(mutant m) noexcept {

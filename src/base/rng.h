@@ -1,5 +1,5 @@
-// Seeded random numbers that are the same on every machine: SplitMix64 to seed, xoshiro256** to draw
-// (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2021).
+// Seeded random numbers that are the same on every machine: SplitMix64 to seed, xoshiro256** to
+// draw (Blackman and Vigna, "Scrambled Linear Pseudorandom Number Generators", 2021).
 #pragma once
 
 #include <bit>
@@ -35,7 +35,8 @@ class rng {
     return result;
   }
 
-  // Uniform in [0, bound), bound > 0 (multiply-shift; the bias is below 2^-32 for bounds below 2^32).
+  // Uniform in [0, bound), bound > 0 (multiply-shift; the bias is below 2^-32 for bounds below
+  // 2^32).
   constexpr std::uint64_t below(std::uint64_t bound) noexcept {
     __extension__ using wide = unsigned __int128;
     return static_cast<std::uint64_t>((static_cast<wide>((*this)()) * bound) >> 64);

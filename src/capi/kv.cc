@@ -1,4 +1,5 @@
-// The C functions of key-value stores. They join the body that runs in their thread, as the C++ ones do.
+// The C functions of key-value stores. They join the body that runs in their thread, as the C++
+// ones do.
 #include <capi/shim.h>
 #include <stele/kv.h>
 
@@ -54,7 +55,8 @@ int run(stele_kv* kv, bool writes, int d, stele_kv_body body, void* arg) {
     return {};
   });
   if (refused != STELE_OK) return refused;
-  return capi::run_body(kv->store.core(), writes, how, [&](stele_tx* tx) { return body(tx, kv, arg); });
+  return capi::run_body(kv->store.core(), writes, how,
+                        [&](stele_tx* tx) { return body(tx, kv, arg); });
 }
 
 }  // namespace
@@ -96,9 +98,11 @@ int stele_kv_count(const stele_kv* kv, uint64_t* items) {
   });
 }
 
-int stele_kv_put(stele_kv* kv, const void* key, size_t key_size, const void* value, size_t value_size, int durability) {
+int stele_kv_put(stele_kv* kv, const void* key, size_t key_size, const void* value,
+                 size_t value_size, int durability) {
   return capi::call([&] {
-    return capi::required(kv, "kv")->store.put(bytes_of(key, key_size, "key"), bytes_of(value, value_size, "value"),
+    return capi::required(kv, "kv")->store.put(bytes_of(key, key_size, "key"),
+                                               bytes_of(value, value_size, "value"),
                                                capi::durability_of(durability));
   });
 }
@@ -106,19 +110,22 @@ int stele_kv_put(stele_kv* kv, const void* key, size_t key_size, const void* val
 int stele_kv_erase(stele_kv* kv, const void* key, size_t key_size, int durability) {
   bool found = false;
   const int code = capi::call([&] {
-    return move_value(capi::required(kv, "kv")->store.erase(bytes_of(key, key_size, "key"), capi::durability_of(durability)),
-                found);
+    return move_value(capi::required(kv, "kv")->store.erase(bytes_of(key, key_size, "key"),
+                                                            capi::durability_of(durability)),
+                      found);
   });
   return found_or_not(code, found);
 }
 
-int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to, size_t room, size_t* size) {
+int stele_kv_get(const stele_kv* kv, const void* key, size_t key_size, void* to, size_t room,
+                 size_t* size) {
   static thread_local std::string value;
   bool found = false;
   const int code = capi::call([&] {
     if (room != 0) capi::required(to, "to");
     capi::required(size, "size");
-    return move_value(capi::required(kv, "kv")->store.get(bytes_of(key, key_size, "key"), value), found);
+    return move_value(capi::required(kv, "kv")->store.get(bytes_of(key, key_size, "key"), value),
+                      found);
   });
   if (code != STELE_OK || !found) return found_or_not(code, found);
   *size = value.size();
@@ -135,12 +142,12 @@ int stele_kv_read(stele_kv* kv, stele_kv_body body, void* arg) {
   return run(kv, false, STELE_DURABLE, body, arg);
 }
 
-int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size, const void* to, size_t to_size,
-                  stele_kv_cursor** cursor) {
+int stele_kv_walk(const stele_kv* kv, const void* from, size_t from_size, const void* to,
+                  size_t to_size, stele_kv_cursor** cursor) {
   return capi::call([&]() -> result<> {
     *capi::required(cursor, "cursor") = nullptr;
-    *cursor = new stele_kv_cursor{
-        capi::required(kv, "kv")->store.walk(bytes_of(from, from_size, "from"), bytes_of(to, to_size, "to"))};
+    *cursor = new stele_kv_cursor{capi::required(kv, "kv")->store.walk(
+        bytes_of(from, from_size, "from"), bytes_of(to, to_size, "to"))};
     return {};
   });
 }

@@ -5,10 +5,13 @@ namespace {
 
 using namespace stele;
 
-result<> open_pool(const char* path, const stele_options* options, std::size_t root_size, stele_pool** to) {
+result<> open_pool(const char* path, const stele_options* options, std::size_t root_size,
+                   stele_pool** to) {
   *capi::required(to, "pool") = nullptr;
-  if (root_size == 0) capi::throw_invalid_argument("a pool's root has at least one byte; root_size is 0");
-  auto handle = detail::pool_handle::open(capi::required(path, "path"), capi::options_of(options), root_size);
+  if (root_size == 0)
+    capi::throw_invalid_argument("a pool's root has at least one byte; root_size is 0");
+  auto handle =
+      detail::pool_handle::open(capi::required(path, "path"), capi::options_of(options), root_size);
   if (!handle) return std::unexpected(std::move(handle.error()));
   auto& core = handle->core();
   *to = new stele_pool{std::move(*handle), detail::durability_of(core), detail::mechanism_of(core)};
@@ -28,7 +31,8 @@ stele_counters counters_of(const pool_counters& c) {
 
 extern "C" {
 
-int stele_pool_open(const char* path, const stele_options* options, size_t root_size, stele_pool** pool) {
+int stele_pool_open(const char* path, const stele_options* options, size_t root_size,
+                    stele_pool** pool) {
   return capi::call([&] { return open_pool(path, options, root_size, pool); });
 }
 
@@ -59,14 +63,16 @@ int stele_pool_mechanism(const stele_pool* pool, const char** to) {
 
 int stele_pool_space(stele_pool* pool, stele_space* to, size_t size) {
   return capi::call([&]() -> result<> {
-    capi::copy_known(to, size, space_of(detail::space_of(capi::required(pool, "pool")->handle.core())));
+    capi::copy_known(to, size,
+                     space_of(detail::space_of(capi::required(pool, "pool")->handle.core())));
     return {};
   });
 }
 
 int stele_pool_counters(const stele_pool* pool, stele_counters* to, size_t size) {
   return capi::call([&]() -> result<> {
-    capi::copy_known(to, size, counters_of(detail::counters_of(capi::required(pool, "pool")->handle.core())));
+    capi::copy_known(to, size,
+                     counters_of(detail::counters_of(capi::required(pool, "pool")->handle.core())));
     return {};
   });
 }

@@ -23,7 +23,9 @@ int classify() noexcept {
   try {
     throw;
   } catch (const detail::restart&) {
-    return set_last_error(STELE_RETRY, "another transaction stands in the way; return from the body, which is then run again");
+    return set_last_error(
+        STELE_RETRY,
+        "another transaction stands in the way; return from the body, which is then run again");
   } catch (const failure& f) {
     return set_last_error(f.why());
   } catch (const std::bad_alloc&) {
@@ -68,19 +70,22 @@ void throw_invalid_argument(std::string message) {
 durability durability_of(int d) {
   if (d == STELE_DURABLE) return durability::durable;
   if (d == STELE_ORDERED) return durability::ordered;
-  throw_invalid_argument("the durability " + std::to_string(d) + " is neither STELE_DURABLE nor STELE_ORDERED");
+  throw_invalid_argument("the durability " + std::to_string(d) +
+                         " is neither STELE_DURABLE nor STELE_ORDERED");
 }
 
 pool_options options_of(const stele_options* options) {
   stele_options o = STELE_OPTIONS_INIT;
   if (options != nullptr) {
     if (options->size < offsetof(stele_options, layout) || options->size > sizeof o)
-      throw_invalid_argument("stele_options.size is " + std::to_string(options->size) +
-             "; begin with STELE_OPTIONS_INIT, and use a library not older than the header");
+      throw_invalid_argument(
+          "stele_options.size is " + std::to_string(options->size) +
+          "; begin with STELE_OPTIONS_INIT, and use a library not older than the header");
     std::memcpy(&o, options, options->size);
   }
   if (o.policy < STELE_STM || o.policy > STELE_EXTERNAL)
-    throw_invalid_argument("the policy " + std::to_string(o.policy) + " is none of STELE_STM, STELE_SINGLE_WRITER, STELE_EXTERNAL");
+    throw_invalid_argument("the policy " + std::to_string(o.policy) +
+                           " is none of STELE_STM, STELE_SINGLE_WRITER, STELE_EXTERNAL");
   pool_options to;
   to.create_size = o.create_size;
   to.layout = text_or_nothing(o.layout);

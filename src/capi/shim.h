@@ -1,8 +1,10 @@
-// What the functions of stele.h share: errors become codes and a sentence, and no exception enters a frame of C.
+// What the functions of stele.h share: errors become codes and a sentence, and no exception enters
+// a frame of C.
 //
-// A call inside a body that fails (a conflict, a full pool) is remembered in the stele_tx; the body's further calls return
-// the same code, and run_body throws it on when the body's frame is gone, so that run_transaction repeats or rolls back.
-// Nothing here knows pools or stores; pool.cc, transaction.cc and kv.cc do.
+// A call inside a body that fails (a conflict, a full pool) is remembered in the stele_tx; the
+// body's further calls return the same code, and run_body throws it on when the body's frame is
+// gone, so that run_transaction repeats or rolls back. Nothing here knows pools or stores; pool.cc,
+// transaction.cc and kv.cc do.
 #pragma once
 
 #include <stele/pool.h>
@@ -34,7 +36,8 @@ int set_last_error(const error& e) noexcept;
 // The same for the exception in flight. Inside a body it becomes the state of its attempt.
 int set_error_from_exception() noexcept;
 
-[[noreturn]] void throw_invalid_argument(std::string message);  // throws failure(errc::invalid_argument)
+[[noreturn]] void throw_invalid_argument(
+    std::string message);  // throws failure(errc::invalid_argument)
 template <class T>
 T* required(T* pointer, const char* name) {
   if (pointer == nullptr) throw_invalid_argument(std::string("the argument ") + name + " is null");
@@ -47,7 +50,8 @@ inline int code_of(const result<>& r) noexcept {
   return r ? STELE_OK : set_last_error(r.error());
 }
 
-// f() -> result<>, as part of the running transaction if there is one: then its error ends the attempt.
+// f() -> result<>, as part of the running transaction if there is one: then its error ends the
+// attempt.
 template <class F>
 int call(F&& f) noexcept {
   if (running != nullptr && running->state != STELE_OK) return running->state;
@@ -64,7 +68,9 @@ int call(F&& f) noexcept {
 template <class F>
 int call_in_transaction(const stele_tx* tx, F&& f) noexcept {
   if (tx == nullptr || tx != running)
-    return set_last_error(STELE_INVALID_ARGUMENT, "the argument tx is not the transaction of the body that this thread is running");
+    return set_last_error(
+        STELE_INVALID_ARGUMENT,
+        "the argument tx is not the transaction of the body that this thread is running");
   if (tx->state != STELE_OK) return tx->state;
   try {
     f();
@@ -113,7 +119,8 @@ int run_body(detail::runtime& pool, bool writes, durability d, Body&& body) noex
       own = 0;
       own = attempt_body(pool, body);
       if (own == 0) return {};
-      return std::unexpected(error{errc::cancelled, "the body ended with " + std::to_string(own) + "; nothing was changed"});
+      return std::unexpected(error{
+          errc::cancelled, "the body ended with " + std::to_string(own) + "; nothing was changed"});
     });
   });
   return own != 0 ? own : code;

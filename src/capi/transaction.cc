@@ -1,6 +1,7 @@
 // The C functions that run and make up transactions.
 //
-// Places are checked against the pool of the running transaction, as a load or store elsewhere would go past it.
+// Places are checked against the pool of the running transaction, as a load or store elsewhere
+// would go past it.
 #include <capi/pool.h>
 
 namespace {
@@ -11,8 +12,9 @@ std::size_t check_range(const void* place, std::size_t size, const char* what) {
   const detail::access& a = detail::this_access;
   const std::uintptr_t in_pool = reinterpret_cast<std::uintptr_t>(place) - a.pool_base;
   if (in_pool < a.size && a.size - in_pool >= size) return size;
-  capi::throw_invalid_argument(std::string("the place to ") + what +
-               " is not in the pool of the running transaction; plain memory is loaded and stored as ever");
+  capi::throw_invalid_argument(
+      std::string("the place to ") + what +
+      " is not in the pool of the running transaction; plain memory is loaded and stored as ever");
 }
 
 template <class T>
@@ -25,7 +27,8 @@ T& word_at(const T* place, const char* what) {
 
 using word_field = field<std::uint64_t>;
 using pointer_field = field<char*>;
-static_assert(sizeof(stele_ptr) == sizeof(pointer_field) && alignof(stele_ptr) == alignof(pointer_field));
+static_assert(sizeof(stele_ptr) == sizeof(pointer_field) &&
+              alignof(stele_ptr) == alignof(pointer_field));
 static_assert(sizeof(word_field) == 8);
 
 template <class Field, class T>
@@ -37,7 +40,9 @@ constexpr std::size_t max_bytes = std::size_t{1} << 46;
 
 void* allocate_zeroed(std::size_t size) {
   if (size == 0) capi::throw_invalid_argument("a block has at least one byte; size is 0");
-  if (size > max_bytes) throw failure({errc::full, "a block of " + std::to_string(size) + " bytes does not fit a pool"});
+  if (size > max_bytes)
+    throw failure(
+        {errc::full, "a block of " + std::to_string(size) + " bytes does not fit a pool"});
   void* const block = detail::allocate(size, 16);
   detail::fill_zero(block, size);
   return block;
@@ -53,7 +58,8 @@ int run(stele_pool* pool, bool writes, int d, Function* body, void* arg) {
     return {};
   });
   if (refused != STELE_OK) return refused;
-  return capi::run_body(pool->handle.core(), writes, how, [&](stele_tx* tx) { return body(tx, pool->handle.root(), arg); });
+  return capi::run_body(pool->handle.core(), writes, how,
+                        [&](stele_tx* tx) { return body(tx, pool->handle.root(), arg); });
 }
 
 }  // namespace
@@ -69,15 +75,18 @@ int stele_read(stele_pool* pool, stele_read_body body, void* arg) {
 }
 
 int stele_load(stele_tx* tx, void* to, const void* from, size_t n) {
-  return capi::call_in_transaction(tx, [&] { load_bytes(capi::required(to, "to"), from, check_range(from, n, "load")); });
+  return capi::call_in_transaction(
+      tx, [&] { load_bytes(capi::required(to, "to"), from, check_range(from, n, "load")); });
 }
 
 int stele_store(stele_tx* tx, void* to, const void* from, size_t n) {
-  return capi::call_in_transaction(tx, [&] { store_bytes(to, capi::required(from, "from"), check_range(to, n, "store")); });
+  return capi::call_in_transaction(
+      tx, [&] { store_bytes(to, capi::required(from, "from"), check_range(to, n, "store")); });
 }
 
 int stele_load_u64(stele_tx* tx, uint64_t* to, const uint64_t* from) {
-  return capi::call_in_transaction(tx, [&] { *capi::required(to, "to") = field_at<word_field>(from, "load").load(); });
+  return capi::call_in_transaction(
+      tx, [&] { *capi::required(to, "to") = field_at<word_field>(from, "load").load(); });
 }
 
 int stele_store_u64(stele_tx* tx, uint64_t* to, uint64_t value) {
@@ -85,7 +94,8 @@ int stele_store_u64(stele_tx* tx, uint64_t* to, uint64_t value) {
 }
 
 int stele_alloc(stele_tx* tx, size_t size, void** block) {
-  return capi::call_in_transaction(tx, [&] { *capi::required(block, "block") = allocate_zeroed(size); });
+  return capi::call_in_transaction(
+      tx, [&] { *capi::required(block, "block") = allocate_zeroed(size); });
 }
 
 int stele_free(stele_tx* tx, void* block) {
@@ -95,7 +105,8 @@ int stele_free(stele_tx* tx, void* block) {
 }
 
 int stele_get_ptr(stele_tx* tx, const stele_ptr* from, void** to) {
-  return capi::call_in_transaction(tx, [&] { *capi::required(to, "to") = field_at<pointer_field>(from, "load").load(); });
+  return capi::call_in_transaction(
+      tx, [&] { *capi::required(to, "to") = field_at<pointer_field>(from, "load").load(); });
 }
 
 int stele_set_ptr(stele_tx* tx, stele_ptr* at, void* target) {

@@ -1,5 +1,5 @@
-// What a bounded walk knows: the range of the heap, and a bit for each 16 bytes that were claimed, of the pages where any
-// were.
+// What a bounded walk knows: the range of the heap, and a bit for each 16 bytes that were claimed,
+// of the pages where any were.
 #include <containers/claim_observer.h>
 #include <stele/bounded_memory.h>
 
@@ -12,7 +12,8 @@ std::uint64_t heap_begin_of_running() noexcept;
 
 namespace {
 
-constexpr std::size_t granule = 16, page_granules = 4096;  // no block is smaller, nor begins elsewhere
+constexpr std::size_t granule = 16,
+                      page_granules = 4096;  // no block is smaller, nor begins elsewhere
 
 constinit thread_local const claim_observer* observer = nullptr;
 
@@ -31,14 +32,16 @@ struct claims {
   static inline constinit thread_local bounded_walk::state* walk_of_thread = nullptr;
 
   static bounded_walk::state& current() {
-    if (walk_of_thread == nullptr) throw failure({errc::invalid_argument, "a container is checked outside of a bounded walk"});
+    if (walk_of_thread == nullptr)
+      throw failure({errc::invalid_argument, "a container is checked outside of a bounded walk"});
     return *walk_of_thread;
   }
 };
 
 bounded_walk::bounded_walk() : state_(std::make_unique<state>()) {
   const access& a = this_access;
-  if (a.size == 0) throw failure({errc::invalid_argument, "content is checked inside a transaction"});
+  if (a.size == 0)
+    throw failure({errc::invalid_argument, "content is checked inside a transaction"});
   state_->begin = a.pool_base + heap_begin_of_running();
   state_->end = a.pool_base + a.size;
   claims::walk_of_thread = state_.get();
@@ -57,7 +60,8 @@ claim_observer::~claim_observer() {
 void validate_range(const void* from, std::size_t size, std::size_t alignment) {
   const auto& s = claims::current();
   const auto at = reinterpret_cast<std::uintptr_t>(from);
-  if (at < s.begin || at >= s.end || size > s.end - at) throw_corrupt("a link leads out of the heap");
+  if (at < s.begin || at >= s.end || size > s.end - at)
+    throw_corrupt("a link leads out of the heap");
   if (at % alignment != 0) throw_corrupt("a link leads between two words");
 }
 
@@ -75,7 +79,8 @@ void claim_block(const void* block, std::size_t size) {
     if (claimed_before) throw_corrupt("two links lead to one place");
     claimed_before = true;
   }
-  if (observer != nullptr) observer->on_claim_(reinterpret_cast<std::uintptr_t>(block) - this_access.pool_base, size);
+  if (observer != nullptr)
+    observer->on_claim_(reinterpret_cast<std::uintptr_t>(block) - this_access.pool_base, size);
 }
 
 }  // namespace stele::detail

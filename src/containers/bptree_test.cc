@@ -1,4 +1,5 @@
-// bptree against std::map by random operations, on ordinary memory and on pools, with small nodes for tall trees.
+// bptree against std::map by random operations, on ordinary memory and on pools, with small nodes
+// for tall trees.
 #include <stele/bptree.h>
 #include <stele/string.h>
 
@@ -16,15 +17,19 @@ TYPED_TEST_SUITE(bptree_on, memories);
 
 template <class Memory>
 using words = basic_bptree<std::uint64_t, std::uint64_t, Memory>;
-static_assert(bptree_pairs<std::uint64_t> == 200 && bptree_pairs<std::uint32_t> == 200 && bptree_pairs<blob<64>> == 48);
+static_assert(bptree_pairs<std::uint64_t> == 200 && bptree_pairs<std::uint32_t> == 200 &&
+              bptree_pairs<blob<64>> == 48);
 template <class Memory>
 using narrow = basic_bptree<std::uint64_t, std::uint64_t, Memory, 8>;
 
 TYPED_TEST(bptree_on, behaves_as_a_map_of_words) {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     bed<words<TypeParam>, TypeParam> b;
-    map_property_test<words<TypeParam>>(
-        {.seed = seed, .keys = std::size_t{150} << seed, .operations = 8000, .batch = seed, .check_every = 256})
+    map_property_test<words<TypeParam>>({.seed = seed,
+                                         .keys = std::size_t{150} << seed,
+                                         .operations = 8000,
+                                         .batch = seed,
+                                         .check_every = 256})
         .run(b);
   }
 }
@@ -32,8 +37,11 @@ TYPED_TEST(bptree_on, behaves_as_a_map_of_words) {
 TYPED_TEST(bptree_on, behaves_as_a_map_when_tall) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     bed<narrow<TypeParam>, TypeParam> b;
-    map_property_test<narrow<TypeParam>>(
-        {.seed = seed, .keys = std::size_t{10} << seed, .operations = 6000, .batch = seed, .check_every = 32})
+    map_property_test<narrow<TypeParam>>({.seed = seed,
+                                          .keys = std::size_t{10} << seed,
+                                          .operations = 6000,
+                                          .batch = seed,
+                                          .check_every = 32})
         .run(b);
   }
 }

@@ -1,4 +1,5 @@
-// Being told what a bounded walk (stele/bounded_memory.h) claims: for those who compare it with what the heap has in use.
+// Being told what a bounded walk (stele/bounded_memory.h) claims: for those who compare it with
+// what the heap has in use.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// coalescing_memory: no object on more lines than its size needs, texts in the block of their object, others apart; and that
-// what lies beside an object never outlives it or belongs to another.
+// coalescing_memory: no object on more lines than its size needs, texts in the block of their
+// object, others apart; and that what lies beside an object never outlives it or belongs to
+// another.
 #include <stele/coalescing.h>
 
 #include <containers/map_model.h>
@@ -10,9 +11,15 @@ namespace {
 
 using ::testing::SizeIs;
 
-std::uintptr_t address_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
-std::size_t lines_from(std::uintptr_t at, std::size_t size) { return (at % 64 + size + 63) / 64; }
-std::size_t lines_for(std::size_t size) { return (size + 63) / 64; }
+std::uintptr_t address_of(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p);
+}
+std::size_t lines_from(std::uintptr_t at, std::size_t size) {
+  return (at % 64 + size + 63) / 64;
+}
+std::size_t lines_for(std::size_t size) {
+  return (size + 63) / 64;
+}
 
 template <std::size_t N>
 struct object {
@@ -60,7 +67,8 @@ TEST(coalescing, no_object_is_on_more_lines_than_its_size_needs) {
   bed<object<8>, memory> b;
   const std::size_t before = b.pool().space().used_bytes;
   base::rng random(1);
-  churn_all<8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 100, 104, 112, 120, 128, 136, 144, 200, 264, 1000, 4000, 5000>(b, random);
+  churn_all<8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 96, 100, 104, 112, 120, 128, 136, 144, 200, 264,
+            1000, 4000, 5000>(b, random);
   EXPECT_EQ(b.pool().space().used_bytes, before) << "every block is given back";
 }
 
@@ -80,9 +88,11 @@ TEST(coalescing, arrays_and_texts_of_their_own_have_lines_of_their_own) {
   b.update([](object<8>&) {
     std::set<std::uintptr_t> lines;
     for (std::size_t size = 1; size < 300; size += 7)
-      for (const auto at : {address_of(memory::allocate(size, 1)), address_of(memory::make_array<object<8>>((size + 7) / 8))}) {
+      for (const auto at : {address_of(memory::allocate(size, 1)),
+                            address_of(memory::make_array<object<8>>((size + 7) / 8))}) {
         EXPECT_EQ(at % 64, 0u);
-        for (std::size_t line = at / 64; line <= (at + size - 1) / 64; ++line) EXPECT_TRUE(lines.insert(line).second) << size;
+        for (std::size_t line = at / 64; line <= (at + size - 1) / 64; ++line)
+          EXPECT_TRUE(lines.insert(line).second) << size;
       }
   });
 }
@@ -91,13 +101,19 @@ template <std::size_t N>
 void expect_line_padded() {
   using element = line_padded_in<object<N>, memory>;
   static_assert(std::is_same_v<line_padded_in<object<N>, pool_memory>, object<N>>);
-  for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(lines_from(i * sizeof(element), N), lines_for(N)) << N;
-  EXPECT_TRUE(sizeof(element) == sizeof(object<N>) || lines_from(64 - alignof(object<N>), N) > lines_for(N)) << "no padding where none is needed: " << N;
+  for (std::size_t i = 0; i < 64; ++i)
+    EXPECT_EQ(lines_from(i * sizeof(element), N), lines_for(N)) << N;
+  EXPECT_TRUE(sizeof(element) == sizeof(object<N>) ||
+              lines_from(64 - alignof(object<N>), N) > lines_for(N))
+      << "no padding where none is needed: " << N;
 }
 
 TEST(coalescing, spaced_elements_are_on_no_more_lines_than_their_size_needs) {
-  expect_line_padded<8>(), expect_line_padded<16>(), expect_line_padded<24>(), expect_line_padded<32>(), expect_line_padded<48>(), expect_line_padded<56>();
-  expect_line_padded<64>(), expect_line_padded<72>(), expect_line_padded<96>(), expect_line_padded<100>(), expect_line_padded<120>(), expect_line_padded<136>(), expect_line_padded<1000>();
+  expect_line_padded<8>(), expect_line_padded<16>(), expect_line_padded<24>(),
+      expect_line_padded<32>(), expect_line_padded<48>(), expect_line_padded<56>();
+  expect_line_padded<64>(), expect_line_padded<72>(), expect_line_padded<96>(),
+      expect_line_padded<100>(), expect_line_padded<120>(), expect_line_padded<136>(),
+      expect_line_padded<1000>();
 }
 
 using texts = coalescing_hash_map<coalescing_string, coalescing_string>;
@@ -115,7 +131,8 @@ TEST(coalescing, a_node_its_key_and_its_value_are_one_block) {
     for (const std::size_t value_size : {8, 24, 30, 64, 100, 1000, 3000})
       b.update([&](texts& t) {
         ++number;
-        const std::string key = text_of(number, key_size) + std::to_string(number), value = text_of(number, value_size);
+        const std::string key = text_of(number, key_size) + std::to_string(number),
+                          value = text_of(number, value_size);
         t.insert(key, value);
         EXPECT_EQ(t.find(key)->second.str(), value);
         EXPECT_THAT(blocks_of(t), SizeIs(1 + number)) << "buckets and nodes";
@@ -126,8 +143,12 @@ TEST(coalescing, a_nodes_value_of_whole_lines_begins_with_one) {
   bed<coalescing_hash_map<std::uint64_t, blob<64>>, memory> hashed;
   bed<coalescing_map<std::uint64_t, blob<192>>, memory> ordered;
   for (std::uint64_t n = 0; n < 50; ++n) {
-    hashed.update([&](auto& m) { EXPECT_EQ(address_of(&m.insert(n, sample<blob<64>>::of(n)).first->second) % 64, 0u); });
-    ordered.update([&](auto& m) { EXPECT_EQ(address_of(&m.insert(n, sample<blob<192>>::of(n)).first->second) % 64, 0u); });
+    hashed.update([&](auto& m) {
+      EXPECT_EQ(address_of(&m.insert(n, sample<blob<64>>::of(n)).first->second) % 64, 0u);
+    });
+    ordered.update([&](auto& m) {
+      EXPECT_EQ(address_of(&m.insert(n, sample<blob<192>>::of(n)).first->second) % 64, 0u);
+    });
   }
 }
 
@@ -137,7 +158,8 @@ TEST(coalescing, a_text_that_outgrows_its_place_moves_out_and_everything_is_give
   base::rng random(7);
   std::map<std::string, std::string> model;
   for (int i = 0; i < 3000; ++i) {
-    const std::string key = text_of(random.below(60), 20 + random.below(3)), value = text_of(random(), random.below(300));
+    const std::string key = text_of(random.below(60), 20 + random.below(3)),
+                      value = text_of(random(), random.below(300));
     b.update([&](texts& t) {
       const auto choice = random.below(4);
       if (choice == 0) {
@@ -169,7 +191,8 @@ TEST(coalescing, an_update_of_a_text_stays_in_its_place) {
     t.insert("key", std::string(100, 'a'));
     const auto blocks = blocks_of(t);
     t.find("key")->second = std::string(90, 'b');
-    t.find("key")->second = std::string(24, 'c');  // below a quarter: there is nobody to give the rest to
+    t.find("key")->second =
+        std::string(24, 'c');  // below a quarter: there is nobody to give the rest to
     t.find("key")->second = std::string(100, 'd');
     EXPECT_EQ(blocks_of(t), blocks);
     EXPECT_EQ(t.find("key")->second.str(), std::string(100, 'd'));
@@ -183,7 +206,10 @@ struct diary {
   field<diary*> inner;
   coalescing_string last;
 
-  diary(std::string_view n, coalescing_string& elsewhere, std::string_view note) : name(n), inner(nullptr), last(note) { elsewhere.append(note); }
+  diary(std::string_view n, coalescing_string& elsewhere, std::string_view note)
+      : name(n), inner(nullptr), last(note) {
+    elsewhere.append(note);
+  }
   diary(std::string_view n, std::string_view of_inner, coalescing_string& elsewhere)
       : name(n), inner(memory::make<diary>(of_inner, elsewhere, of_inner)), last(n) {}
   ~diary() noexcept(false) {

@@ -1,5 +1,5 @@
-// document's values, lists and dicts against plain ones of C++ by random operations, on ordinary memory and on pools, and
-// what they do at their edges.
+// document's values, lists and dicts against plain ones of C++ by random operations, on ordinary
+// memory and on pools, and what they do at their edges.
 #include <stele/document.h>
 
 #include <base/rng.h>
@@ -35,8 +35,9 @@ plain plain_of(const basic_list<Memory>& l) {
 template <class Memory>
 plain plain_of(const basic_dict<Memory>& d) {
   plain_dict to;
-  d.for_each(
-      [&](const basic_value<Memory>& k, const basic_value<Memory>& v) { to.items.emplace_back(k.load(), plain_of(v)); });
+  d.for_each([&](const basic_value<Memory>& k, const basic_value<Memory>& v) {
+    to.items.emplace_back(k.load(), plain_of(v));
+  });
   return {to};
 }
 template <class Memory>
@@ -69,7 +70,8 @@ class play {
 
   void step(dict& d, plain_dict& m, unsigned depth = 0) {
     const scalar_copy key = key_of(random_.below(12));
-    auto at = std::find_if(m.items.begin(), m.items.end(), [&](const auto& i) { return i.first == key; });
+    auto at =
+        std::find_if(m.items.begin(), m.items.end(), [&](const auto& i) { return i.first == key; });
     value* const found = d.find(key);
     ASSERT_EQ(found != nullptr, at != m.items.end());
     const std::uint64_t choice = random_.below(12);
@@ -91,7 +93,8 @@ class play {
     if (i < size && choice < 5 && descend(l.at(i), *here, depth)) return;
     if (i < size && choice < 7) return set(l.at(i), *here);
     if (i < size && choice < 8) return l.erase(i), void(m.items.erase(here));
-    if (size > 40) return l.erase(5, 30), void(m.items.erase(m.items.begin() + 5, m.items.begin() + 30));
+    if (size > 40)
+      return l.erase(5, 30), void(m.items.erase(m.items.begin() + 5, m.items.begin() + 30));
     if (choice == 11) return set(l.append({}), m.items.emplace_back());
     set(l.insert(i, {}), *m.items.insert(here, plain{}));
   }
@@ -122,8 +125,9 @@ class play {
   scalar_copy any() {
     std::string chars(random_.below(4) == 0 ? random_.below(300) : random_.below(20), '\0');
     for (char& c : chars) c = static_cast<char>(random_.below(256));
-    const scalar all[] = {{},        true, false,         static_cast<std::int64_t>(random_.below(1000)) - 500,
-                          INT64_MIN, 1.5,  scalar(chars), scalar::bytes(chars)};
+    const scalar all[] = {
+        {},        true, false,         static_cast<std::int64_t>(random_.below(1000)) - 500,
+        INT64_MIN, 1.5,  scalar(chars), scalar::bytes(chars)};
     return scalar_copy(all[random_.below(std::size(all))]);
   }
 
@@ -218,7 +222,8 @@ TYPED_TEST(document_on, a_text_and_an_integer_are_different_keys) {
     d[1] = "integer";
     EXPECT_EQ(d.size(), 2u);
     EXPECT_EQ(d.find(1)->text(), "integer");
-    for (const scalar& key : {scalar(), scalar(true), scalar(1.0), scalar::bytes("1")}) EXPECT_THROW(d[key], failure);
+    for (const scalar& key : {scalar(), scalar(true), scalar(1.0), scalar::bytes("1")})
+      EXPECT_THROW(d[key], failure);
     EXPECT_THROW((void)d.find("1")->integer(), failure);
   });
 }
@@ -228,7 +233,8 @@ TYPED_TEST(document_on, a_container_that_took_anothers_place_has_another_name) {
   using dict = basic_dict<TypeParam>;
   bed<dict, TypeParam> b;
   std::set<std::uint64_t> names;
-  for (int i = 0; i < 200; ++i) b.update([&](dict& d) { EXPECT_TRUE(names.insert(d["x"].make_list().id()).second); });
+  for (int i = 0; i < 200; ++i)
+    b.update([&](dict& d) { EXPECT_TRUE(names.insert(d["x"].make_list().id()).second); });
   EXPECT_FALSE(names.contains(0));
 }
 
@@ -271,7 +277,8 @@ TEST(document_on_a_pool, frees_all_that_it_took) {
     b.update([](document_dict& d) {
       for (int i = 0; i < 300; ++i) {
         document_list& l = d[std::to_string(i)].make_list();
-        for (int n = 0; n < 10; ++n) l.append({}).make_dict()["a key that is longer than inline"] = std::string(100, 'x');
+        for (int n = 0; n < 10; ++n)
+          l.append({}).make_dict()["a key that is longer than inline"] = std::string(100, 'x');
       }
     });
   };

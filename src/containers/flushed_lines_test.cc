@@ -1,8 +1,10 @@
-// How many lines of home a change of each container writes back, as docs/guide/containers.md has it.
+// How many lines of home a change of each container writes back, as docs/guide/containers.md has
+// it.
 //
-// Measured by the pool's counters under the mechanism redo on persistent memory's medium, which flushes every line that a commit
-// stored to once, and one of its log's; what it logs is streamed. One operation a transaction, the mean of many. What the heap
-// writes for blocks that come and go is in it.
+// Measured by the pool's counters under the mechanism redo on persistent memory's medium, which
+// flushes every line that a commit stored to once, and one of its log's; what it logs is streamed.
+// One operation a transaction, the mean of many. What the heap writes for blocks that come and go
+// is in it.
 #include <stele/queue.h>
 #include <stele/vector.h>
 
@@ -31,7 +33,8 @@ struct shelf {
 
 class lines : public ::testing::Test {
  protected:
-  // Expects that one run of change(shelf, n) writes so many lines back, the mean over n below `rounds`.
+  // Expects that one run of change(shelf, n) writes so many lines back, the mean over n below
+  // `rounds`.
   template <class Change>
   void expect(double expected, Change&& change, const char* what) {
     const auto before = pool_->counters();
@@ -40,13 +43,16 @@ class lines : public ::testing::Test {
       EXPECT_TRUE(done) << done.error().message;
     }
     const auto after = pool_->counters();
-    const double flushed = static_cast<double>(after.flushed_lines - before.flushed_lines) / static_cast<double>(rounds);
+    const double flushed = static_cast<double>(after.flushed_lines - before.flushed_lines) /
+                           static_cast<double>(rounds);
     EXPECT_NEAR(flushed - 1, expected, 0.2) << what;
   }
 
   const std::string text_ = std::string(40, 'x');
   scratch_directory dir_;
-  result<pool<shelf>> pool_ = pool<shelf>::open(dir_.file("pool"), {.create_size = std::size_t{64} << 20, .mechanism = "redo", .media = "adr"});
+  result<pool<shelf>> pool_ = pool<shelf>::open(
+      dir_.file("pool"),
+      {.create_size = std::size_t{64} << 20, .mechanism = "redo", .media = "adr"});
 };
 
 TEST_F(lines, of_sequences) {
@@ -81,10 +87,16 @@ TEST_F(lines, of_maps_and_sets_of_words) {
 TEST_F(lines, of_maps_of_texts_of_40_bytes) {
   const auto key = [&](auto n) { return std::to_string(n) + text_; };
   expect(7.6, [&](shelf& s, auto n) { s.names.insert(key(n), text_); }, "hash_map: insert");
-  expect(2.9, [&](shelf& s, auto n) { s.names.insert_or_assign(key(n), text_); }, "hash_map: a text changed");
+  expect(
+      2.9, [&](shelf& s, auto n) { s.names.insert_or_assign(key(n), text_); },
+      "hash_map: a text changed");
   expect(3.1, [&](shelf& s, auto n) { s.names.erase(key(n)); }, "hash_map: erase");
-  expect(6.4, [&](shelf& s, auto n) { s.coalesced.insert(key(n), text_); }, "coalescing_hash_map: insert");
-  expect(2.4, [&](shelf& s, auto n) { s.coalesced.insert_or_assign(key(n), text_); }, "coalescing_hash_map: a text changed");
+  expect(
+      6.4, [&](shelf& s, auto n) { s.coalesced.insert(key(n), text_); },
+      "coalescing_hash_map: insert");
+  expect(
+      2.4, [&](shelf& s, auto n) { s.coalesced.insert_or_assign(key(n), text_); },
+      "coalescing_hash_map: a text changed");
   expect(2.1, [&](shelf& s, auto n) { s.coalesced.erase(key(n)); }, "coalescing_hash_map: erase");
 }
 

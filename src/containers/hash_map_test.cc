@@ -1,4 +1,5 @@
-// hash_map against std::map by random operations, on ordinary memory and on pools, and what it does at its edges.
+// hash_map against std::map by random operations, on ordinary memory and on pools, and what it does
+// at its edges.
 #include <stele/hash_map.h>
 #include <stele/string.h>
 
@@ -32,7 +33,9 @@ using words = basic_hash_map<std::uint64_t, std::uint64_t, Memory>;
 TYPED_TEST(hash_map_on, behaves_as_a_map_of_words) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     bed<words<TypeParam>, TypeParam> b;
-    map_property_test<words<TypeParam>>({.seed = seed, .keys = std::size_t{20} << seed, .operations = 4000, .batch = seed}).run(b);
+    map_property_test<words<TypeParam>>(
+        {.seed = seed, .keys = std::size_t{20} << seed, .operations = 4000, .batch = seed})
+        .run(b);
   }
 }
 
@@ -144,7 +147,8 @@ TYPED_TEST(hash_map_on, a_value_is_reached_by_its_key) {
   });
 }
 
-// All keys in one chain: the packed length must stay right, and growing must not be tried without end.
+// All keys in one chain: the packed length must stay right, and growing must not be tried without
+// end.
 TYPED_TEST(hash_map_on, equal_hashes_make_one_chain_and_few_buckets) {
   using map = basic_hash_map<same_hash, std::uint64_t, TypeParam>;
   bed<map, TypeParam> b;
@@ -172,7 +176,8 @@ TYPED_TEST(hash_map_on, containers_nest) {
     EXPECT_EQ(m.size(), 2u);
     EXPECT_EQ(m.find("a")->second.size(), 2u);
     EXPECT_EQ(m.find("b")->second.find(2)->second, 20);
-    EXPECT_EQ(blocks_of(m).size(), 1u + 2u + 2u + 3u);  // buckets, outer nodes, inner buckets, inner nodes
+    EXPECT_EQ(blocks_of(m).size(),
+              1u + 2u + 2u + 3u);  // buckets, outer nodes, inner buckets, inner nodes
   });
   b.update([](map& m) { m.erase("a"); });
   b.read([](const map& m) { EXPECT_EQ(blocks_of(m).size(), 1u + 1u + 1u + 1u); });

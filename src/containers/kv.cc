@@ -15,23 +15,27 @@ std::unexpected<error> invalid(std::string message) {
 
 result<> check_key(std::string_view key) {
   if (!key.empty() && key.size() <= kv::max_key_bytes) return {};
-  return invalid("a key of " + std::to_string(key.size()) + " bytes: give one of 1 to " + std::to_string(kv::max_key_bytes));
+  return invalid("a key of " + std::to_string(key.size()) + " bytes: give one of 1 to " +
+                 std::to_string(kv::max_key_bytes));
 }
 result<> check_value(std::string_view value) {
   if (value.size() <= kv::max_value_bytes) return {};
-  return invalid("a value of " + std::to_string(value.size()) + " bytes: give at most " + std::to_string(kv::max_value_bytes) +
-                 ", or parts under keys of their own");
+  return invalid("a value of " + std::to_string(value.size()) + " bytes: give at most " +
+                 std::to_string(kv::max_value_bytes) + ", or parts under keys of their own");
 }
 void throw_on_error(const result<>& status) {
   if (!status) throw failure(status.error());
 }
 
-bool is_valid_key(std::string_view key) { return !key.empty() && key.size() <= kv::max_key_bytes; }
+bool is_valid_key(std::string_view key) {
+  return !key.empty() && key.size() <= kv::max_key_bytes;
+}
 
 }  // namespace
 
 struct kv::state {
-  explicit state(detail::pool_handle h) : pool(std::move(h)), root(static_cast<store*>(pool.root())) {}
+  explicit state(detail::pool_handle h)
+      : pool(std::move(h)), root(static_cast<store*>(pool.root())) {}
 
   template <class Body>
   auto update(Body&& body, durability d) {
@@ -53,7 +57,8 @@ kv::~kv() = default;
 
 result<kv> kv::open(const std::string& path, const pool_options& options) {
   if (!options.layout.empty() && options.layout != layout)
-    return invalid("the layout '" + options.layout + "' is not that of a key-value store; leave it empty");
+    return invalid("the layout '" + options.layout +
+                   "' is not that of a key-value store; leave it empty");
   pool_options with_layout = options;
   with_layout.layout = layout;
   auto handle = detail::pool_handle::open(path, with_layout, sizeof(store));
@@ -68,10 +73,13 @@ result<kv> kv::from_handle(detail::pool_handle handle) {
   const auto version = s->read([&] { return s->root->version(); });
   if (!version) return std::unexpected(version.error());
   if (*version > format::kv_version)
-    return std::unexpected(error{errc::version, "its key-value store is of version " + std::to_string(*version) + ", this program knows " +
-                                                    std::to_string(format::kv_version) + "; use the matching release"});
+    return std::unexpected(
+        error{errc::version, "its key-value store is of version " + std::to_string(*version) +
+                                 ", this program knows " + std::to_string(format::kv_version) +
+                                 "; use the matching release"});
   if (*version == 0)
-    if (auto made = s->update([&] { s->root->set_version(); }, durability::durable); !made) return std::unexpected(made.error());
+    if (auto made = s->update([&] { s->root->set_version(); }, durability::durable); !made)
+      return std::unexpected(made.error());
   return kv(std::move(s));
 }
 
@@ -122,7 +130,8 @@ result<> kv::write(const batch& b, durability d) {
       d);
 }
 
-result<std::vector<kv_item>> kv::range(std::string_view from, std::string_view to, std::size_t limit) const {
+result<std::vector<kv_item>> kv::range(std::string_view from, std::string_view to,
+                                       std::size_t limit) const {
   return read([&](const view& v) {
     std::vector<kv_item> items;
     if (limit == 0) return items;
@@ -134,28 +143,58 @@ result<std::vector<kv_item>> kv::range(std::string_view from, std::string_view t
   });
 }
 
-kv::cursor kv::walk(std::string_view from, std::string_view to) const { return {*state_, from, to}; }
+kv::cursor kv::walk(std::string_view from, std::string_view to) const {
+  return {*state_, from, to};
+}
 
 result<std::size_t> kv::size() const {
   return state_->read([&] { return state_->root->size(); });
 }
 result<> kv::check() const {
-  return state_->read([&] { return detail::check_bounded([&] { return reinterpret_cast<const detail::kv_store<bounded_memory>*>(state_->root)->check(); }); });
+  return state_->read([&] {
+    return detail::check_bounded([&] {
+      return reinterpret_cast<const detail::kv_store<bounded_memory>*>(state_->root)->check();
+    });
+  });
 }
 
-result<> kv::backup(const std::string& path, const progress& report) { return detail::back_up(core(), path, report); }
-result<> kv::grow(std::size_t size_bytes) { return detail::grow(core(), size_bytes); }
-result<> kv::sync() { return detail::sync_pool(core()); }
-ticket kv::committed() const noexcept { return {detail::newest_commit(core())}; }
-pool_counters kv::counters() const noexcept { return detail::counters_of(core()); }
-pool_space kv::space() const { return detail::space_of(core()); }
-std::string kv::durability_in_force() const { return detail::durability_of(core()); }
-std::string kv::mechanism() const { return detail::mechanism_of(core()); }
-result<> kv::close() { return detail::close_pool(core()); }
+result<> kv::backup(const std::string& path, const progress& report) {
+  return detail::back_up(core(), path, report);
+}
+result<> kv::grow(std::size_t size_bytes) {
+  return detail::grow(core(), size_bytes);
+}
+result<> kv::sync() {
+  return detail::sync_pool(core());
+}
+ticket kv::committed() const noexcept {
+  return {detail::newest_commit(core())};
+}
+pool_counters kv::counters() const noexcept {
+  return detail::counters_of(core());
+}
+pool_space kv::space() const {
+  return detail::space_of(core());
+}
+std::string kv::durability_in_force() const {
+  return detail::durability_of(core());
+}
+std::string kv::mechanism() const {
+  return detail::mechanism_of(core());
+}
+result<> kv::close() {
+  return detail::close_pool(core());
+}
 
-std::size_t kv::root_size() noexcept { return sizeof(store); }
-detail::runtime& kv::core() const noexcept { return state_->pool.core(); }
-void kv::visit_blocks(const std::function<void(const void*)>& f) const { state_->root->visit_blocks(f); }
+std::size_t kv::root_size() noexcept {
+  return sizeof(store);
+}
+detail::runtime& kv::core() const noexcept {
+  return state_->pool.core();
+}
+void kv::visit_blocks(const std::function<void(const void*)>& f) const {
+  state_->root->visit_blocks(f);
+}
 
 // Inside a transaction.
 
@@ -163,9 +202,15 @@ std::optional<std::string> kv::view::get(std::string_view key) const {
   std::string value;
   return get(key, value) ? std::optional(std::move(value)) : std::nullopt;
 }
-bool kv::view::get(std::string_view key, std::string& into) const { return is_valid_key(key) && state_.root->get(key, into); }
-bool kv::view::contains(std::string_view key) const { return is_valid_key(key) && state_.root->contains(key); }
-void kv::view::for_each(std::string_view from, std::string_view to, const visit& f) const { state_.root->for_each(from, to, f); }
+bool kv::view::get(std::string_view key, std::string& into) const {
+  return is_valid_key(key) && state_.root->get(key, into);
+}
+bool kv::view::contains(std::string_view key) const {
+  return is_valid_key(key) && state_.root->contains(key);
+}
+void kv::view::for_each(std::string_view from, std::string_view to, const visit& f) const {
+  state_.root->for_each(from, to, f);
+}
 
 std::optional<kv_item> kv::view::first(std::string_view from) const {
   std::optional<kv_item> item;
@@ -179,14 +224,18 @@ std::optional<kv_item> kv::view::last() const {
   kv_item item;
   return state_.root->last(item.key, item.value) ? std::optional(std::move(item)) : std::nullopt;
 }
-std::size_t kv::view::size() const { return state_.root->size(); }
+std::size_t kv::view::size() const {
+  return state_.root->size();
+}
 
 void kv::changes::put(std::string_view key, std::string_view value) {
   throw_on_error(check_key(key));
   throw_on_error(check_value(value));
   state_.root->put(key, value);
 }
-bool kv::changes::erase(std::string_view key) { return is_valid_key(key) && state_.root->erase(key); }
+bool kv::changes::erase(std::string_view key) {
+  return is_valid_key(key) && state_.root->erase(key);
+}
 
 // Outside of any.
 

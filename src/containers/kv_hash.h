@@ -1,13 +1,17 @@
-// The hash index of a key-value store: from a key to its record in two memory accesses, the bucket's line and the record's.
+// The hash index of a key-value store: from a key to its record in two memory accesses, the
+// bucket's line and the record's.
 //
-// A bucket is one line of seven slots; a slot has 20 bits of the key's hash, so that a lookup hardly ever meets a record
-// that is not its own. A bucket that overflows gets further ones, as a chain. There are as many buckets as items ask for: an
-// insert that lengthens a chain is the sign that they are too few, and one such in a while, chosen by its hash, adds a step
-// of them, after Litwin ("Linear hashing", 1980); so no counter is shared by all inserts. New buckets move nothing: each is split off its
-// parent (its number without the top bit) by the first change that meets it, until then lookups go to the parent, as in hash_map.
+// A bucket is one line of seven slots; a slot has 20 bits of the key's hash, so that a lookup
+// hardly ever meets a record that is not its own. A bucket that overflows gets further ones, as a
+// chain. There are as many buckets as items ask for: an insert that lengthens a chain is the sign
+// that they are too few, and one such in a while, chosen by its hash, adds a step of them, after
+// Litwin ("Linear hashing", 1980); so no counter is shared by all inserts. New buckets move
+// nothing: each is split off its parent (its number without the top bit) by the first change that
+// meets it, until then lookups go to the parent, as in hash_map.
 //
-// Invariants: a bucket that is not split is empty; every record is in the chain of the split bucket that its hash leads to;
-// only the last bucket of a chain may be missing a successor. Zeroed memory is an empty index. Does not own the records.
+// Invariants: a bucket that is not split is empty; every record is in the chain of the split bucket
+// that its hash leads to; only the last bucket of a chain may be missing a successor. Zeroed memory
+// is an empty index. Does not own the records.
 #pragma once
 
 #include <containers/kv_record.h>
@@ -64,7 +68,9 @@ class kv_hash {
     }
     insert_overflow(b, hash, block);
   }
-  void replace(const lookup_result& f, std::uint64_t hash, char* block) { f.at->slot[f.slot] = slot_word(hash, block); }
+  void replace(const lookup_result& f, std::uint64_t hash, char* block) {
+    f.at->slot[f.slot] = slot_word(hash, block);
+  }
   void erase(const lookup_result& f, std::uint64_t hash) {
     f.at->slot[f.slot] = 0;
     const std::size_t count = count_.load();
@@ -83,10 +89,13 @@ class kv_hash {
   template <class Visit>
   void visit_blocks(Visit& visit) const {
     const std::size_t count = count_.load();
-    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) visit(static_cast<const void*>(resolve(segment_[s].load())));
+    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s)
+      visit(static_cast<const void*>(resolve(segment_[s].load())));
     for (std::size_t i = 0; i < count; ++i) {
       cycle_detector guard;
-      for (bucket* b = next_of(load(bucket_at(i))); b != nullptr; guard.step(b), b = next_of(load(b))) visit(static_cast<const void*>(b));
+      for (bucket* b = next_of(load(bucket_at(i))); b != nullptr;
+           guard.step(b), b = next_of(load(b)))
+        visit(static_cast<const void*>(b));
     }
   }
   // Errors: corrupt. That each record is the one that the other index has is for the store to see.
@@ -96,13 +105,16 @@ class kv_hash {
     for (std::size_t i = 0; i < count && outcome; ++i) {
       const line l = load(bucket_at(i));
       if (!is_split(i, l) && std::ranges::any_of(l, [](std::uint64_t w) { return w != 0; }))
-        outcome = corrupt_error("key-value store: a hash bucket that is not split off yet holds something");
+        outcome = corrupt_error(
+            "key-value store: a hash bucket that is not split off yet holds something");
     }
     if (!outcome) return outcome;
     for_each_slot([&](std::size_t i, std::uint64_t w) {
       const std::uint64_t hash = record(resolve(w)).hash();
-      if (split_index(count, hash) != i) outcome = corrupt_error("key-value store: a record is not in its key's hash bucket");
-      if (w >> format::kv_reference_bits != tag_of(hash)) outcome = corrupt_error("key-value store: a tag is not of its key's hash");
+      if (split_index(count, hash) != i)
+        outcome = corrupt_error("key-value store: a record is not in its key's hash bucket");
+      if (w >> format::kv_reference_bits != tag_of(hash))
+        outcome = corrupt_error("key-value store: a tag is not of its key's hash");
     });
     return outcome;
   }
@@ -110,24 +122,34 @@ class kv_hash {
  private:
   static constexpr std::size_t first_buckets = format::kv_first_buckets;
   static constexpr std::size_t min_step = 8, max_step = 256;  // buckets added at a time
-  static constexpr std::size_t buckets_per_overflow = 2;                    // buckets added for each that overflows, on the mean
+  static constexpr std::size_t buckets_per_overflow =
+      2;  // buckets added for each that overflows, on the mean
 
   // As many as insertions make them, each chain's buckets claimed.
   [[nodiscard]] result<> check_buckets(std::size_t count) const {
     if (count == 0) return {};
-    if (count < first_buckets || count > first_buckets << (format::kv_segments - 1) || count % step_at(count) != 0) return corrupt_error("key-value store: its number of hash buckets is none that it can have");
-    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s) claim<Memory>(resolve(segment_[s].load()), std::max(first_buckets, start_of(s)) * sizeof(bucket));
+    if (count < first_buckets || count > first_buckets << (format::kv_segments - 1) ||
+        count % step_at(count) != 0)
+      return corrupt_error("key-value store: its number of hash buckets is none that it can have");
+    for (std::size_t s = 0; s < format::kv_segments && start_of(s) < count; ++s)
+      claim<Memory>(resolve(segment_[s].load()),
+                    std::max(first_buckets, start_of(s)) * sizeof(bucket));
     for (std::size_t i = 0; i < count; ++i)
-      for (const bucket* b = next_of(load(bucket_at(i))); b != nullptr; b = next_of(load(b))) claim<Memory>(b, sizeof(bucket));
+      for (const bucket* b = next_of(load(bucket_at(i))); b != nullptr; b = next_of(load(b)))
+        claim<Memory>(b, sizeof(bucket));
     return {};
   }
-  static std::size_t step_at(std::size_t count) { return std::clamp(std::bit_floor(count) / 8, min_step, max_step); }
+  static std::size_t step_at(std::size_t count) {
+    return std::clamp(std::bit_floor(count) / 8, min_step, max_step);
+  }
 
   static std::uint64_t tag_of(std::uint64_t hash) { return hash >> format::kv_reference_bits; }
   std::uint64_t slot_word(std::uint64_t hash, const char* block) const {
     return tag_of(hash) << format::kv_reference_bits | format::kv_encode_reference(this, block);
   }
-  char* resolve(std::uint64_t w) const { return (w & format::kv_reference_mask) == 0 ? nullptr : format::kv_decode_reference(this, w); }
+  char* resolve(std::uint64_t w) const {
+    return (w & format::kv_reference_mask) == 0 ? nullptr : format::kv_decode_reference(this, w);
+  }
   bucket* next_of(const line& l) const { return reinterpret_cast<bucket*>(resolve(l[slots])); }
   static line load(const bucket* b) {
     line l;
@@ -137,7 +159,9 @@ class kv_hash {
   }
 
   // Segment 0 has the first buckets, each further one as many as are before it.
-  static std::size_t start_of(std::size_t segment) { return segment == 0 ? 0 : first_buckets << (segment - 1); }
+  static std::size_t start_of(std::size_t segment) {
+    return segment == 0 ? 0 : first_buckets << (segment - 1);
+  }
   bucket* bucket_at(std::size_t i) const {
     const auto segment = static_cast<std::size_t>(std::bit_width(i / first_buckets));
     if (segment >= format::kv_segments) [[unlikely]]
@@ -145,9 +169,12 @@ class kv_hash {
     return reinterpret_cast<bucket*>(resolve(segment_[segment].load())) + (i - start_of(segment));
   }
   static std::size_t parent_of(std::size_t i) { return i ^ std::bit_floor(i); }
-  static bool is_split(std::size_t i, const line& l) { return i < first_buckets || (l[slots] & format::kv_bucket_split_bit) != 0; }
+  static bool is_split(std::size_t i, const line& l) {
+    return i < first_buckets || (l[slots] & format::kv_bucket_split_bit) != 0;
+  }
   static std::size_t bucket_index(std::size_t count, std::uint64_t hash) {
-    const std::size_t i = hash & (~std::size_t{0} >> std::countl_zero((count - 1) | 1));  // whatever the count
+    const std::size_t i =
+        hash & (~std::size_t{0} >> std::countl_zero((count - 1) | 1));  // whatever the count
     return i < count ? i : parent_of(i);
   }
   std::size_t split_index(std::size_t count, std::uint64_t hash) const {
@@ -156,14 +183,17 @@ class kv_hash {
     return i;
   }
 
-  // The slots with the tag of a hash, a bit each; free ones too if it is 0. Without branches on what was loaded, so that the processor goes on.
+  // The slots with the tag of a hash, a bit each; free ones too if it is 0. Without branches on
+  // what was loaded, so that the processor goes on.
   static unsigned matches(const line& l, std::uint64_t hash) {
     const std::uint64_t wanted = hash & ~format::kv_reference_mask;
     unsigned matching = 0;
-    for (unsigned s = 0; s < slots; ++s) matching |= static_cast<unsigned>((l[s] ^ wanted) <= format::kv_reference_mask) << s;
+    for (unsigned s = 0; s < slots; ++s)
+      matching |= static_cast<unsigned>((l[s] ^ wanted) <= format::kv_reference_mask) << s;
     return matching;
   }
-  [[gnu::always_inline]] lookup_result find_in_chain(bucket* b, line& l, std::string_view key, std::uint64_t hash) const {
+  [[gnu::always_inline]] lookup_result find_in_chain(bucket* b, line& l, std::string_view key,
+                                                     std::uint64_t hash) const {
     for (cycle_detector guard;; l = load(b)) {
       for (unsigned left = matches(l, hash); left != 0; left &= left - 1) {
         const auto s = static_cast<unsigned>(std::countr_zero(left));
@@ -206,7 +236,8 @@ class kv_hash {
     if (!is_split(i, load(b))) split(i);
     return b;
   }
-  // Moves what belongs to bucket i out of its parent, which may have to be split off its own parent first.
+  // Moves what belongs to bucket i out of its parent, which may have to be split off its own parent
+  // first.
   void split(std::size_t i) {
     const std::size_t parent = parent_of(i);
     bucket* const from = bucket_at(parent);
@@ -215,7 +246,8 @@ class kv_hash {
     collect_slots(from, all);
     for (const std::uint64_t w : all) record(resolve(w)).prefetch();
     const std::size_t mask = 2 * std::bit_floor(i) - 1;
-    for (const std::uint64_t w : all) ((record(resolve(w)).hash() & mask) == i ? moved : kept).push_back(w);
+    for (const std::uint64_t w : all)
+      ((record(resolve(w)).hash() & mask) == i ? moved : kept).push_back(w);
     if (!moved.empty()) store_chain(from, kept);
     bucket* const to = bucket_at(i);
     to->link = format::kv_bucket_split_bit;
@@ -261,13 +293,15 @@ class kv_hash {
     }
   }
 
-  // An insert into a chain without a free slot, whose last bucket is b: splits off what waits for it, or adds a bucket to the chain and
-  // now and then a step to all.
+  // An insert into a chain without a free slot, whose last bucket is b: splits off what waits for
+  // it, or adds a bucket to the chain and now and then a step to all.
   void insert_overflow(bucket* b, std::uint64_t hash, char* block) {
     const std::size_t count = count_.load();
-    if (count < first_buckets || count > first_buckets << (format::kv_segments - 1)) throw_corrupt_store("its number of hash buckets is none that it can have");
+    if (count < first_buckets || count > first_buckets << (format::kv_segments - 1))
+      throw_corrupt_store("its number of hash buckets is none that it can have");
     const std::size_t target = bucket_index(count, hash);
-    for (std::size_t bit = std::max(first_buckets, std::bit_ceil(target + 1)); (target | bit) < count; bit *= 2) {
+    for (std::size_t bit = std::max(first_buckets, std::bit_ceil(target + 1));
+         (target | bit) < count; bit *= 2) {
       if (is_split(target | bit, load(bucket_at(target | bit)))) continue;
       split(target | bit);
       return insert(hash, block);

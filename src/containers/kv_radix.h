@@ -1,13 +1,16 @@
-// The ordered index of a key-value store: a radix tree over the bytes of the keys, whose leaves are the records.
+// The ordered index of a key-value store: a radix tree over the bytes of the keys, whose leaves are
+// the records.
 //
-// After Leis, Kemper and Neumann, "The Adaptive Radix Tree" (ICDE 2013): nodes of four sizes, a path of bytes that all keys below
-// share, leaves as high as they are unique. Departures: a node keeps its children in the order they came, so an insert stores the count,
-// one byte and one word; a key that ends where others go on is the node's own record; a path of more than 8 bytes
-// is read from a record below when it is needed. There are no separators, so nothing of a key is copied and nothing
-// is left of an erased one; nodes are small, so that inserts of different keys hardly meet.
+// After Leis, Kemper and Neumann, "The Adaptive Radix Tree" (ICDE 2013): nodes of four sizes, a
+// path of bytes that all keys below share, leaves as high as they are unique. Departures: a node
+// keeps its children in the order they came, so an insert stores the count, one byte and one word;
+// a key that ends where others go on is the node's own record; a path of more than 8 bytes is read
+// from a record below when it is needed. There are no separators, so nothing of a key is copied and
+// nothing is left of an erased one; nodes are small, so that inserts of different keys hardly meet.
 //
-// Invariants: a node has at least two of {children, own record}; the key of a record begins with the bytes that lead to it;
-// no node is larger than its children took with some to spare (should_shrink()). Zeroed memory is an empty tree. Does not own the records.
+// Invariants: a node has at least two of {children, own record}; the key of a record begins with
+// the bytes that lead to it; no node is larger than its children took with some to spare
+// (should_shrink()). Zeroed memory is an empty tree. Does not own the records.
 #pragma once
 
 #include <containers/kv_record.h>
@@ -45,14 +48,23 @@ class kv_radix {
   void insert(std::string_view key, char* block) {
     const position s = find(key);
     switch (s.what) {
-      case position::empty: *s.at = record_word(block); break;
-      case position::at_record: split_records(s, key, block); break;
-      case position::in_path: split_path(s, key, block); break;
+      case position::empty:
+        *s.at = record_word(block);
+        break;
+      case position::at_record:
+        split_records(s, key, block);
+        break;
+      case position::in_path:
+        split_path(s, key, block);
+        break;
       case position::at_end:
-        if (s.m.own_record() != 0) throw_corrupt_store("the ordered index has a key that the hash index lacks");
+        if (s.m.own_record() != 0)
+          throw_corrupt_store("the ordered index has a key that the hash index lacks");
         s.n->own_record = record_word(block);
         break;
-      case position::no_child: add_child(s, static_cast<unsigned char>(key[s.depth]), record_word(block)); break;
+      case position::no_child:
+        add_child(s, static_cast<unsigned char>(key[s.depth]), record_word(block));
+        break;
     }
   }
   // Of a key that is there, with this record.
@@ -102,18 +114,30 @@ class kv_radix {
   [[nodiscard]] result<> check() const {
     result<> outcome;
     for_each_node([&](const node* n, const node_copy& m) {
-      if (m.entries() < 2) outcome = corrupt_error("key-value store: a node of the ordered index leads to less than two items");
-      if (should_shrink(m.h)) outcome = corrupt_error("key-value store: a node of the ordered index is larger than it would be made");
-      if (m.own_record() != 0 && m.own_record() >> format::kv_reference_bits != 1) outcome = corrupt_error("key-value store: a node's own record is none");
+      if (m.entries() < 2)
+        outcome = corrupt_error(
+            "key-value store: a node of the ordered index leads to less than two items");
+      if (should_shrink(m.h))
+        outcome = corrupt_error(
+            "key-value store: a node of the ordered index is larger than it would be made");
+      if (m.own_record() != 0 && m.own_record() >> format::kv_reference_bits != 1)
+        outcome = corrupt_error("key-value store: a node's own record is none");
       std::array<bool, 256> seen{};
       unsigned children = 0;
       for_each_child(n, m, [&](unsigned b, std::uint64_t child) {
-        if (seen[b] || child == 0) outcome = corrupt_error("key-value store: a byte occurs twice in a node of the ordered index, or leads nowhere");
-        if (child >> (format::kv_reference_bits + 1) != 0) outcome = corrupt_error("key-value store: a reference of the ordered index with bits beyond it");
+        if (seen[b] || child == 0)
+          outcome = corrupt_error(
+              "key-value store: a byte occurs twice in a node of the ordered index, or leads "
+              "nowhere");
+        if (child >> (format::kv_reference_bits + 1) != 0)
+          outcome = corrupt_error(
+              "key-value store: a reference of the ordered index with bits beyond it");
         seen[b] = true;
         ++children;
       });
-      if (children != m.h.count) outcome = corrupt_error("key-value store: a node of the ordered index has other children than it counts");
+      if (children != m.h.count)
+        outcome = corrupt_error(
+            "key-value store: a node of the ordered index has other children than it counts");
     });
     return outcome;
   }
@@ -123,7 +147,8 @@ class kv_radix {
   struct position {
     enum kind : std::uint8_t {
       empty,      // the tree is
-      at_record,  // *at is a record: the key's own, or the keys differ behind `depth` + `same` bytes
+      at_record,  // *at is a record: the key's own, or the keys differ behind `depth` + `same`
+                  // bytes
       in_path,    // the key leaves the path of n behind `same` bytes of it
       at_end,     // n is where the key ends
       no_child,   // n has no child for the key's byte at `depth`
@@ -136,32 +161,41 @@ class kv_radix {
   };
 
   bool is_at(const position& s, const char* block) const {
-    if (s.what == position::at_end) return s.m.own_record() != 0 && block_at(s.m.own_record()) == block;
+    if (s.what == position::at_end)
+      return s.m.own_record() != 0 && block_at(s.m.own_record()) == block;
     return s.what == position::at_record && block_at(s.at->load()) == block;
   }
   void verify_position(const position& s, const char* block) const {
-    if (!is_at(s, block)) throw_corrupt_store("the ordered index does not lead to a record by its key");
+    if (!is_at(s, block))
+      throw_corrupt_store("the ordered index does not lead to a record by its key");
   }
 
   static bool is_record(std::uint64_t ref) { return (ref & format::kv_record_bit) != 0; }
   char* block_at(std::uint64_t ref) const { return format::kv_decode_reference(this, ref); }
   node* node_at(std::uint64_t ref) const { return reinterpret_cast<node*>(block_at(ref)); }
   std::uint64_t node_word(const node* n) const { return format::kv_encode_reference(this, n); }
-  std::uint64_t record_word(const char* block) const { return format::kv_encode_reference(this, block) | format::kv_record_bit; }
+  std::uint64_t record_word(const char* block) const {
+    return format::kv_encode_reference(this, block) | format::kv_record_bit;
+  }
 
   static node_copy load(const node* n) {
     node_copy m;
     verify_in_heap<Memory>(n, sizeof m.words);
     Memory::load_bytes(m.words.data(), n, sizeof m.words);
     m.h = head::unpack(m.words[0]);
-    if (m.h.kind > full_kind || m.h.count > kinds[m.h.kind].children) throw_corrupt_store("a node of the ordered index of no kind");
+    if (m.h.kind > full_kind || m.h.count > kinds[m.h.kind].children)
+      throw_corrupt_store("a node of the ordered index of no kind");
     verify_in_heap<Memory>(n, kinds[m.h.kind].bytes());
     return m;
   }
   static const word* byte_word(const node* n, unsigned i) { return &n->head + 3 + i; }
   static word* byte_word(node* n, unsigned i) { return &n->head + 3 + i; }
-  static word* child_at(node* n, head h, unsigned i) { return &n->head + 3 + kinds[h.kind].byte_words + i; }
-  static const word* child_at(const node* n, head h, unsigned i) { return child_at(const_cast<node*>(n), h, i); }
+  static word* child_at(node* n, head h, unsigned i) {
+    return &n->head + 3 + kinds[h.kind].byte_words + i;
+  }
+  static const word* child_at(const node* n, head h, unsigned i) {
+    return child_at(const_cast<node*>(n), h, i);
+  }
   static std::uint64_t bytes_of(const node* n, const node_copy& m, unsigned i) {
     return i < 5 ? m.words[3 + i] : byte_word(n, i)->load();
   }
@@ -175,7 +209,8 @@ class kv_radix {
       return;
     }
     for (unsigned i = 0; i < m.h.count; ++i)
-      f(static_cast<unsigned>(bytes_of(n, m, i / 8) >> i % 8 * 8 & 255), child_at(n, m.h, i)->load());
+      f(static_cast<unsigned>(bytes_of(n, m, i / 8) >> i % 8 * 8 & 255),
+        child_at(n, m.h, i)->load());
   }
   template <class F>
   void for_each_node(F&& f) const {
@@ -194,7 +229,8 @@ class kv_radix {
 
   // Which child a byte leads to; null: none.
   static word* find_child(node* n, const node_copy& m, unsigned byte) {
-    if (m.h.kind == full_kind) return child_at(n, m.h, byte)->load() == 0 ? nullptr : child_at(n, m.h, byte);
+    if (m.h.kind == full_kind)
+      return child_at(n, m.h, byte)->load() == 0 ? nullptr : child_at(n, m.h, byte);
     constexpr std::uint64_t ones = 0x0101'0101'0101'0101, low = 0x7F7F'7F7F'7F7F'7F7F;
     for (unsigned i = 0; i * 8 < m.h.count; ++i) {
       const std::uint64_t x = bytes_of(n, m, i) ^ byte * ones;
@@ -225,14 +261,17 @@ class kv_radix {
     return record(block_at(ref));
   }
   // How many bytes of the node's path the key goes along, from `depth` on.
-  std::size_t match_path(const node* n, const node_copy& m, std::string_view key, std::size_t depth) const {
+  std::size_t match_path(const node* n, const node_copy& m, std::string_view key,
+                         std::size_t depth) const {
     const std::size_t end = std::min<std::size_t>(m.h.skip, key.size() - depth);
     if (m.h.skip > path_bytes) {
       const record r = any_descendant(node_word(n));
       return std::min(end, r.common_prefix(r.lengths(), key, depth));
     }
     std::size_t same = 0;
-    while (same < end && static_cast<unsigned char>(key[depth + same]) == (m.path() >> 8 * same & 255)) ++same;
+    while (same < end &&
+           static_cast<unsigned char>(key[depth + same]) == (m.path() >> 8 * same & 255))
+      ++same;
     return same;
   }
 
@@ -272,7 +311,8 @@ class kv_radix {
   }
   static node* make_node(head h, std::uint64_t path, std::uint64_t own) {
     const std::size_t bytes = kinds[h.kind].bytes();
-    node* const n = static_cast<node*>(Memory::allocate(bytes, h.kind == full_kind ? 8 : line_size));
+    node* const n =
+        static_cast<node*>(Memory::allocate(bytes, h.kind == full_kind ? 8 : line_size));
     n->head = h.pack();
     n->path = path;
     n->own_record = own;
@@ -280,17 +320,21 @@ class kv_radix {
     return n;
   }
   // Puts a child behind those there are; the head is the caller's to store.
-  static void store_child(node* n, head h, std::uint64_t bytes_before, unsigned byte, std::uint64_t child) {
+  static void store_child(node* n, head h, std::uint64_t bytes_before, unsigned byte,
+                          std::uint64_t child) {
     if (h.kind == full_kind) {
       *child_at(n, h, byte) = child;
       return;
     }
     const unsigned i = h.count, shift = i % 8 * 8;
-    *byte_word(n, i / 8) = shift == 0 ? byte : (bytes_before & ((std::uint64_t{1} << shift) - 1)) | std::uint64_t{byte} << shift;
+    *byte_word(n, i / 8) = shift == 0 ? byte
+                                      : (bytes_before & ((std::uint64_t{1} << shift) - 1)) |
+                                            std::uint64_t{byte} << shift;
     *child_at(n, h, i) = child;
   }
   // A node with two entries; one whose key has ended is its own record.
-  node* make_fork(std::string_view path, int byte, std::uint64_t one, int other_byte, std::uint64_t other) {
+  node* make_fork(std::string_view path, int byte, std::uint64_t one, int other_byte,
+                  std::uint64_t other) {
     const std::uint64_t own = byte < 0 ? one : other_byte < 0 ? other : 0;
     head h{0, 0, static_cast<std::uint32_t>(path.size())};
     const head whole{0, static_cast<std::uint16_t>(own == 0 ? 2 : 1), h.skip};
@@ -304,39 +348,47 @@ class kv_radix {
     }
     return n;
   }
-  static int byte_at(std::string_view key, std::size_t at) { return at < key.size() ? static_cast<unsigned char>(key[at]) : -1; }
+  static int byte_at(std::string_view key, std::size_t at) {
+    return at < key.size() ? static_cast<unsigned char>(key[at]) : -1;
+  }
 
   void split_records(const position& s, std::string_view key, char* block) {
     const std::uint64_t there = s.at->load();
     const record other(block_at(there));
     const auto lengths = other.lengths();
     const std::size_t end = s.depth + other.common_prefix(lengths, key, s.depth);
-    if (end == key.size() && end == lengths.key_bytes) throw_corrupt_store("the ordered index has a key that the hash index lacks");
+    if (end == key.size() && end == lengths.key_bytes)
+      throw_corrupt_store("the ordered index has a key that the hash index lacks");
     char byte = 0;
     if (end < lengths.key_bytes) other.load_key(end, &byte, 1);
     const int other_byte = end < lengths.key_bytes ? static_cast<unsigned char>(byte) : -1;
-    *s.at = node_word(make_fork(key.substr(s.depth, end - s.depth), other_byte, there, byte_at(key, end), record_word(block)));
+    *s.at = node_word(make_fork(key.substr(s.depth, end - s.depth), other_byte, there,
+                                byte_at(key, end), record_word(block)));
   }
   void split_path(const position& s, std::string_view key, char* block) {
-    const std::size_t from = s.depth + s.same;  // of the bytes that lead to the node, the one that now parts
+    const std::size_t from =
+        s.depth + s.same;  // of the bytes that lead to the node, the one that now parts
     char bytes[1 + path_bytes] = {};
     const std::size_t left = s.m.h.skip - s.same;
     if (s.m.h.skip > path_bytes) {
       any_descendant(node_word(s.n)).load_key(from, bytes, std::min(left, sizeof bytes));
     } else {
-      for (std::size_t i = 0; i < left; ++i) bytes[i] = static_cast<char>(s.m.path() >> 8 * (s.same + i));
+      for (std::size_t i = 0; i < left; ++i)
+        bytes[i] = static_cast<char>(s.m.path() >> 8 * (s.same + i));
     }
     head h = s.m.h;
     h.skip = static_cast<std::uint32_t>(left - 1);
     s.n->head = h.pack();
     s.n->path = path_of({bytes + 1, std::min<std::size_t>(left - 1, path_bytes)});
     const int diverging_byte = static_cast<unsigned char>(bytes[0]);
-    *s.at = node_word(make_fork(key.substr(s.depth, s.same), diverging_byte, node_word(s.n), byte_at(key, from), record_word(block)));
+    *s.at = node_word(make_fork(key.substr(s.depth, s.same), diverging_byte, node_word(s.n),
+                                byte_at(key, from), record_word(block)));
   }
   void add_child(const position& s, unsigned byte, std::uint64_t child) {
     const head before = s.m.h;
     if (before.count == kinds[before.kind].children) {
-      if (before.kind == full_kind) throw_corrupt_store("a node of the ordered index counts children that it does not have");
+      if (before.kind == full_kind)
+        throw_corrupt_store("a node of the ordered index counts children that it does not have");
       node* const larger = resize_node(s.n, s.m, static_cast<std::uint8_t>(before.kind + 1));
       *s.above = node_word(larger);
       position there = s;
@@ -344,7 +396,8 @@ class kv_radix {
       there.m = load(larger);
       return add_child(there, byte, child);
     }
-    const std::uint64_t bytes = before.kind == full_kind ? 0 : bytes_of(s.n, s.m, before.count / 8u);
+    const std::uint64_t bytes =
+        before.kind == full_kind ? 0 : bytes_of(s.n, s.m, before.count / 8u);
     store_child(s.n, before, bytes, byte, child);
     head h = before;
     ++h.count;
@@ -356,7 +409,8 @@ class kv_radix {
     node* const other = make_node({kind, m.h.count, m.h.skip}, m.path(), m.own_record());
     std::uint64_t bytes = 0;
     for_each_child(n, m, [&](unsigned byte, std::uint64_t child) {
-      if (h.count == kinds[kind].children) throw_corrupt_store("a node of the ordered index has more children than it counts");
+      if (h.count == kinds[kind].children)
+        throw_corrupt_store("a node of the ordered index has more children than it counts");
       store_child(other, h, bytes, byte, child);
       bytes = h.count % 8u == 0 ? byte : bytes | std::uint64_t{byte} << h.count % 8u * 8;
       ++h.count;
@@ -368,7 +422,8 @@ class kv_radix {
   void remove_child(node* n, word* child) {
     const node_copy m = load(n);
     head h = m.h;
-    if (h.count-- == 0) throw_corrupt_store("a node of the ordered index has more children than it counts");
+    if (h.count-- == 0)
+      throw_corrupt_store("a node of the ordered index has more children than it counts");
     n->head = h.pack();
     if (h.kind == full_kind) {
       *child = 0;
@@ -381,7 +436,9 @@ class kv_radix {
     *byte_word(n, i / 8) = (bytes_of(n, m, i / 8) & ~(std::uint64_t{255} << shift)) | byte << shift;
     *child = child_at(n, m.h, h.count)->load();
   }
-  static bool should_shrink(head h) { return h.kind != 0 && h.count <= kinds[h.kind - 1].children * 3 / 4; }
+  static bool should_shrink(head h) {
+    return h.kind != 0 && h.count <= kinds[h.kind - 1].children * 3 / 4;
+  }
 
   // After an entry of n went; *at refers to n.
   void shrink_or_collapse(node* n, word* at) {
@@ -390,7 +447,8 @@ class kv_radix {
       *at = m.own_record() != 0 ? m.own_record() : merge_into_child(n, m);
       return Memory::deallocate(n);
     }
-    if (should_shrink(m.h)) *at = node_word(resize_node(n, m, static_cast<std::uint8_t>(m.h.kind - 1)));
+    if (should_shrink(m.h))
+      *at = node_word(resize_node(n, m, static_cast<std::uint8_t>(m.h.kind - 1)));
   }
   // The child, whose path begins with that of n now.
   std::uint64_t merge_into_child(node* n, const node_copy& m) {

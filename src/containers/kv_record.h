@@ -1,6 +1,7 @@
 // One item of a key-value store: lengths, key and value side by side in a block of its own.
 //
-// All functions belong inside a transaction, those that change inside an update. A Memory is a policy of stele/memory.h.
+// All functions belong inside a transaction, those that change inside an update. A Memory is a
+// policy of stele/memory.h.
 #pragma once
 
 #include <format/kv_layout.h>
@@ -16,11 +17,16 @@ namespace stele::detail {
 // Of a range that a word of the content leads to. Nothing in memory that is no pool.
 template <class Memory>
 [[gnu::always_inline]] inline void verify_in_heap(const void* from, std::size_t bytes) {
-  if constexpr (requires { Memory::verify_in_heap(from, bytes); }) Memory::verify_in_heap(from, bytes);
+  if constexpr (requires { Memory::verify_in_heap(from, bytes); })
+    Memory::verify_in_heap(from, bytes);
 }
-[[noreturn]] [[gnu::noinline]] inline void throw_corrupt_store(const char* what) { throw failure({errc::corrupt, std::string("key-value store: ") + what + "; check the pool, or restore it from a copy"}); }
+[[noreturn]] [[gnu::noinline]] inline void throw_corrupt_store(const char* what) {
+  throw failure({errc::corrupt, std::string("key-value store: ") + what +
+                                    "; check the pool, or restore it from a copy"});
+}
 
-// Finds out that a walk along links comes to a place again, after Brent, "An Improved Monte Carlo Factorization Algorithm" (1980).
+// Finds out that a walk along links comes to a place again, after Brent, "An Improved Monte Carlo
+// Factorization Algorithm" (1980).
 class cycle_detector {
  public:
   void step(const void* to) {
@@ -59,7 +65,8 @@ class kv_record {
   }
   // Before key or value is loaded; up to the next 16 bytes behind them.
   [[gnu::always_inline]] void validate_lengths(const head& h) const {
-    if (h.key_bytes - 1 >= format::kv_max_key_size || h.value_bytes > format::kv_max_value_size) [[unlikely]]
+    if (h.key_bytes - 1 >= format::kv_max_key_size || h.value_bytes > format::kv_max_value_size)
+        [[unlikely]]
       throw_corrupt_store("a record of impossible lengths");
     verify_in_heap<Memory>(block_, (h.bytes() + 15) / 16 * 16);
   }
@@ -74,7 +81,8 @@ class kv_record {
     load_key(0, into.data(), h.key_bytes);
   }
   void load_value(const head& h, std::string& into) const {
-    // Up to the next 16 bytes, which the block has: what ends on them is loaded without looking at single words.
+    // Up to the next 16 bytes, which the block has: what ends on them is loaded without looking at
+    // single words.
     into.resize((h.value_offset() + h.value_bytes + 15) / 16 * 16 - h.value_offset());
     if (!into.empty()) Memory::load_bytes(into.data(), block_ + h.value_offset(), into.size());
     into.resize(h.value_bytes);
@@ -147,7 +155,8 @@ class kv_record {
   void store_padded(std::size_t at, std::string_view bytes) const {
     const std::size_t whole = bytes.size() / 8 * 8;
     if (whole != 0) Memory::store_bytes(block_ + at, bytes.data(), whole);
-    if (whole != bytes.size()) word_at(at + whole) = word_of(bytes.data() + whole, bytes.size() - whole);
+    if (whole != bytes.size())
+      word_at(at + whole) = word_of(bytes.data() + whole, bytes.size() - whole);
   }
   void fill(const head& h, std::string_view key, std::string_view value) const {
     alignas(8) char image[1024];

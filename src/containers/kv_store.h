@@ -1,7 +1,9 @@
-// The root of a key-value store: the hash index, which finds a record, and the radix tree, which has them in order.
+// The root of a key-value store: the hash index, which finds a record, and the radix tree, which
+// has them in order.
 //
-// Both indexes have every record, once. A lookup and an overwrite need the first one only. Zeroed memory is an empty store. All members belong
-// inside a transaction, those that change inside an update; they may throw failure(errc::full). Sizes are the caller's to check.
+// Both indexes have every record, once. A lookup and an overwrite need the first one only. Zeroed
+// memory is an empty store. All members belong inside a transaction, those that change inside an
+// update; they may throw failure(errc::full). Sizes are the caller's to check.
 #pragma once
 
 #include <containers/kv_hash.h>
@@ -38,7 +40,9 @@ class kv_store {
     record(f.block).load_value(f.lengths, into);
     return true;
   }
-  bool contains(std::string_view key) const { return hash_.find(key, kv_hash<Memory>::hash_of(key)).block != nullptr; }
+  bool contains(std::string_view key) const {
+    return hash_.find(key, kv_hash<Memory>::hash_of(key)).block != nullptr;
+  }
 
   void put(std::string_view key, std::string_view value) {
     const std::uint64_t hash = kv_hash<Memory>::hash_of(key);
@@ -64,14 +68,18 @@ class kv_store {
     return true;
   }
 
-  // f(key, value) on the items with from <= key < to in key order, until it returns false; an empty `to` has no bound.
+  // f(key, value) on the items with from <= key < to in key order, until it returns false; an empty
+  // `to` has no bound.
   template <class F>
   void for_each(std::string_view from, std::string_view to, F&& f) const {
     std::string key, value, before;
     typename kv_radix<Memory>::walk walk(radix_, from);
     for (bool first = true; char* const block = walk.next(); first = false) {
       load_item(block, key, value);
-      if (!first && key <= before) throw_corrupt_store("the ordered index is not in the order of the keys");  // a node that two lead to comes again
+      if (!first && key <= before)
+        throw_corrupt_store(
+            "the ordered index is not in the order of the keys");  // a node that two lead to comes
+                                                                   // again
       if ((!to.empty() && key >= to) || !f(std::string_view(key), std::string_view(value))) return;
       std::swap(key, before);
     }
@@ -113,17 +121,24 @@ class kv_store {
       const record r(block);
       claim<Memory>(block, r.lengths().allocated_size());
       r.load_key(r.lengths(), key);
-      if (!radix_.leads_to(key, block)) return corrupt_error("key-value store: the ordered index does not lead to a record by its key");
-      if (count++ != 0 && key <= before) return corrupt_error("key-value store: the ordered index is not in the order of the keys");
+      if (!radix_.leads_to(key, block))
+        return corrupt_error(
+            "key-value store: the ordered index does not lead to a record by its key");
+      if (count++ != 0 && key <= before)
+        return corrupt_error("key-value store: the ordered index is not in the order of the keys");
       if (hash_.find(key, kv_hash<Memory>::hash_of(key)).block != block)
-        return corrupt_error("key-value store: the hash index does not find a record of the ordered index");
+        return corrupt_error(
+            "key-value store: the hash index does not find a record of the ordered index");
       std::swap(key, before);
     }
-    if (count != hash_.size()) return corrupt_error("key-value store: the hash index has records that the ordered index does not have");
+    if (count != hash_.size())
+      return corrupt_error(
+          "key-value store: the hash index has records that the ordered index does not have");
     return {};
   }
 
-  static_assert(sizeof(kv_hash<Memory>) == 328 && sizeof(kv_radix<Memory>) == 8);  // docs/format/kv.md
+  static_assert(sizeof(kv_hash<Memory>) == 328 &&
+                sizeof(kv_radix<Memory>) == 8);  // docs/format/kv.md
   typename Memory::template field<std::uint64_t> version_;
   kv_hash<Memory> hash_;
   kv_radix<Memory> radix_;

@@ -1,5 +1,5 @@
-// The key-value store against std::map: keys that tie in every way, values of every kind of size, batches, ranges, cursors,
-// full pools, threads, reopening, every mechanism.
+// The key-value store against std::map: keys that tie in every way, values of every kind of size,
+// batches, ranges, cursors, full pools, threads, reopening, every mechanism.
 #include <base/rng.h>
 #include <containers/test_bed.h>
 #include <stele/hash_map.h>
@@ -51,9 +51,15 @@ struct manner {
   std::string (*key)(base::rng& random);
 };
 
-std::string binary(std::uint64_t n) { return {reinterpret_cast<const char*>(&n), sizeof n}; }
-std::string scattered_words(base::rng& r) { return binary(base::mix(r.below(2000))); }
-std::string counted_words(base::rng& r) { return binary(__builtin_bswap64(r.below(700))); }
+std::string binary(std::uint64_t n) {
+  return {reinterpret_cast<const char*>(&n), sizeof n};
+}
+std::string scattered_words(base::rng& r) {
+  return binary(base::mix(r.below(2000)));
+}
+std::string counted_words(base::rng& r) {
+  return binary(__builtin_bswap64(r.below(700)));
+}
 std::string few_bytes(base::rng& r) {
   std::string key;
   for (std::uint64_t n = 1 + r.below(9); n != 0; --n) key += "\0\x01\xFFz"[r.below(4)];
@@ -61,14 +67,23 @@ std::string few_bytes(base::rng& r) {
 }
 std::string long_prefixes(base::rng& r) {
   std::string key = "https://www.example.com/shared/by/all/";
-  for (std::uint64_t n = r.below(6); n != 0; --n) key += r.below(3) == 0 ? "a-longer-part-of-the-way/" : r.below(2) == 0 ? "x" : "y";
+  for (std::uint64_t n = r.below(6); n != 0; --n)
+    key += r.below(3) == 0 ? "a-longer-part-of-the-way/" : r.below(2) == 0 ? "x" : "y";
   return key;
 }
-std::string prefixes_of_each_other(base::rng& r) { return std::string(1 + r.below(300), 'k'); }
-std::string long_keys(base::rng& r) { return std::string(kv::max_key_bytes - 1 - r.below(3), 'l') + static_cast<char>('a' + r.below(5)); }
+std::string prefixes_of_each_other(base::rng& r) {
+  return std::string(1 + r.below(300), 'k');
+}
+std::string long_keys(base::rng& r) {
+  return std::string(kv::max_key_bytes - 1 - r.below(3), 'l') + static_cast<char>('a' + r.below(5));
+}
 
-constexpr manner manners[] = {{"scattered_words", scattered_words}, {"counted_words", counted_words}, {"few_bytes", few_bytes},
-                              {"long_prefixes", long_prefixes}, {"prefixes_of_each_other", prefixes_of_each_other}, {"long_keys", long_keys}};
+constexpr manner manners[] = {{"scattered_words", scattered_words},
+                              {"counted_words", counted_words},
+                              {"few_bytes", few_bytes},
+                              {"long_prefixes", long_prefixes},
+                              {"prefixes_of_each_other", prefixes_of_each_other},
+                              {"long_keys", long_keys}};
 
 std::string random_value(base::rng& r) {
   const std::uint64_t choice = r.below(16);
@@ -78,7 +93,8 @@ std::string random_value(base::rng& r) {
 
 class kv_with_keys : public kv_in_pool, public ::testing::WithParamInterface<manner> {
  protected:
-  // One change of store and model; phases lean to putting or erasing, so that the store grows and shrinks.
+  // One change of store and model; phases lean to putting or erasing, so that the store grows and
+  // shrinks.
   void change(kv& s, model& m, base::rng& r, bool growing) {
     const std::string key = GetParam().key(r);
     if (r.below(8) < (growing ? 6 : 2)) {
@@ -93,14 +109,17 @@ class kv_with_keys : public kv_in_pool, public ::testing::WithParamInterface<man
     const std::string from = GetParam().key(r), to = r.below(4) == 0 ? "" : GetParam().key(r);
     const auto found = m.find(from);
     ASSERT_EQ(value_of(s.contains(from)), found != m.end());
-    ASSERT_EQ(value_of(s.get(from)), found == m.end() ? std::nullopt : std::optional(found->second));
+    ASSERT_EQ(value_of(s.get(from)),
+              found == m.end() ? std::nullopt : std::optional(found->second));
     std::vector<kv_item> expected;
-    for (auto it = m.lower_bound(from); it != m.end() && (to.empty() || it->first < to) && expected.size() < 20; ++it)
+    for (auto it = m.lower_bound(from);
+         it != m.end() && (to.empty() || it->first < to) && expected.size() < 20; ++it)
       expected.push_back({it->first, it->second});
     ASSERT_EQ(value_of(s.range(from, to, 20)), expected);
   }
 };
-INSTANTIATE_TEST_SUITE_P(keys, kv_with_keys, ::testing::ValuesIn(manners), [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(keys, kv_with_keys, ::testing::ValuesIn(manners),
+                         [](const auto& one) { return one.param.name; });
 
 TEST_P(kv_with_keys, agrees_with_an_ordered_map) {
   const std::size_t operations = GetParam().key == long_keys ? 300 : 5000;
@@ -137,7 +156,9 @@ TEST_P(kv_with_keys, reaches_each_block_once_and_loses_none) {
   model m;
   for (int i = 0; i < 400; ++i) change(s, m, random, i < 300);
   std::set<const void*> reached;
-  value_of(s.read([&](const kv::view&) { s.visit_blocks([&](const void* b) { EXPECT_TRUE(reached.insert(b).second); }); }));
+  value_of(s.read([&](const kv::view&) {
+    s.visit_blocks([&](const void* b) { EXPECT_TRUE(reached.insert(b).second); });
+  }));
   EXPECT_GE(reached.size(), m.size());
   EXPECT_GT(s.space().used_bytes, empty);
 }
@@ -145,9 +166,11 @@ TEST_P(kv_with_keys, reaches_each_block_once_and_loses_none) {
 TEST_F(kv_in_pool, values_from_nothing_to_more_than_a_chunk) {
   auto s = std::optional(open({.create_size = std::size_t{128} << 20}));
   model m;
-  const std::size_t sizes[] = {0, 1, 7, 8, 9, 100, 111, 112, 113, 1023, 1025, 16384, 70'000, 3'000'001};
+  const std::size_t sizes[] = {0,   1,   7,    8,    9,     100,    111,
+                               112, 113, 1023, 1025, 16384, 70'000, 3'000'001};
   for (const std::size_t before : sizes)
-    for (const std::size_t after : {std::size_t{0}, std::size_t{100}, before / 2 + 1, before, before + 1, std::size_t{200'000}}) {
+    for (const std::size_t after : {std::size_t{0}, std::size_t{100}, before / 2 + 1, before,
+                                    before + 1, std::size_t{200'000}}) {
       const std::string key = std::to_string(before);
       for (const std::size_t size : {before, after}) {
         m[key] = std::string(size, static_cast<char>('a' + size % 26));
@@ -165,7 +188,8 @@ TEST_F(kv_in_pool, an_overwrite_of_the_same_length_moves_nothing) {
   ASSERT_TRUE(s.put("key", std::string(100, 'a')));
   const auto blocks = [&] {
     std::set<const void*> all;
-    value_of(s.read([&](const kv::view&) { s.visit_blocks([&](const void* b) { all.insert(b); }); }));
+    value_of(
+        s.read([&](const kv::view&) { s.visit_blocks([&](const void* b) { all.insert(b); }); }));
     return all;
   };
   const auto before = blocks();
@@ -179,14 +203,17 @@ TEST_F(kv_in_pool, an_overwrite_of_the_same_length_moves_nothing) {
 TEST_F(kv_in_pool, absurd_sizes_are_refused) {
   auto s = open();
   EXPECT_EQ(s.put("", "x").error().code, errc::invalid_argument);
-  EXPECT_EQ(s.put(std::string(kv::max_key_bytes + 1, 'k'), "x").error().code, errc::invalid_argument);
-  const std::string_view endless("x", kv::max_value_bytes + 1);  // refused before a byte of it is looked at
+  EXPECT_EQ(s.put(std::string(kv::max_key_bytes + 1, 'k'), "x").error().code,
+            errc::invalid_argument);
+  const std::string_view endless(
+      "x", kv::max_value_bytes + 1);  // refused before a byte of it is looked at
   EXPECT_EQ(s.put("key", endless).error().code, errc::invalid_argument);
   kv::batch b;
   b.put("good", "1");
   b.put("", "2");
   EXPECT_EQ(s.write(b).error().code, errc::invalid_argument);
-  EXPECT_EQ(s.update([](kv::changes& c) { c.put("good", "1"), c.put("", "2"); }).error().code, errc::invalid_argument);
+  EXPECT_EQ(s.update([](kv::changes& c) { c.put("good", "1"), c.put("", "2"); }).error().code,
+            errc::invalid_argument);
   EXPECT_FALSE(value_of(s.get("")));
   EXPECT_FALSE(value_of(s.erase("")));
   expect_equal(s, {});
@@ -205,7 +232,8 @@ TEST_F(kv_in_pool, a_get_of_a_key_that_is_not_there_leaves_the_string_alone) {
 TEST_F(kv_in_pool, a_batch_is_all_or_nothing_and_its_later_changes_win) {
   auto s = open();
   kv::batch b;
-  b.put("a", "1"), b.put("b", "2"), b.put("a", "3"), b.erase("b"), b.erase("not there"), b.put("c", "");
+  b.put("a", "1"), b.put("b", "2"), b.put("a", "3"), b.erase("b"), b.erase("not there"),
+      b.put("c", "");
   EXPECT_EQ(b.size(), 6u);
   ASSERT_TRUE(s.write(b));
   expect_equal(s, {{"a", "3"}, {"c", ""}});
@@ -260,10 +288,14 @@ TEST_F(kv_in_pool, other_pools_are_refused) {
     field<std::uint64_t> n;
   };
   const std::string path = directory_.file("other");
-  { ASSERT_TRUE(pool<other>::open(path, {.create_size = std::size_t{1} << 20, .layout = "other"})); }
+  {
+    ASSERT_TRUE(pool<other>::open(path, {.create_size = std::size_t{1} << 20, .layout = "other"}));
+  }
   EXPECT_EQ(kv::open(path).error().code, errc::layout);
   const std::string unnamed = directory_.file("unnamed");
-  { ASSERT_TRUE(pool<other>::open(unnamed, {.create_size = std::size_t{1} << 20})); }
+  {
+    ASSERT_TRUE(pool<other>::open(unnamed, {.create_size = std::size_t{1} << 20}));
+  }
   EXPECT_EQ(kv::open(unnamed).error().code, errc::layout);
   EXPECT_EQ(kv::open(path, {.layout = "other"}).error().code, errc::invalid_argument);
   EXPECT_EQ(kv::open(directory_.file("missing")).error().code, errc::not_found);
@@ -280,8 +312,11 @@ TEST_F(kv_in_pool, a_store_of_a_later_version_is_refused) {
   ASSERT_LE(root, sizeof(later));
   s.reset();
   auto handle = value_of(detail::pool_handle::open(directory_.file("store"), {}, root));
-  value_of(detail::run_transaction(handle.core(), true, durability::durable, [&] { static_cast<later*>(handle.root())->version = 99; }));
-  { const auto gone = std::move(handle); }
+  value_of(detail::run_transaction(handle.core(), true, durability::durable,
+                                   [&] { static_cast<later*>(handle.root())->version = 99; }));
+  {
+    const auto gone = std::move(handle);
+  }
   EXPECT_EQ(kv::open(directory_.file("store")).error().code, errc::version);
 }
 
@@ -308,9 +343,11 @@ TEST_F(kv_in_pool, a_full_pool_refuses_puts_and_still_erases) {
 
 TEST_F(kv_in_pool, every_mechanism_and_policy_keeps_the_content) {
   for (const auto& mechanism : detail::mechanisms())
-    for (const auto policy : {concurrency::stm, concurrency::single_writer, concurrency::external}) {
+    for (const auto policy :
+         {concurrency::stm, concurrency::single_writer, concurrency::external}) {
       SCOPED_TRACE(mechanism.name);
-      const pool_options options{.create_size = std::size_t{4} << 20, .mechanism = mechanism.name, .policy = policy};
+      const pool_options options{
+          .create_size = std::size_t{4} << 20, .mechanism = mechanism.name, .policy = policy};
       const std::string name = mechanism.name + std::to_string(static_cast<int>(policy));
       auto s = std::optional(open(options, name));
       base::rng random(5);
@@ -357,7 +394,8 @@ TEST_F(kv_in_pool, threads_change_it_at_once) {
           held[t][key] = value;
         }
         const auto found = held[t].find(key);
-        ASSERT_EQ(value_of(s.get(key)), found == held[t].end() ? std::nullopt : std::optional(found->second));
+        ASSERT_EQ(value_of(s.get(key)),
+                  found == held[t].end() ? std::nullopt : std::optional(found->second));
       }
     });
   running.clear();
@@ -378,7 +416,8 @@ TEST_F(kv_in_pool, a_read_is_of_one_state) {
   value_of(s.update([&](kv::changes& c) { pair_of(c, 0); }));
   std::atomic<bool> stop = false;
   std::jthread writer([&] {
-    for (std::uint64_t n = 1; !stop; ++n) value_of(s.update([&](kv::changes& c) { pair_of(c, n); }));
+    for (std::uint64_t n = 1; !stop; ++n)
+      value_of(s.update([&](kv::changes& c) { pair_of(c, n); }));
   });
   for (int i = 0; i < 2000; ++i)
     value_of(s.read([](const kv::view& v) {
@@ -431,7 +470,8 @@ TEST_F(kv_in_pool, a_cursor_survives_the_erasure_of_what_it_stands_on) {
   expect_equal(s, {});
 }
 
-// One put touches lines of its own key only: puts of different keys in one transaction each do not abort one another much.
+// One put touches lines of its own key only: puts of different keys in one transaction each do not
+// abort one another much.
 TEST_F(kv_in_pool, puts_of_different_keys_hardly_conflict) {
   auto s = open();
   kv::batch some;
@@ -441,7 +481,8 @@ TEST_F(kv_in_pool, puts_of_different_keys_hardly_conflict) {
   std::vector<std::jthread> running;
   for (std::uint64_t t = 0; t < 2; ++t)
     running.emplace_back([&, t] {
-      for (std::uint64_t i = 0; i < 10'000; ++i) value_of(s.put(binary(base::mix(2 * i + t)), "other"));
+      for (std::uint64_t i = 0; i < 10'000; ++i)
+        value_of(s.put(binary(base::mix(2 * i + t)), "other"));
     });
   running.clear();
   const auto after = s.counters();

@@ -3,7 +3,8 @@
 
 namespace stele::detail {
 
-// Valid until the store changes. Steps cost O(1) on the mean, entering a node the sorting of its bytes.
+// Valid until the store changes. Steps cost O(1) on the mean, entering a node the sorting of its
+// bytes.
 template <class Memory>
 class kv_radix<Memory>::walk {
  public:
@@ -39,10 +40,11 @@ class kv_radix<Memory>::walk {
   struct level {
     const node* n;
     head h;
-    std::uint64_t own;                     // to come, or 0
-    std::array<std::uint16_t, 47> children;  // byte << 8 | index of the child, in order; not of a full node
-    unsigned next = 0;                     // of children, or a byte
-    bool returned_any = false;                      // of a full node: something of it has come
+    std::uint64_t own;  // to come, or 0
+    std::array<std::uint16_t, 47>
+        children;               // byte << 8 | index of the child, in order; not of a full node
+    unsigned next = 0;          // of children, or a byte
+    bool returned_any = false;  // of a full node: something of it has come
   };
 
   // Whether the record's key is less than `from`; their first `depth` bytes are equal.
@@ -58,7 +60,8 @@ class kv_radix<Memory>::walk {
 
   // Each node takes a byte of the keys below it, at least, so a deeper path goes in a circle.
   level& enter(std::uint64_t ref) {
-    if (levels_.size() > format::kv_max_key_size) throw_corrupt_store("the ordered index goes in a circle");
+    if (levels_.size() > format::kv_max_key_size)
+      throw_corrupt_store("the ordered index goes in a circle");
     const node* const n = tree_.node_at(ref);
     const node_copy m = load(n);
     if (m.entries() == 0) throw_corrupt_store("a node of the ordered index leads nowhere");
@@ -76,7 +79,8 @@ class kv_radix<Memory>::walk {
     std::sort(l.children.begin(), l.children.begin() + i);
     return l;
   }
-  // Enters a node and stands before what in it is not less than `from`. Returns the child to go on with, which `from` leads to, or 0.
+  // Enters a node and stands before what in it is not less than `from`. Returns the child to go on
+  // with, which `from` leads to, or 0.
   std::uint64_t enter_at(std::uint64_t ref, std::string_view from, std::size_t& depth) {
     level& l = enter(ref);
     const node_copy m = load(l.n);
@@ -84,7 +88,8 @@ class kv_radix<Memory>::walk {
     depth += same;
     if (depth == from.size()) return 0;  // all keys below go on behind `from`, or are it
     if (same < m.h.skip) {
-      if (path_byte(l.n, m, same, depth) < static_cast<unsigned char>(from[depth])) levels_.pop_back();
+      if (path_byte(l.n, m, same, depth) < static_cast<unsigned char>(from[depth]))
+        levels_.pop_back();
       return 0;
     }
     l.own = 0;
@@ -110,9 +115,11 @@ class kv_radix<Memory>::walk {
 
   std::uint64_t next_entry(level& l) {
     if (l.own != 0) return l.returned_any = true, std::exchange(l.own, 0);
-    if (l.h.kind != full_kind) return l.next == l.h.count ? 0 : child_at(l.n, l.h, l.children[l.next++] & 255)->load();
+    if (l.h.kind != full_kind)
+      return l.next == l.h.count ? 0 : child_at(l.n, l.h, l.children[l.next++] & 255)->load();
     while (l.next < 256)
-      if (const std::uint64_t child = child_at(l.n, l.h, l.next++)->load(); child != 0) return l.returned_any = true, child;
+      if (const std::uint64_t child = child_at(l.n, l.h, l.next++)->load(); child != 0)
+        return l.returned_any = true, child;
     if (!l.returned_any) throw_corrupt_store("a node of the ordered index leads nowhere");
     return 0;
   }

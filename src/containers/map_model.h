@@ -1,7 +1,8 @@
 // Random operations on a map against std::map: the property test that the three maps share.
 //
-// A map under test offers insert, insert_or_assign, erase, find_entry, contains, size, for_each and check. Keys are drawn
-// from a small space so that operations meet; phases lean to inserting or erasing, so that the map grows and shrinks.
+// A map under test offers insert, insert_or_assign, erase, find_entry, contains, size, for_each and
+// check. Keys are drawn from a small space so that operations meet; phases lean to inserting or
+// erasing, so that the map grows and shrinks.
 #pragma once
 
 #include <base/rng.h>

@@ -1,4 +1,5 @@
-// map against std::map by random operations, on ordinary memory and on pools; its invariants after every few.
+// map against std::map by random operations, on ordinary memory and on pools; its invariants after
+// every few.
 #include <stele/map.h>
 #include <stele/string.h>
 
@@ -20,8 +21,11 @@ using words = basic_map<std::uint64_t, std::uint64_t, Memory>;
 TYPED_TEST(map_on, behaves_as_a_map_of_words) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     bed<words<TypeParam>, TypeParam> b;
-    map_property_test<words<TypeParam>>(
-        {.seed = seed, .keys = std::size_t{5} << seed, .operations = 4000, .batch = seed, .check_every = 16})
+    map_property_test<words<TypeParam>>({.seed = seed,
+                                         .keys = std::size_t{5} << seed,
+                                         .operations = 4000,
+                                         .batch = seed,
+                                         .check_every = 16})
         .run(b);
   }
 }
@@ -98,11 +102,13 @@ TYPED_TEST(map_on, iterates_backwards_and_over_ranges) {
   });
   std::map<std::uint64_t, std::uint64_t> model;
   b.update([&](words<TypeParam>& m) {
-    for (std::uint64_t k = 0; k < 300; ++k) m.insert(k * 7919 % 1000, k), model.emplace(k * 7919 % 1000, k);
+    for (std::uint64_t k = 0; k < 300; ++k)
+      m.insert(k * 7919 % 1000, k), model.emplace(k * 7919 % 1000, k);
   });
   b.read([&](const words<TypeParam>& m) {
     auto it = m.rbegin();
-    for (auto expected = model.rbegin(); expected != model.rend(); ++expected, ++it) ASSERT_EQ(it->first, expected->first);
+    for (auto expected = model.rbegin(); expected != model.rend(); ++expected, ++it)
+      ASSERT_EQ(it->first, expected->first);
     ASSERT_TRUE(it == m.rend());
     for (std::uint64_t from = 0; from < 1010; from += 13)
       for (std::uint64_t to = 0; to < 1010; to += 97) {
@@ -165,7 +171,8 @@ TYPED_TEST(map_on, clear_gives_every_block_back) {
   b.update([](map& m) {
     for (int i = 0; i < 100; ++i) m.insert(std::to_string(i), std::string(100, 'v'));
     const bool beside = std::is_same_v<TypeParam, coalescing_memory>;
-    EXPECT_EQ(blocks_of(m).size(), beside ? 100u : 200u) << "texts beside their nodes, or in blocks of their own";
+    EXPECT_EQ(blocks_of(m).size(), beside ? 100u : 200u)
+        << "texts beside their nodes, or in blocks of their own";
     m.clear();
     EXPECT_TRUE(m.empty());
     EXPECT_TRUE(blocks_of(m).empty());

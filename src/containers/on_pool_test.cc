@@ -1,4 +1,5 @@
-// What containers owe to being in a pool: roll-back, full pools, threads, composition, no block lost.
+// What containers owe to being in a pool: roll-back, full pools, threads, composition, no block
+// lost.
 #include <stele/array.h>
 #include <stele/bptree.h>
 #include <stele/hash_map.h>
@@ -14,11 +15,12 @@ namespace {
 
 template <class Map>
 class map_in_pool : public ::testing::Test {};
-using maps = ::testing::Types<hash_map<std::uint64_t, blob<64>>, map<std::uint64_t, blob<64>>,
-                              bptree<std::uint64_t, blob<64>>, basic_bptree<std::uint64_t, std::uint64_t, pool_memory, 8>,
-                              hash_map<string, string>, map<string, string>,
-                              coalescing_hash_map<coalescing_string, coalescing_string>, coalescing_map<std::uint64_t, blob<72>>,
-                              coalescing_bptree<std::uint64_t, coalescing_string>>;
+using maps = ::testing::Types<
+    hash_map<std::uint64_t, blob<64>>, map<std::uint64_t, blob<64>>,
+    bptree<std::uint64_t, blob<64>>, basic_bptree<std::uint64_t, std::uint64_t, pool_memory, 8>,
+    hash_map<string, string>, map<string, string>,
+    coalescing_hash_map<coalescing_string, coalescing_string>,
+    coalescing_map<std::uint64_t, blob<72>>, coalescing_bptree<std::uint64_t, coalescing_string>>;
 TYPED_TEST_SUITE(map_in_pool, maps);
 
 template <class Map>
@@ -87,7 +89,8 @@ TYPED_TEST(map_in_pool, a_full_pool_refuses_inserts_and_still_erases) {
   std::uint64_t held = 0;
   result<> outcome;
   while (outcome) {
-    outcome = b.pool().update([&](TypeParam& m) { m.insert(key_of<TypeParam>(held), value_of<TypeParam>(held % 200)); });
+    outcome = b.pool().update(
+        [&](TypeParam& m) { m.insert(key_of<TypeParam>(held), value_of<TypeParam>(held % 200)); });
     held += outcome.has_value();
     ASSERT_LT(held, 1'000'000u);
   }
@@ -96,7 +99,8 @@ TYPED_TEST(map_in_pool, a_full_pool_refuses_inserts_and_still_erases) {
     EXPECT_TRUE(m.check());
     EXPECT_EQ(m.size(), held);
   });
-  for (std::uint64_t k = 0; k < held; ++k) b.update([&](TypeParam& m) { EXPECT_EQ(m.erase(key_of<TypeParam>(k)), 1u); });
+  for (std::uint64_t k = 0; k < held; ++k)
+    b.update([&](TypeParam& m) { EXPECT_EQ(m.erase(key_of<TypeParam>(k)), 1u); });
   b.update([](TypeParam& m) { EXPECT_TRUE(m.empty() && m.check()); });
 }
 
@@ -158,7 +162,9 @@ TEST(containers_in_a_pool, compose_in_one_transaction) {
   std::atomic<bool> stop = false;
   std::thread reader([&] {
     while (!stop) {
-      b.read([](const shelves& s) { EXPECT_EQ(s.by_name.size() + s.by_number.size() + s.by_weight.size(), 64u); });
+      b.read([](const shelves& s) {
+        EXPECT_EQ(s.by_name.size() + s.by_number.size() + s.by_weight.size(), 64u);
+      });
     }
   });
   base::rng random(1);

@@ -1,5 +1,5 @@
-// queue against std::deque by random operations, on ordinary memory and on pools; and that its two ends keep out of each
-// other's way.
+// queue against std::deque by random operations, on ordinary memory and on pools; and that its two
+// ends keep out of each other's way.
 #include <stele/queue.h>
 
 #include <containers/map_model.h>
@@ -86,7 +86,9 @@ TYPED_TEST(queue_on, behaves_as_a_queue_of_strings) {
   play<basic_queue<basic_string<TypeParam>, TypeParam>, TypeParam>(5, 3000);
 }
 
-TYPED_TEST(queue_on, behaves_as_a_queue_of_large_values) { play<basic_queue<blob<200>, TypeParam>, TypeParam>(6, 2000); }
+TYPED_TEST(queue_on, behaves_as_a_queue_of_large_values) {
+  play<basic_queue<blob<200>, TypeParam>, TypeParam>(6, 2000);
+}
 
 TYPED_TEST(queue_on, clear_gives_every_block_back) {
   using queue = basic_queue<basic_queue<basic_string<TypeParam>, TypeParam>, TypeParam>;
@@ -106,8 +108,8 @@ TYPED_TEST(queue_on, clear_gives_every_block_back) {
   });
 }
 
-// Runs `inner`, in a thread of its own, in the middle of an update that does `outer`. Returns how often either body has run:
-// 2 when they do not conflict.
+// Runs `inner`, in a thread of its own, in the middle of an update that does `outer`. Returns how
+// often either body has run: 2 when they do not conflict.
 template <class Outer, class Inner>
 int runs_at_once(bed<words<pool_memory>, pool_memory>& b, Outer&& outer, Inner&& inner) {
   std::atomic<int> runs = 0;
@@ -120,7 +122,8 @@ int runs_at_once(bed<words<pool_memory>, pool_memory>& b, Outer&& outer, Inner&&
       b.update([&](words<pool_memory>& same) { ++runs, inner(same); });
       done = true;
     });
-    for (int i = 0; i < 2000 && !done; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (int i = 0; i < 2000 && !done; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_TRUE(done) << "the other transaction waits for this one";
   });
   other.join();

@@ -1,4 +1,5 @@
-// set and hash_set against std::set by random operations; that their items have no bytes for values.
+// set and hash_set against std::set by random operations; that their items have no bytes for
+// values.
 #include <stele/set.h>
 
 #include <containers/map_model.h>
@@ -19,10 +20,13 @@ struct on {
   using set = S;
   using memory = M;
 };
-using sets = ::testing::Types<on<ordered<plain_memory, std::uint64_t>, plain_memory>, on<hashed<plain_memory, std::uint64_t>, plain_memory>,
-                              on<set<std::uint64_t>, pool_memory>, on<hash_set<std::uint64_t>, pool_memory>, on<set<string>, pool_memory>,
-                              on<hash_set<string>, pool_memory>, on<coalescing_set<coalescing_string>, coalescing_memory>,
-                              on<coalescing_hash_set<std::uint64_t>, coalescing_memory>>;
+using sets =
+    ::testing::Types<on<ordered<plain_memory, std::uint64_t>, plain_memory>,
+                     on<hashed<plain_memory, std::uint64_t>, plain_memory>,
+                     on<set<std::uint64_t>, pool_memory>, on<hash_set<std::uint64_t>, pool_memory>,
+                     on<set<string>, pool_memory>, on<hash_set<string>, pool_memory>,
+                     on<coalescing_set<coalescing_string>, coalescing_memory>,
+                     on<coalescing_hash_set<std::uint64_t>, coalescing_memory>>;
 TYPED_TEST_SUITE(set_of, sets);
 
 template <class Set>
@@ -55,13 +59,14 @@ TYPED_TEST(set_of, behaves_as_a_set) {
           ASSERT_EQ(value_in(*at), key);
         }
       });
-      if (i % 16 == 0) b.read([&](const set& s) {
-        ASSERT_TRUE(s.check());
-        ASSERT_EQ(s.size(), model.size());
-        ASSERT_EQ(s.empty(), model.empty());
-        const auto content = content_of(s);
-        ASSERT_TRUE(std::equal(content.begin(), content.end(), model.begin(), model.end()));
-      });
+      if (i % 16 == 0)
+        b.read([&](const set& s) {
+          ASSERT_TRUE(s.check());
+          ASSERT_EQ(s.size(), model.size());
+          ASSERT_EQ(s.empty(), model.empty());
+          const auto content = content_of(s);
+          ASSERT_TRUE(std::equal(content.begin(), content.end(), model.begin(), model.end()));
+        });
       if (::testing::Test::HasFailure()) return;
     }
     b.update([](set& s) {

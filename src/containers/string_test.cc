@@ -83,7 +83,8 @@ TYPED_TEST(string_on, compares_as_bytes_do) {
   bed<string, TypeParam> b;
   for (int i = 0; i < 2000; ++i) {
     std::string stored = text_of(random, i % 2 == 0 ? 6 : 600);
-    std::string other = stored.substr(0, random.below(stored.size() + 1)) + (i % 3 == 0 ? "" : text_of(random, 2));
+    std::string other =
+        stored.substr(0, random.below(stored.size() + 1)) + (i % 3 == 0 ? "" : text_of(random, 2));
     if (i % 5 == 0) other = stored;
     b.update([&](string& s) { s = stored; });
     b.read([&](const string& s) {

@@ -1,7 +1,8 @@
 // Where a container under test lives: the same test body runs on ordinary memory and on a pool.
 //
-// bed<Root, Memory> holds one zeroed Root. update() and read() run a body on it (on a pool: as one transaction) and fail
-// the test on an error. The pool's file lies in a directory that goes with the bed.
+// bed<Root, Memory> holds one zeroed Root. update() and read() run a body on it (on a pool: as one
+// transaction) and fail the test on an error. The pool's file lies in a directory that goes with
+// the bed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +22,9 @@ namespace stele::testing {
 class scratch_directory {
  public:
   scratch_directory() {
-    const auto base = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
+    const auto base = std::filesystem::is_directory("/dev/shm")
+                          ? "/dev/shm"
+                          : std::filesystem::temp_directory_path();
     std::string name = (base / "stele-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) std::abort();
     path_ = name;
@@ -42,7 +45,8 @@ class scratch_directory {
 template <class Container>
 std::set<const void*> blocks_of(const Container& c) {
   std::set<const void*> blocks;
-  c.visit_blocks([&](const void* b) { EXPECT_TRUE(blocks.insert(b).second) << "a block is reached twice"; });
+  c.visit_blocks(
+      [&](const void* b) { EXPECT_TRUE(blocks.insert(b).second) << "a block is reached twice"; });
   return blocks;
 }
 

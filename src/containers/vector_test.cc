@@ -1,4 +1,5 @@
-// vector against std::vector by random operations, on ordinary memory and on pools, and what it does at its edges.
+// vector against std::vector by random operations, on ordinary memory and on pools, and what it
+// does at its edges.
 #include <stele/hash_map.h>
 #include <stele/vector.h>
 
@@ -113,7 +114,9 @@ TYPED_TEST(vector_on, behaves_as_a_vector_of_strings) {
   for (std::uint64_t seed = 5; seed <= 6; ++seed) play<texts<TypeParam>, TypeParam>(seed, 2000);
 }
 
-TYPED_TEST(vector_on, behaves_as_a_vector_of_large_values) { play<basic_vector<blob<100>, TypeParam>, TypeParam>(7, 2000); }
+TYPED_TEST(vector_on, behaves_as_a_vector_of_large_values) {
+  play<basic_vector<blob<100>, TypeParam>, TypeParam>(7, 2000);
+}
 
 TYPED_TEST(vector_on, growing_keeps_references_and_allocates_a_segment_at_a_time) {
   bed<words<TypeParam>, TypeParam> b;
@@ -178,7 +181,8 @@ TYPED_TEST(vector_on, containers_nest) {
   using vector = basic_vector<map, TypeParam>;
   bed<vector, TypeParam> b;
   b.update([](vector& v) {
-    for (std::uint64_t i = 0; i < 50; ++i) v.emplace_back().try_emplace("numbers").first->second.push_back(i);
+    for (std::uint64_t i = 0; i < 50; ++i)
+      v.emplace_back().try_emplace("numbers").first->second.push_back(i);
     for (std::uint64_t i = 0; i < 50; ++i) v[i].find("numbers")->second.push_back(2 * i);
     v.resize(60);
     v.pop_back();
@@ -187,7 +191,8 @@ TYPED_TEST(vector_on, containers_nest) {
     EXPECT_EQ(v.size(), 59u);
     EXPECT_TRUE(v[50].empty());
     for (std::uint64_t i = 0; i < 50; ++i) EXPECT_EQ(v[i].find("numbers")->second.back(), 2 * i);
-    EXPECT_EQ(blocks_of(v).size(), 50 * 3u + 6u + 1u) << "buckets, node and numbers of each; segments and directory";
+    EXPECT_EQ(blocks_of(v).size(), 50 * 3u + 6u + 1u)
+        << "buckets, node and numbers of each; segments and directory";
   });
   b.update([](vector& v) {
     v.clear();
@@ -199,7 +204,8 @@ TYPED_TEST(vector_on, pointers_lead_to_objects_of_the_pool) {
   using vector = basic_vector<words<TypeParam>*, TypeParam>;
   bed<vector, TypeParam> b;
   b.update([](vector& v) {
-    for (std::uint64_t i = 0; i < 20; ++i) v.push_back(TypeParam::template make<words<TypeParam>>())->push_back(i);
+    for (std::uint64_t i = 0; i < 20; ++i)
+      v.push_back(TypeParam::template make<words<TypeParam>>())->push_back(i);
     v.insert(v.begin(), v[19].load());
     v.pop_back();
   });

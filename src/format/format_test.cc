@@ -1,4 +1,5 @@
-// Format words: guarded words, size classes, torn-bit lines, log blocks, run heads, chunk descriptors, session words.
+// Format words: guarded words, size classes, torn-bit lines, log blocks, run heads, chunk
+// descriptors, session words.
 #include <base/checksum.h>
 #include <base/rng.h>
 #include <format/heap_layout.h>
@@ -16,10 +17,13 @@ namespace {
 TEST(guarded, a_value_comes_back_and_every_single_flipped_bit_is_refused) {
   base::rng random(1);
   for (int i = 0; i < 2000; ++i) {
-    const std::uint64_t value = random.below(guarded_limit), id = random() | 1, offset = random.below(1u << 30) * 8;
+    const std::uint64_t value = random.below(guarded_limit), id = random() | 1,
+                        offset = random.below(1u << 30) * 8;
     const std::uint64_t word = guard(value, id, offset);
     ASSERT_EQ(unguard(word, id, offset), value);
-    for (unsigned bit = 0; bit < 64; ++bit) ASSERT_EQ(unguard(word ^ std::uint64_t{1} << bit, id, offset), std::nullopt) << "value " << value << " bit " << bit;
+    for (unsigned bit = 0; bit < 64; ++bit)
+      ASSERT_EQ(unguard(word ^ std::uint64_t{1} << bit, id, offset), std::nullopt)
+          << "value " << value << " bit " << bit;
   }
 }
 
@@ -39,7 +43,8 @@ TEST(guarded, a_word_of_another_place_or_pool_is_refused) {
 TEST(guarded, zeroed_memory_holds_the_value_zero) {
   EXPECT_EQ(guard(0, 77, 8), 0u);
   EXPECT_EQ(unguard(0, 77, 8), 0u);
-  for (unsigned bit = 0; bit < 64; ++bit) EXPECT_EQ(unguard(std::uint64_t{1} << bit, 77, 8), std::nullopt);
+  for (unsigned bit = 0; bit < 64; ++bit)
+    EXPECT_EQ(unguard(std::uint64_t{1} << bit, 77, 8), std::nullopt);
 }
 
 TEST(size_classes, hold_every_size_with_little_waste) {
@@ -48,7 +53,8 @@ TEST(size_classes, hold_every_size_with_little_waste) {
     ASSERT_LT(c, size_class_count) << size;
     ASSERT_GE(class_size(c), size) << size;
     ASSERT_TRUE(c == 0 || class_size(c - 1) < size) << size << " would fit a smaller class";
-    ASSERT_TRUE(size < 128 || class_size(c) <= size + size / 7) << size << " wastes more than an eighth";
+    ASSERT_TRUE(size < 128 || class_size(c) <= size + size / 7)
+        << size << " wastes more than an eighth";
     ASSERT_EQ(class_size(c) % 16, 0u);
   }
 }
@@ -61,12 +67,16 @@ TEST(size_classes, superblocks_have_a_state_for_each_block_and_end_in_their_chun
       ASSERT_GE(layout.first, layout.capacity);
       ASSERT_EQ(layout.first % 64, 0u);
       ASSERT_LE(layout.first + layout.capacity * class_size(c), chunk);
-      ASSERT_GT(layout.first + (layout.capacity + 64) * class_size(c), chunk) << "a block more would fit";
+      ASSERT_GT(layout.first + (layout.capacity + 64) * class_size(c), chunk)
+          << "a block more would fit";
     }
 }
 
 TEST(chunk_descriptor, comes_back_from_its_word) {
-  for (const chunk_descriptor d : {chunk_descriptor{}, {chunk_kind::small, 63, 0}, {chunk_kind::extent, 0, ~std::uint32_t{0}}, {chunk_kind::tail, 0, 0}}) {
+  for (const chunk_descriptor d : {chunk_descriptor{},
+                                   {chunk_kind::small, 63, 0},
+                                   {chunk_kind::extent, 0, ~std::uint32_t{0}},
+                                   {chunk_kind::tail, 0, 0}}) {
     const auto back = chunk_descriptor::unpack(d.pack());
     EXPECT_EQ(back.kind, d.kind);
     EXPECT_EQ(back.size_class, d.size_class);
@@ -78,7 +88,8 @@ TEST(chunk_descriptor, comes_back_from_its_word) {
 TEST(session, comes_back_from_its_word) {
   for (const bool open : {false, true})
     for (unsigned kind = 0; kind < 256; ++kind) {
-      const auto back = session::unpack(session{.open = open, .log_kind = static_cast<std::uint8_t>(kind)}.pack());
+      const auto back = session::unpack(
+          session{.open = open, .log_kind = static_cast<std::uint8_t>(kind)}.pack());
       ASSERT_EQ(back.open, open);
       ASSERT_EQ(back.log_kind, kind);
     }
@@ -87,7 +98,9 @@ TEST(session, comes_back_from_its_word) {
 TEST(run_header, comes_back_from_its_word) {
   base::rng random(3);
   for (int i = 0; i < 10000; ++i) {
-    const run_header h{random.below(std::uint64_t{1} << 44) * 8, static_cast<std::uint8_t>(random()), static_cast<std::uint32_t>(1 + random.below(max_run_words))};
+    const run_header h{random.below(std::uint64_t{1} << 44) * 8,
+                       static_cast<std::uint8_t>(random()),
+                       static_cast<std::uint32_t>(1 + random.below(max_run_words))};
     const auto back = run_header::unpack(h.pack());
     ASSERT_EQ(back.offset, h.offset);
     ASSERT_EQ(back.mask, h.mask);
@@ -101,8 +114,12 @@ log_line random_line(base::rng& random) {
   return line;
 }
 line_header random_header(base::rng& random) {
-  return {static_cast<std::uint8_t>(1 + random.below(7)), random.below(2) == 0, random.below(2) == 0, static_cast<std::uint32_t>(random()),
-          static_cast<record_kind>(random.below(4)), static_cast<record_kind>(random.below(4))};
+  return {static_cast<std::uint8_t>(1 + random.below(7)),
+          random.below(2) == 0,
+          random.below(2) == 0,
+          static_cast<std::uint32_t>(random()),
+          static_cast<record_kind>(random.below(4)),
+          static_cast<record_kind>(random.below(4))};
 }
 
 TEST(log_line, payload_and_header_come_back_in_both_senses) {
@@ -153,18 +170,28 @@ TEST(log_block, the_example_of_its_page_is_what_is_stored) {
   base::checksum sum(1 ^ 0);
   for (const log_block& b : {first, second}) sum.add(b.data), sum.add(b.metadata);
   EXPECT_EQ(sum.value(), 0x3F67F2CE8BD0E147u);
-  expect(pack({block_kind::commit, 0, 5, sum.value() >> 16}, true), 0x8000000000000005u, 0x3F67F2CE8BD00C01u);
+  expect(pack({block_kind::commit, 0, 5, sum.value() >> 16}, true), 0x8000000000000005u,
+         0x3F67F2CE8BD00C01u);
   expect(pack({}, true), 0x8000000000000000u, 0x0000000000000001u);
 }
 
-// The worked example of docs/format/log-structured.md: a chunk at 0x1c00, generation 1, lane 0; one entry.
+// The worked example of docs/format/log-structured.md: a chunk at 0x1c00, generation 1, lane 0; one
+// entry.
 TEST(log_chunk, the_example_of_its_page_is_what_is_stored) {
   constexpr std::uint64_t id = 1, chunk = 0x1C00;
-  chunk_header h{.generation = 1, .owner = chunk_header::pack_owner(log_type::update, 0), .checksum = 0, .previous = 0, .next = 0, .end = 0, .first = 0, .reserved = 0};
+  chunk_header h{.generation = 1,
+                 .owner = chunk_header::pack_owner(log_type::update, 0),
+                 .checksum = 0,
+                 .previous = 0,
+                 .next = 0,
+                 .end = 0,
+                 .first = 0,
+                 .reserved = 0};
   h.checksum = chunk_checksum(h, id, chunk);
   EXPECT_EQ(h.owner, 1u);
   EXPECT_EQ(h.checksum, 0x7743691CC36E8D39u);
-  std::uint64_t block[] = {5, block_preamble::pack_link(chunk + 64, 1), std::uint64_t{5} << 32, entry_header{0x120B0, false, 1}.pack(), 7};
+  std::uint64_t block[] = {5, block_preamble::pack_link(chunk + 64, 1), std::uint64_t{5} << 32,
+                           entry_header{0x120B0, false, 1}.pack(), 7};
   block[2] |= block_crc(block_crc_seed(id, chunk + 64, h.generation), block);
   EXPECT_EQ(block[1], 0x0001000000001C40u);
   EXPECT_EQ(block[2], 0x000000057B2ABB4Du);
@@ -174,7 +201,8 @@ TEST(log_chunk, the_example_of_its_page_is_what_is_stored) {
 TEST(log_chunk, heads_come_back) {
   base::rng random(6);
   for (int i = 0; i < 10000; ++i) {
-    const entry_header e{random.below(std::uint64_t{1} << 47), random.below(2) == 0, static_cast<std::uint32_t>(random.below(max_entry_words + 1))};
+    const entry_header e{random.below(std::uint64_t{1} << 47), random.below(2) == 0,
+                         static_cast<std::uint32_t>(random.below(max_entry_words + 1))};
     const auto back = entry_header::unpack(e.pack());
     ASSERT_EQ(back.offset, e.offset);
     ASSERT_EQ(back.tombstone, e.tombstone);
@@ -184,7 +212,8 @@ TEST(log_chunk, heads_come_back) {
 
 // A block under another generation, or at another place, or with any bit changed, is none.
 TEST(log_chunk, a_block_is_one_only_where_and_when_it_was_written) {
-  std::uint64_t block[] = {5, block_preamble::pack_link(0x1C40, 1), std::uint64_t{5} << 32, entry_header{0x120B0, false, 1}.pack(), 7};
+  std::uint64_t block[] = {5, block_preamble::pack_link(0x1C40, 1), std::uint64_t{5} << 32,
+                           entry_header{0x120B0, false, 1}.pack(), 7};
   const auto crc = block_crc(block_crc_seed(1, 0x1C40, 3), block);
   EXPECT_NE(block_crc(block_crc_seed(1, 0x1C40, 4), block), crc);
   EXPECT_NE(block_crc(block_crc_seed(1, 0x1C80, 3), block), crc);

@@ -1,10 +1,11 @@
 // Heap metadata on media. docs/format/heap.md is the page for readers.
 //
-// The heap is an array of chunks. The chunk table has one guarded word a chunk: free (0), the slab of a size class,
-// the head of an extent with its length, or the tail of one; in a pool that has grown, also the head of
-// those that hold the table itself. A slab begins with one state byte a block, padded to a
-// line; the blocks follow. A block's or chunk's state is changed only by the transaction that reserved it, so neighbouring
-// bytes need no common lock, and a redo log may replay single bytes.
+// The heap is an array of chunks. The chunk table has one guarded word a chunk: free (0), the slab
+// of a size class, the head of an extent with its length, or the tail of one; in a pool that has
+// grown, also the head of those that hold the table itself. A slab begins with one state byte a
+// block, padded to a line; the blocks follow. A block's or chunk's state is changed only by the
+// transaction that reserved it, so neighbouring bytes need no common lock, and a redo log may
+// replay single bytes.
 #pragma once
 
 #include <format/guarded.h>
@@ -15,21 +16,26 @@
 namespace stele::format {
 
 enum class chunk_kind : std::uint8_t { free = 0, small = 1, extent = 2, tail = 3, table = 4 };
-constexpr bool is_run_head(chunk_kind k) noexcept { return k == chunk_kind::extent || k == chunk_kind::table; }
+constexpr bool is_run_head(chunk_kind k) noexcept {
+  return k == chunk_kind::extent || k == chunk_kind::table;
+}
 
 struct chunk_descriptor {
   chunk_kind kind = chunk_kind::free;
-  std::uint8_t size_class = 0;     // small
-  std::uint32_t length = 0;        // extent, table: chunks, the head counted
+  std::uint8_t size_class = 0;  // small
+  std::uint32_t length = 0;     // extent, table: chunks, the head counted
 
   constexpr std::uint64_t pack() const noexcept {
-    return static_cast<std::uint64_t>(kind) | std::uint64_t{size_class} << 8 | std::uint64_t{length} << 16;
+    return static_cast<std::uint64_t>(kind) | std::uint64_t{size_class} << 8 |
+           std::uint64_t{length} << 16;
   }
-  // Of a free chunk in a marked pool (pool_layout.h): not 0, so that a zeroed table is not an empty one.
+  // Of a free chunk in a marked pool (pool_layout.h): not 0, so that a zeroed table is not an empty
+  // one.
   static constexpr chunk_descriptor nonzero_free() noexcept { return {chunk_kind::free, 0xF5, 0}; }
 
   static constexpr chunk_descriptor unpack(std::uint64_t value) noexcept {
-    return {static_cast<chunk_kind>(value & 0xFF), static_cast<std::uint8_t>(value >> 8), static_cast<std::uint32_t>(value >> 16)};
+    return {static_cast<chunk_kind>(value & 0xFF), static_cast<std::uint8_t>(value >> 8),
+            static_cast<std::uint32_t>(value >> 16)};
   }
 };
 
@@ -53,9 +59,12 @@ constexpr unsigned size_class_for(std::size_t size) noexcept {
   const std::size_t base = std::size_t{128} << doubling, step = base / 8;
   return 8 + doubling * 8 + static_cast<unsigned>((size - base + step - 1) / step) - 1;
 }
-static_assert(class_size(size_class_for(1)) == 16 && class_size(size_class_for(128)) == 128 && class_size(size_class_for(129)) == 144);
-static_assert(class_size(size_class_for(256)) == 256 && class_size(size_class_for(257)) == 288 && class_size(size_class_for(4096)) == 4096);
-static_assert(class_size(size_class_count - 1) == 16384 && size_class_for(16384) == size_class_count - 1);
+static_assert(class_size(size_class_for(1)) == 16 && class_size(size_class_for(128)) == 128 &&
+              class_size(size_class_for(129)) == 144);
+static_assert(class_size(size_class_for(256)) == 256 && class_size(size_class_for(257)) == 288 &&
+              class_size(size_class_for(4096)) == 4096);
+static_assert(class_size(size_class_count - 1) == 16384 &&
+              size_class_for(16384) == size_class_count - 1);
 
 // Blocks of a slab, and where the first one starts.
 struct slab_layout {
@@ -70,6 +79,8 @@ constexpr slab_layout slab_layout_of(std::size_t chunk_size, std::size_t block_s
 }
 
 // Larger requests take whole chunks.
-constexpr std::size_t max_slab_block_size(std::size_t chunk_size) noexcept { return chunk_size / 4; }
+constexpr std::size_t max_slab_block_size(std::size_t chunk_size) noexcept {
+  return chunk_size / 4;
+}
 
 }  // namespace stele::format

@@ -1,14 +1,15 @@
-// What is on media in a log-structured pool: chunks, transaction blocks, log entries. docs/format/log-structured.md is the page for
-// readers. After Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), sections 3.4 and 4.2.
+// What is on media in a log-structured pool: chunks, transaction blocks, log entries.
+// docs/format/log-structured.md is the page for readers. After Hu, Ren, Badam, Shu and Moscibroda,
+// "Log-Structured Non-Volatile Main Memory" (2017), sections 3.4 and 4.2.
 //
-// The file is a header and an array of chunks of equal size; home is nowhere. A chunk begins with one line of header;
-// blocks follow, each on a line. A block is a preamble and entries; an entry is one word and the data that it maps. All
-// sizes are in words of 8 bytes unless they say otherwise.
+// The file is a header and an array of chunks of equal size; home is nowhere. A chunk begins with
+// one line of header; blocks follow, each on a line. A block is a preamble and entries; an entry is
+// one word and the data that it maps. All sizes are in words of 8 bytes unless they say otherwise.
 #pragma once
 
-#include <media/crc32c.h>
 #include <base/rng.h>
 #include <format/guarded.h>
+#include <media/crc32c.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -30,30 +31,45 @@ struct chunk_header {
   std::uint64_t generation;  // of this chunk's content; counts up each time the chunk is taken
   std::uint64_t owner;       // log_type in the low byte, the lane (thread's log) above it
   std::uint64_t checksum;    // of the two, seeded with pool and place; 0: the chunk is free
-  std::uint64_t previous;    // guarded: the chunk before this one in its log, its number + 1; 0: none
-  std::uint64_t next;        // guarded: the chunk after it
-  std::uint64_t end;         // guarded, stored with next, or when cleaning frees what its blocks are copies of: words of it that have blocks, at least; 0: nothing is known
-  std::uint64_t first;       // guarded: the version of its first block; 0: nothing is known
+  std::uint64_t previous;  // guarded: the chunk before this one in its log, its number + 1; 0: none
+  std::uint64_t next;      // guarded: the chunk after it
+  std::uint64_t end;       // guarded, stored with next, or when cleaning frees what its blocks are
+                           // copies of: words of it that have blocks, at least; 0: nothing is known
+  std::uint64_t first;     // guarded: the version of its first block; 0: nothing is known
   std::uint64_t reserved;
 
   log_type type() const noexcept { return static_cast<log_type>(owner & 0xFF); }
   std::uint32_t lane() const noexcept { return static_cast<std::uint32_t>(owner >> 8); }
-  static constexpr std::uint64_t pack_owner(log_type t, std::uint32_t lane) noexcept { return static_cast<std::uint64_t>(t) | std::uint64_t{lane} << 8; }
+  static constexpr std::uint64_t pack_owner(log_type t, std::uint32_t lane) noexcept {
+    return static_cast<std::uint64_t>(t) | std::uint64_t{lane} << 8;
+  }
 };
 static_assert(sizeof(chunk_header) == 64 && std::is_trivially_copyable_v<chunk_header>);
-static_assert(offsetof(chunk_header, checksum) == 16 && offsetof(chunk_header, previous) == 24 && offsetof(chunk_header, next) == 32);
-// 0 in a chunk that has been freed, so that whatever part of its next header a crash leaves, these are not the old one's.
-inline constexpr std::size_t zeroed_when_freed[] = {offsetof(chunk_header, checksum), offsetof(chunk_header, end), offsetof(chunk_header, first)};
+static_assert(offsetof(chunk_header, checksum) == 16 && offsetof(chunk_header, previous) == 24 &&
+              offsetof(chunk_header, next) == 32);
+// 0 in a chunk that has been freed, so that whatever part of its next header a crash leaves, these
+// are not the old one's.
+inline constexpr std::size_t zeroed_when_freed[] = {
+    offsetof(chunk_header, checksum), offsetof(chunk_header, end), offsetof(chunk_header, first)};
 inline constexpr std::uint32_t chunk_header_words = sizeof(chunk_header) / 8;
 
 // Never 0. `offset`: of the chunk in the pool.
-constexpr std::uint64_t chunk_checksum(const chunk_header& h, std::uint64_t pool_id, std::uint64_t offset) noexcept {
+constexpr std::uint64_t chunk_checksum(const chunk_header& h, std::uint64_t pool_id,
+                                       std::uint64_t offset) noexcept {
   return base::mix(base::mix(base::mix(h.generation ^ pool_id) ^ h.owner) ^ offset) | 1;
 }
 
 // The header of a chunk without neighbours.
-constexpr chunk_header chunk_header_of(std::uint64_t generation, log_type type, std::uint32_t lane, std::uint64_t pool_id, std::uint64_t offset) noexcept {
-  chunk_header h{.generation = generation, .owner = chunk_header::pack_owner(type, lane), .checksum = 0, .previous = 0, .next = 0, .end = 0, .first = 0, .reserved = 0};
+constexpr chunk_header chunk_header_of(std::uint64_t generation, log_type type, std::uint32_t lane,
+                                       std::uint64_t pool_id, std::uint64_t offset) noexcept {
+  chunk_header h{.generation = generation,
+                 .owner = chunk_header::pack_owner(type, lane),
+                 .checksum = 0,
+                 .previous = 0,
+                 .next = 0,
+                 .end = 0,
+                 .first = 0,
+                 .reserved = 0};
   h.checksum = chunk_checksum(h, pool_id, offset);
   return h;
 }
@@ -61,10 +77,14 @@ constexpr chunk_header chunk_header_of(std::uint64_t generation, log_type type, 
 // Three words before a block's entries.
 struct block_preamble {
   std::uint64_t version;  // the TxID; 0: no block
-  std::uint64_t ring;     // pool offset of the transaction's next block (48 bits), entries in this one (16 bits)
-  std::uint64_t check;    // CRC-32C of version, ring, words and entries (low half), words of the block with the preamble (high half)
+  std::uint64_t
+      ring;  // pool offset of the transaction's next block (48 bits), entries in this one (16 bits)
+  std::uint64_t check;  // CRC-32C of version, ring, words and entries (low half), words of the
+                        // block with the preamble (high half)
 
-  static constexpr std::uint64_t pack_link(std::uint64_t peer, std::uint32_t entries) noexcept { return peer | std::uint64_t{entries} << 48; }
+  static constexpr std::uint64_t pack_link(std::uint64_t peer, std::uint32_t entries) noexcept {
+    return peer | std::uint64_t{entries} << 48;
+  }
   std::uint64_t peer() const noexcept { return ring & ((std::uint64_t{1} << 48) - 1); }
   std::uint32_t entries() const noexcept { return static_cast<std::uint32_t>(ring >> 48); }
   std::uint32_t crc() const noexcept { return static_cast<std::uint32_t>(check); }
@@ -74,25 +94,32 @@ static_assert(sizeof(block_preamble) == 24);
 inline constexpr std::uint32_t preamble_words = sizeof(block_preamble) / 8;
 inline constexpr std::uint32_t max_block_entries = 0xFFFF;
 
-// What a block's CRC begins with: a block that is right elsewhere, or was right before its chunk was used again, is not here.
-constexpr std::uint32_t block_crc_seed(std::uint64_t pool_id, std::uint64_t offset, std::uint64_t generation) noexcept {
+// What a block's CRC begins with: a block that is right elsewhere, or was right before its chunk
+// was used again, is not here.
+constexpr std::uint32_t block_crc_seed(std::uint64_t pool_id, std::uint64_t offset,
+                                       std::uint64_t generation) noexcept {
   return static_cast<std::uint32_t>(base::mix(base::mix(pool_id ^ generation) ^ offset) >> 32);
 }
 // `block`: preamble and entries; its check word counts with its high half only.
 inline std::uint32_t block_crc(std::uint32_t seed, std::span<const std::uint64_t> block) noexcept {
   const std::uint64_t front[3] = {block[0], block[1], block[2] >> 32};
-  return media::crc32c(media::crc32c(seed, front, 3), block.data() + preamble_words, block.size() - preamble_words);
+  return media::crc32c(media::crc32c(seed, front, 3), block.data() + preamble_words,
+                       block.size() - preamble_words);
 }
 
-// The first word of an entry: home offset of its first byte (47 bits), tombstone (1 bit), size in words (16 bits). A tombstone has no data.
+// The first word of an entry: home offset of its first byte (47 bits), tombstone (1 bit), size in
+// words (16 bits). A tombstone has no data.
 struct entry_header {
   std::uint64_t offset = 0;
   bool tombstone = false;
   std::uint32_t words = 0;
 
-  constexpr std::uint64_t pack() const noexcept { return offset | std::uint64_t{tombstone} << 47 | std::uint64_t{words} << 48; }
+  constexpr std::uint64_t pack() const noexcept {
+    return offset | std::uint64_t{tombstone} << 47 | std::uint64_t{words} << 48;
+  }
   static constexpr entry_header unpack(std::uint64_t word) noexcept {
-    return {word & ((std::uint64_t{1} << 47) - 1), (word >> 47 & 1) != 0, static_cast<std::uint32_t>(word >> 48)};
+    return {word & ((std::uint64_t{1} << 47) - 1), (word >> 47 & 1) != 0,
+            static_cast<std::uint32_t>(word >> 48)};
   }
   constexpr std::uint32_t data_words() const noexcept { return tombstone ? 0 : words; }
 };
@@ -101,6 +128,8 @@ inline constexpr std::uint32_t max_entry_words = 0xFFFF;
 inline constexpr std::uint32_t region_words = 4096 / 8;
 
 // Blocks begin on lines.
-constexpr std::uint32_t padded_block_words(std::uint32_t words) noexcept { return (words + 7) / 8 * 8; }
+constexpr std::uint32_t padded_block_words(std::uint32_t words) noexcept {
+  return (words + 7) / 8 * 8;
+}
 
 }  // namespace stele::format

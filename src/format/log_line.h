@@ -1,8 +1,10 @@
-// A line of the torn-bit log: 64 bytes, seven payload words and a header word. docs/format/log.md is the page.
+// A line of the torn-bit log: 64 bytes, seven payload words and a header word. docs/format/log.md
+// is the page.
 //
-// Bit 63 of each of the eight words is the torn bit: it holds the sense of the ring's present lap, so a word that a crash
-// kept from media is told apart by itself, without an order among the words (Volos, Tack and Swift, "Mnemosyne:
-// Lightweight Persistent Memory", 2011, section 4.4). The payload words' own top bits move to the header word.
+// Bit 63 of each of the eight words is the torn bit: it holds the sense of the ring's present lap,
+// so a word that a crash kept from media is told apart by itself, without an order among the words
+// (Volos, Tack and Swift, "Mnemosyne: Lightweight Persistent Memory", 2011, section 4.4). The
+// payload words' own top bits move to the header word.
 #pragma once
 
 #include <array>
@@ -17,26 +19,32 @@ enum class record_kind : std::uint8_t {
   none = 0,     // never written
   redo = 1,     // new values of a committed transaction
   undo = 2,     // old values of a transaction that is changing home
-  spilled = 3,     // like the other kinds, but the payload is in an extent: offset, words, checksum
-  redo_dependent = 4,  // redo, and a word more before the runs: the TxID of the ordered commit that must not be missing before it
-  redo_with_epoch = 5,     // redo and undo of pools with checksums over home, and a word more: the epoch of those (parity_block.h)
+  spilled = 3,  // like the other kinds, but the payload is in an extent: offset, words, checksum
+  redo_dependent = 4,  // redo, and a word more before the runs: the TxID of the ordered commit that
+                       // must not be missing before it
+  redo_with_epoch = 5,  // redo and undo of pools with checksums over home, and a word more: the
+                        // epoch of those (parity_block.h)
   undo_with_epoch = 6,
 };
 inline constexpr record_kind last_record_kind = record_kind::undo_with_epoch;
-constexpr bool has_prefix_word(record_kind k) noexcept { return k >= record_kind::redo_dependent; }
+constexpr bool has_prefix_word(record_kind k) noexcept {
+  return k >= record_kind::redo_dependent;
+}
 
 // The header word, torn bit and displaced top bits left out.
 struct line_header {
-  std::uint8_t words = 0;     // payload words in use, 1..7
-  bool first = false;         // first line of a record
-  bool last = false;          // last line of a record
-  std::uint32_t checksum = 0; // last line: over the record's payload, seeded with pool id and position; else 0
+  std::uint8_t words = 0;  // payload words in use, 1..7
+  bool first = false;      // first line of a record
+  bool last = false;       // last line of a record
+  std::uint32_t checksum =
+      0;  // last line: over the record's payload, seeded with pool id and position; else 0
   record_kind kind = record_kind::none;
   record_kind spilled_kind = record_kind::none;  // what a spilled record holds
 
   constexpr std::uint64_t pack() const noexcept {
-    return std::uint64_t{words} << 7 | std::uint64_t{first} << 10 | std::uint64_t{last} << 11 | std::uint64_t{checksum} << 12 |
-           static_cast<std::uint64_t>(kind) << 44 | static_cast<std::uint64_t>(spilled_kind) << 47;
+    return std::uint64_t{words} << 7 | std::uint64_t{first} << 10 | std::uint64_t{last} << 11 |
+           std::uint64_t{checksum} << 12 | static_cast<std::uint64_t>(kind) << 44 |
+           static_cast<std::uint64_t>(spilled_kind) << 47;
   }
   static constexpr line_header unpack(std::uint64_t w) noexcept {
     return {static_cast<std::uint8_t>(w >> 7 & 7),
@@ -77,16 +85,20 @@ constexpr std::uint64_t payload(const log_line& line, unsigned i) noexcept {
   return (line.words[i] & ~torn_bit) | (line.words[0] >> (i - 1) & 1) << 63;
 }
 
-// A run in a record: `count` words (1..2047) for home from `offset` on; a mask other than 0xFF goes with one word. With offset and mask 0
-// it is no run: `count` words follow that say what the words of each stretch of the runs in one block weighed before (block_checksums.h).
+// A run in a record: `count` words (1..2047) for home from `offset` on; a mask other than 0xFF goes
+// with one word. With offset and mask 0 it is no run: `count` words follow that say what the words
+// of each stretch of the runs in one block weighed before (block_checksums.h).
 struct run_header {
   std::uint64_t offset;  // pool-relative, a multiple of 8
   std::uint8_t mask;     // bytes of the word that count
   std::uint32_t count;
 
-  constexpr std::uint64_t pack() const noexcept { return offset / 8 | std::uint64_t{mask} << 44 | std::uint64_t{count} << 52; }
+  constexpr std::uint64_t pack() const noexcept {
+    return offset / 8 | std::uint64_t{mask} << 44 | std::uint64_t{count} << 52;
+  }
   static constexpr run_header unpack(std::uint64_t w) noexcept {
-    return {(w & ((std::uint64_t{1} << 44) - 1)) * 8, static_cast<std::uint8_t>(w >> 44), static_cast<std::uint32_t>(w >> 52) & 0x7FF};
+    return {(w & ((std::uint64_t{1} << 44) - 1)) * 8, static_cast<std::uint8_t>(w >> 44),
+            static_cast<std::uint32_t>(w >> 52) & 0x7FF};
   }
 };
 inline constexpr std::uint32_t max_run_words = 2047;

@@ -1,7 +1,8 @@
 // A log of ordered writes (log kind 5): a control line, which is not used, and two slots.
 //
-// A slot is a commit line and room for records. Both commit lines come first, then the records of the one and of the
-// other, so that a memory controller can tell commit lines from records by address. Page: docs/format/log.md.
+// A slot is a commit line and room for records. Both commit lines come first, then the records of
+// the one and of the other, so that a memory controller can tell commit lines from records by
+// address. Page: docs/format/log.md.
 #pragma once
 
 #include <format/pool_layout.h>
@@ -12,8 +13,9 @@ inline constexpr unsigned slot_count = 2;
 
 struct slot_commit_record {
   std::uint64_t txid;  // guarded by its own offset; 0: the slot is empty
-  std::uint64_t offset, words, checksum;  // of the records: where, how many words, their checksum (seed id ^ TxID)
-  std::uint64_t reserved[4];              // never stored
+  std::uint64_t offset, words,
+      checksum;  // of the records: where, how many words, their checksum (seed id ^ TxID)
+  std::uint64_t reserved[4];  // never stored
 };
 static_assert(sizeof(slot_commit_record) == 64);
 
@@ -22,9 +24,13 @@ inline constexpr std::uint64_t slot_commits_size = slot_count * sizeof(slot_comm
 inline constexpr std::uint64_t slot_records_begin = slot_commits_offset + slot_commits_size;
 
 // From the log's beginning.
-constexpr std::uint64_t slot_commit_offset(unsigned slot) noexcept { return slot_commits_offset + slot * sizeof(slot_commit_record); }
-constexpr std::uint64_t slot_size(std::uint64_t log_size) noexcept {  // bytes of records, whole lines
-  return (log_size - slot_records_begin) / slot_count / sizeof(slot_commit_record) * sizeof(slot_commit_record);
+constexpr std::uint64_t slot_commit_offset(unsigned slot) noexcept {
+  return slot_commits_offset + slot * sizeof(slot_commit_record);
+}
+constexpr std::uint64_t slot_size(
+    std::uint64_t log_size) noexcept {  // bytes of records, whole lines
+  return (log_size - slot_records_begin) / slot_count / sizeof(slot_commit_record) *
+         sizeof(slot_commit_record);
 }
 constexpr std::uint64_t slot_records_offset(unsigned slot, std::uint64_t log_size) noexcept {
   return slot_records_begin + slot * slot_size(log_size);

@@ -1,5 +1,5 @@
-// adr: memory whose power-fail domain ends at the memory controller. A line is durable when it was written back or
-// streamed, and fenced.
+// adr: memory whose power-fail domain ends at the memory controller. A line is durable when it was
+// written back or streamed, and fenced.
 #pragma once
 
 #include <media/cpu.h>
@@ -25,7 +25,8 @@ class adr {
     count.streamed_bytes += size;
   }
   void flush(const void* at, std::size_t size) noexcept {
-    const auto* line = reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(at) & ~(line_size - 1));
+    const auto* line =
+        reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(at) & ~(line_size - 1));
     const std::size_t lines = line_count(at, size);
     for (std::size_t i = 0; i < lines; ++i) cpu::flush_line(line + i * line_size);
     count.flushed_lines += lines;

@@ -1,4 +1,5 @@
-// Which write-back instruction this processor has (CPUID leaf 7: EBX bit 24 clwb, bit 23 clflushopt).
+// Which write-back instruction this processor has (CPUID leaf 7: EBX bit 24 clwb, bit 23
+// clflushopt).
 #include <cpuid.h>
 #include <media/cpu.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// By the instruction, or eight tables at a time (Kounavis and Berry, "A Systematic Approach to Building High Performance
-// Software-Based CRC Generators", 2005).
+// By the instruction, or eight tables at a time (Kounavis and Berry, "A Systematic Approach to
+// Building High Performance Software-Based CRC Generators", 2005).
 #include <media/crc32c.h>
 
 #include <array>
@@ -18,12 +18,15 @@ constexpr std::array<table, 8> tables = [] {
     t[0][byte] = crc;
   }
   for (std::size_t k = 1; k < 8; ++k)
-    for (std::size_t byte = 0; byte < 256; ++byte) t[k][byte] = (t[k - 1][byte] >> 8) ^ t[0][t[k - 1][byte] & 0xFF];
+    for (std::size_t byte = 0; byte < 256; ++byte)
+      t[k][byte] = (t[k - 1][byte] >> 8) ^ t[0][t[k - 1][byte] & 0xFF];
   return t;
 }();
 
 #if defined(__x86_64__)
-[[gnu::target("sse4.2")]] std::uint32_t by_instruction(std::uint32_t crc, const std::uint64_t* words, std::size_t count) noexcept {
+[[gnu::target("sse4.2")]] std::uint32_t by_instruction(std::uint32_t crc,
+                                                       const std::uint64_t* words,
+                                                       std::size_t count) noexcept {
   std::uint64_t sum = crc;
   for (std::size_t i = 0; i < count; ++i) sum = __builtin_ia32_crc32di(sum, words[i]);
   return static_cast<std::uint32_t>(sum);
@@ -32,7 +35,8 @@ constexpr std::array<table, 8> tables = [] {
 
 }  // namespace
 
-std::uint32_t crc32c_by_table(std::uint32_t crc, const std::uint64_t* words, std::size_t count) noexcept {
+std::uint32_t crc32c_by_table(std::uint32_t crc, const std::uint64_t* words,
+                              std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t word = words[i] ^ crc;
     crc = 0;

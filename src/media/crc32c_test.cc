@@ -1,18 +1,20 @@
 // The CRC against its definition, known values, and with and without the processor's instruction.
-#include <media/crc32c.h>
 #include <base/rng.h>
 #include <gtest/gtest.h>
+#include <media/crc32c.h>
 
 #include <vector>
 
 namespace stele::media {
 namespace {
 
-TEST(crc32c, is_that_of_rfc_3720) {  // appendix B.4, where the register begins as ones and the result is inverted
+TEST(crc32c, is_that_of_rfc_3720) {  // appendix B.4, where the register begins as ones and the
+                                     // result is inverted
   const std::vector<std::uint64_t> zeroes(4, 0), ones(4, ~std::uint64_t{0});
   EXPECT_EQ(~crc32c(~0u, zeroes.data(), 4), 0x8A9136AAu);
   EXPECT_EQ(~crc32c(~0u, ones.data(), 4), 0x62A8AB43u);
-  const std::vector<std::uint64_t> counting = {0x0706050403020100u, 0x0F0E0D0C0B0A0908u, 0x1716151413121110u, 0x1F1E1D1C1B1A1918u};
+  const std::vector<std::uint64_t> counting = {0x0706050403020100u, 0x0F0E0D0C0B0A0908u,
+                                               0x1716151413121110u, 0x1F1E1D1C1B1A1918u};
   EXPECT_EQ(~crc32c(~0u, counting.data(), 4), 0x46DD794Eu);
 }
 

@@ -16,16 +16,16 @@ using base::planted;
 
 namespace {
 
-// Another descriptor of the file that `fd` is of; its path may be another file's by now. By path where there is no /proc.
-// -1: none.
+// Another descriptor of the file that `fd` is of; its path may be another file's by now. By path
+// where there is no /proc. -1: none.
 int reopen(int fd, const std::string& path, int flags) noexcept {
   std::array<char, 32> name;
   std::snprintf(name.data(), name.size(), "/proc/self/fd/%d", fd);
   int again = os::open(name.data(), flags);
   if (again < 0) again = os::open(path.c_str(), flags | O_NOFOLLOW);
   struct stat original = {}, reopened = {};
-  if (again < 0 || (::fstat(fd, &original) == 0 && ::fstat(again, &reopened) == 0 && original.st_dev == reopened.st_dev &&
-                    original.st_ino == reopened.st_ino))
+  if (again < 0 || (::fstat(fd, &original) == 0 && ::fstat(again, &reopened) == 0 &&
+                    original.st_dev == reopened.st_dev && original.st_ino == reopened.st_ino))
     return again;
   ::close(again);
   return -1;
@@ -48,7 +48,8 @@ bool file_writer::write(std::span<const block_runs::run> runs) noexcept {
   if (planted(mutant::file_last_run)) runs = runs.first(runs.size() - 1);
   return std::ranges::all_of(runs, [this](const block_runs::run& r) {
     const std::uint64_t from = r.first * block_size;
-    return os::write_all(direct_fd_, mapping_.base + from, std::min(r.end * block_size, mapping_.home_offset) - from, from);
+    return os::write_all(direct_fd_, mapping_.base + from,
+                         std::min(r.end * block_size, mapping_.home_offset) - from, from);
   });
 }
 
@@ -71,7 +72,9 @@ void file_writer::persist(const block_runs& blocks) noexcept {
   hold.unlock();
   const bool written = write(request.runs) || planted(mutant::file_failure_ignored);
   hold.lock();
-  if (!written) failed_.store(true, std::memory_order_release);  // what reached the device is unknown; never retried
+  if (!written)
+    failed_.store(true,
+                  std::memory_order_release);  // what reached the device is unknown; never retried
   write_in_flight** at = &writes_in_flight_;
   while (*at != &request) at = &(*at)->next;
   *at = request.next;
@@ -79,20 +82,24 @@ void file_writer::persist(const block_runs& blocks) noexcept {
   write_done_.notify_all();
 }
 
-// In pieces, so that the device's queue stays short for commits meanwhile; then the sync, which has little left to write.
+// In pieces, so that the device's queue stays short for commits meanwhile; then the sync, which has
+// little left to write.
 void file_writer::persist_home() noexcept {
   constexpr std::uint64_t least_piece = std::uint64_t{1} << 20, most_pieces = 4096;
   const std::lock_guard one(home_mutex_);
   struct stat now = {};  // it may have grown
   if (os::fstat(mapping_.fd, now) != 0) return failed_.store(true, std::memory_order_release);
-  const std::uint64_t home = static_cast<std::uint64_t>(now.st_size) - mapping_.home_offset, piece = std::max(least_piece, home / most_pieces);
+  const std::uint64_t home = static_cast<std::uint64_t>(now.st_size) - mapping_.home_offset,
+                      piece = std::max(least_piece, home / most_pieces);
   for (std::uint64_t at = 0; at < home && !failed(); at += piece)
-    if (!write_back_home(at, std::min(piece, home - at))) failed_.store(true, std::memory_order_release);  // never retried
-  if (!failed() && !sync_home()) failed_.store(true, std::memory_order_release);                           // never retried
+    if (!write_back_home(at, std::min(piece, home - at)))
+      failed_.store(true, std::memory_order_release);                             // never retried
+  if (!failed() && !sync_home()) failed_.store(true, std::memory_order_release);  // never retried
 }
 
-// The kernel reports an error of write-back once to each descriptor, then forgets it and takes the pages for clean. What
-// fails here the sync would not report. A kernel without the call has consumed no error.
+// The kernel reports an error of write-back once to each descriptor, then forgets it and takes the
+// pages for clean. What fails here the sync would not report. A kernel without the call has
+// consumed no error.
 bool file_writer::write_back_home(std::uint64_t at, std::uint64_t size) const noexcept {
   return os::write_back(mapping_.fd, mapping_.home_offset + at, size) == 0 || errno == ENOSYS ||
          planted(mutant::file_write_back_ignored);
@@ -100,7 +107,8 @@ bool file_writer::write_back_home(std::uint64_t at, std::uint64_t size) const no
 
 bool file_writer::sync_home() const noexcept {
   if (planted(mutant::file_home_unsynced) || os::sync_data(mapping_.fd) == 0) return true;
-  return planted(mutant::file_failure_ignored) || (planted(mutant::file_sync_retried) && os::sync_data(mapping_.fd) == 0);
+  return planted(mutant::file_failure_ignored) ||
+         (planted(mutant::file_sync_retried) && os::sync_data(mapping_.fd) == 0);
 }
 
 }  // namespace stele::media

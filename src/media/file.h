@@ -1,11 +1,14 @@
-// file: an ordinary file on a disk. The page cache plays the processor cache's part; a fence is a write of what was flushed.
+// file: an ordinary file on a disk. The page cache plays the processor cache's part; a fence is a
+// write of what was flushed.
 //
-// Header and logs are private memory; a fence writes their blocks directly and synchronously, so that a commit neither drags
-// home's dirty pages along nor waits for them. Home is a shared mapping that only a sync makes durable (persist_home). The
-// file has its full size from the start, so no commit changes metadata. Threads that fence at once write at once: the kernel
-// merges their device flushes, which is the group commit (docs/decisions/6-file-medium.md). Two writes of one block never overlap:
-// the later one, which holds what both threads have stored, waits. A write or sync that fails is not tried again: failed()
-// from then on. Nothing here allocates once a medium is made, so no commit fails half-way for want of memory.
+// Header and logs are private memory; a fence writes their blocks directly and synchronously, so
+// that a commit neither drags home's dirty pages along nor waits for them. Home is a shared mapping
+// that only a sync makes durable (persist_home). The file has its full size from the start, so no
+// commit changes metadata. Threads that fence at once write at once: the kernel merges their device
+// flushes, which is the group commit (docs/decisions/6-file-medium.md). Two writes of one block
+// never overlap: the later one, which holds what both threads have stored, waits. A write or sync
+// that fails is not tried again: failed() from then on. Nothing here allocates once a medium is
+// made, so no commit fails half-way for want of memory.
 #pragma once
 
 #include <media/media.h>
@@ -21,7 +24,8 @@ class file_writer {
  public:
   static constexpr std::size_t block_size = 4096;
 
-  // Blocks of header and logs, in runs of neighbours. Holds few runs: who needs more writes those that are there.
+  // Blocks of header and logs, in runs of neighbours. Holds few runs: who needs more writes those
+  // that are there.
   class block_runs {
    public:
     struct run {
@@ -51,9 +55,11 @@ class file_writer {
   file_writer(const file_writer&) = delete;
   file_writer& operator=(const file_writer&) = delete;
 
-  // These blocks, as they are now or later, are durable when it returns, unless failed(). Thread-safe.
+  // These blocks, as they are now or later, are durable when it returns, unless failed().
+  // Thread-safe.
   void persist(const block_runs& blocks) noexcept;
-  // All that was stored to home is durable when it returns, unless failed(). Thread-safe; does not hold up persist().
+  // All that was stored to home is durable when it returns, unless failed(). Thread-safe; does not
+  // hold up persist().
   void persist_home() noexcept;
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
   const pool_mapping& mapping() const noexcept { return mapping_; }
@@ -118,12 +124,14 @@ class file {
 
  private:
   void mark_dirty(const void* at, std::size_t size) noexcept {
-    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(at) - writer_.mapping().base);
+    const auto offset =
+        static_cast<std::size_t>(static_cast<const std::byte*>(at) - writer_.mapping().base);
     if (offset >= writer_.mapping().home_offset) {
       home_dirty_ = true;
       return;
     }
-    for (std::size_t b = offset / file_writer::block_size; b <= (offset + size - 1) / file_writer::block_size; ++b) {
+    for (std::size_t b = offset / file_writer::block_size;
+         b <= (offset + size - 1) / file_writer::block_size; ++b) {
       if (dirty_blocks_.add(b)) continue;
       writer_.persist(dirty_blocks_);  // early: as an eviction may at any time
       dirty_blocks_.clear();

@@ -2,13 +2,15 @@
 //
 //   store(to, from, n)    ordinary store; visible to other threads, durable at nobody's word
 //   stream(to, from, n)   store of whole lines past the cache; durable at this thread's next fence
-//   flush(at, n)          start writing the lines of a range back; durable at this thread's next fence
-//   fence()               everything this thread has flushed or streamed is durable when it returns
-//   bulk_persist(ranges)  everything stored so far, by any thread, in these ranges is durable when it returns
+//   flush(at, n)          start writing the lines of a range back; durable at this thread's next
+//   fence fence()               everything this thread has flushed or streamed is durable when it
+//   returns bulk_persist(ranges)  everything stored so far, by any thread, in these ranges is
+//   durable when it returns
 //
-// A medium object belongs to one thread at a time; what all threads of a pool have in common is its `shared` part. Mechanisms
-// take the medium as a template parameter and never issue a flush instruction or a system call themselves. A medium whose
-// fence can fail (a file) says so by failed(): after that nothing may be acknowledged, and no sync is tried again.
+// A medium object belongs to one thread at a time; what all threads of a pool have in common is its
+// `shared` part. Mechanisms take the medium as a template parameter and never issue a flush
+// instruction or a system call themselves. A medium whose fence can fail (a file) says so by
+// failed(): after that nothing may be acknowledged, and no sync is tried again.
 #pragma once
 
 #include <base/relaxed_counter.h>
@@ -57,19 +59,20 @@ struct pool_mapping {
 };
 
 template <class M>
-concept medium = requires(M m, void* to, const void* from, std::size_t n, std::span<const range> ranges) {
-  typename M::shared;
-  requires std::constructible_from<M, typename M::shared&, unsigned>;
-  m.store(to, from, n);
-  m.stream(to, from, n);
-  m.flush(from, n);
-  m.fence();
-  m.bulk_persist(ranges);
-  { m.failed() } -> std::same_as<bool>;
-  { m.count } -> std::same_as<counters&>;
-  { M::under_exploration } -> std::convertible_to<bool>;
-  { M::whole_cache } -> std::convertible_to<whole_cache>;
-};
+concept medium =
+    requires(M m, void* to, const void* from, std::size_t n, std::span<const range> ranges) {
+      typename M::shared;
+      requires std::constructible_from<M, typename M::shared&, unsigned>;
+      m.store(to, from, n);
+      m.stream(to, from, n);
+      m.flush(from, n);
+      m.fence();
+      m.bulk_persist(ranges);
+      { m.failed() } -> std::same_as<bool>;
+      { m.count } -> std::same_as<counters&>;
+      { M::under_exploration } -> std::convertible_to<bool>;
+      { M::whole_cache } -> std::convertible_to<whole_cache>;
+    };
 
 // A fence that stands there in the source, for a medium that wants to know.
 template <class M>
@@ -83,7 +86,8 @@ template <class M>
 // Marks on the tape; media that record nothing ignore them.
 enum class tape_mark : std::uint8_t { tx_begin, tx_commit, tx_abort, invoked, returned };
 
-// Ordinary stores in units that neither tear nor mix with a neighbour's: aligned words where possible, else bytes.
+// Ordinary stores in units that neither tear nor mix with a neighbour's: aligned words where
+// possible, else bytes.
 [[gnu::always_inline]] inline void store_word(void* to, const void* from) noexcept {
   std::uint64_t word;
   std::memcpy(&word, from, 8);
@@ -103,11 +107,13 @@ inline void store_untorn_range(void* to, const void* from, std::size_t size) noe
   }
 }
 
-[[gnu::always_inline]] inline void store_untorn(void* to, const void* from, std::size_t size) noexcept {
+[[gnu::always_inline]] inline void store_untorn(void* to, const void* from,
+                                                std::size_t size) noexcept {
   if (size == 8 && (reinterpret_cast<std::uintptr_t>(to) & 7) == 0)
     store_word(to, from);
   else if (size == 1)
-    __atomic_store_n(static_cast<unsigned char*>(to), *static_cast<const unsigned char*>(from), __ATOMIC_RELAXED);
+    __atomic_store_n(static_cast<unsigned char*>(to), *static_cast<const unsigned char*>(from),
+                     __ATOMIC_RELAXED);
   else
     store_untorn_range(to, from, size);
 }

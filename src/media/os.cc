@@ -30,7 +30,8 @@ R with_hook(const request& r, R failed, Make&& make) noexcept {
   return outcome;
 }
 
-// Blocks SIGXFSZ in this thread while it makes the call, and takes the one that the call raised: the errno says it all.
+// Blocks SIGXFSZ in this thread while it makes the call, and takes the one that the call raised:
+// the errno says it all.
 template <class Make>
 auto with_sigxfsz_blocked(Make&& make) noexcept {
   sigset_t size, before;
@@ -51,7 +52,9 @@ auto with_sigxfsz_blocked(Make&& make) noexcept {
 
 }  // namespace
 
-void install_hook(syscall_hook* w) noexcept { installed_hook.store(w, std::memory_order_release); }
+void install_hook(syscall_hook* w) noexcept {
+  installed_hook.store(w, std::memory_order_release);
+}
 
 int open(const char* path, int flags, mode_t mode) noexcept {
   request r{.what = call::open};
@@ -67,30 +70,41 @@ int lock(int fd, int command, struct flock& what) noexcept {
 }
 
 int fallocate(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
-  const int outcome = with_hook({.what = call::fallocate, .fd = fd, .offset = offset, .size = size}, -1, [&] {
-    return with_sigxfsz_blocked([&] { return ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size)); });
-  });
+  const int outcome =
+      with_hook({.what = call::fallocate, .fd = fd, .offset = offset, .size = size}, -1, [&] {
+        return with_sigxfsz_blocked([&] {
+          return ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(size));
+        });
+      });
   return outcome == -1 ? errno : outcome;
 }
 
 ssize_t read(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept {
   return with_hook({.what = call::read, .fd = fd, .offset = offset, .size = size}, ssize_t{-1},
-                 [&] { return ::pread(fd, to, size, static_cast<off_t>(offset)); });
+                   [&] { return ::pread(fd, to, size, static_cast<off_t>(offset)); });
 }
 
 ssize_t write(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept {
-  request r{.what = call::write, .fd = fd, .offset = offset, .bytes = static_cast<const std::byte*>(from), .size = size};
-  if (syscall_hook* const w = installed_hook.load(std::memory_order_acquire); w != nullptr) [[unlikely]]
+  request r{.what = call::write,
+            .fd = fd,
+            .offset = offset,
+            .bytes = static_cast<const std::byte*>(from),
+            .size = size};
+  if (syscall_hook* const w = installed_hook.load(std::memory_order_acquire); w != nullptr)
+      [[unlikely]]
     r.size = w->bytes_to_write(r);
   return with_hook(r, ssize_t{-1}, [&] {
-    return with_sigxfsz_blocked([&] { return ::pwrite(fd, from, r.size, static_cast<off_t>(offset)); });
+    return with_sigxfsz_blocked(
+        [&] { return ::pwrite(fd, from, r.size, static_cast<off_t>(offset)); });
   });
 }
 
 int write_back(int fd, std::uint64_t offset, std::uint64_t size) noexcept {
-  constexpr unsigned all = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-  return with_hook({.what = call::write_back, .fd = fd, .offset = offset, .size = size}, -1,
-                 [&] { return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size), all); });
+  constexpr unsigned all =
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  return with_hook({.what = call::write_back, .fd = fd, .offset = offset, .size = size}, -1, [&] {
+    return ::sync_file_range(fd, static_cast<off_t>(offset), static_cast<off_t>(size), all);
+  });
 }
 
 int sync_data(int fd) noexcept {
@@ -101,17 +115,21 @@ int sync(int fd) noexcept {
   return with_hook({.what = call::sync, .fd = fd}, -1, [&] { return ::fsync(fd); });
 }
 
-void* map(void* at, std::size_t size, int protection, int flags, int fd, std::uint64_t offset) noexcept {
-  return with_hook({.what = call::map, .fd = fd, .offset = offset, .size = size}, MAP_FAILED,
-                 [&] { return ::mmap(at, size, protection, flags, fd, static_cast<off_t>(offset)); });
+void* map(void* at, std::size_t size, int protection, int flags, int fd,
+          std::uint64_t offset) noexcept {
+  return with_hook({.what = call::map, .fd = fd, .offset = offset, .size = size}, MAP_FAILED, [&] {
+    return ::mmap(at, size, protection, flags, fd, static_cast<off_t>(offset));
+  });
 }
 
 ssize_t getrandom(void* to, std::size_t size) noexcept {
-  return with_hook({.what = call::getrandom, .size = size}, ssize_t{-1}, [&] { return ::getrandom(to, size, 0); });
+  return with_hook({.what = call::getrandom, .size = size}, ssize_t{-1},
+                   [&] { return ::getrandom(to, size, 0); });
 }
 
 int link(const char* from, const char* to) noexcept {
-  return with_hook({.what = call::link}, -1, [&] { return ::linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW); });
+  return with_hook({.what = call::link}, -1,
+                   [&] { return ::linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW); });
 }
 
 bool read_all(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept {
@@ -127,7 +145,8 @@ bool read_all(int fd, void* to, std::size_t size, std::uint64_t offset) noexcept
 
 bool write_all(int fd, const void* from, std::size_t size, std::uint64_t offset) noexcept {
   for (std::size_t done = 0; done < size;) {
-    const ssize_t n = write(fd, static_cast<const std::byte*>(from) + done, size - done, offset + done);
+    const ssize_t n =
+        write(fd, static_cast<const std::byte*>(from) + done, size - done, offset + done);
     if (n < 0 && errno == EINTR) continue;
     if (n == 0) errno = 0;
     if (n <= 0) return false;

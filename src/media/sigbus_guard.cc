@@ -1,4 +1,5 @@
-// The handler of SIGBUS and the guarded_ranges that it knows. The handler takes no lock: slots are atomics, and a range is taken down before it is unmapped.
+// The handler of SIGBUS and the guarded_ranges that it knows. The handler takes no lock: slots are
+// atomics, and a range is taken down before it is unmapped.
 #include <media/sigbus_guard.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -23,20 +24,25 @@ constexpr std::uintptr_t page = 4096;
 
 bool replace_page(std::uintptr_t address) noexcept {
   for (guarded_range& g : guarded_ranges) {
-    if (address < g.begin.load(std::memory_order_acquire) || address >= g.end.load(std::memory_order_acquire)) continue;
+    if (address < g.begin.load(std::memory_order_acquire) ||
+        address >= g.end.load(std::memory_order_acquire))
+      continue;
     std::atomic<bool>* const lost = g.lost.load(std::memory_order_acquire);
     if (lost == nullptr) continue;
     lost->store(true);
     void* const at = reinterpret_cast<void*>(address / page * page);
-    return ::mmap(at, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at;
+    return ::mmap(at, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                  0) == at;
   }
   return false;
 }
 
 void handle(int signal, siginfo_t* info, void* context) noexcept {
   if (replace_page(reinterpret_cast<std::uintptr_t>(info->si_addr))) return;
-  if ((previous_action.sa_flags & SA_SIGINFO) != 0) return previous_action.sa_sigaction(signal, info, context);
-  if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) return previous_action.sa_handler(signal);
+  if ((previous_action.sa_flags & SA_SIGINFO) != 0)
+    return previous_action.sa_sigaction(signal, info, context);
+  if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN)
+    return previous_action.sa_handler(signal);
   ::signal(SIGBUS, SIG_DFL);  // the instruction faults again, and the process ends as it would have
 }
 
@@ -52,10 +58,12 @@ void install() noexcept {
 
 }  // namespace
 
-sigbus_guard::sigbus_guard(const std::byte* begin, std::size_t size, std::atomic<bool>& lost) noexcept {
+sigbus_guard::sigbus_guard(const std::byte* begin, std::size_t size,
+                           std::atomic<bool>& lost) noexcept {
   install();
   for (int i = 0; i < static_cast<int>(std::size(guarded_ranges)) && slot_ < 0; ++i)
-    if (bool expected = false; guarded_ranges[i].taken.compare_exchange_strong(expected, true)) slot_ = i;
+    if (bool expected = false; guarded_ranges[i].taken.compare_exchange_strong(expected, true))
+      slot_ = i;
   if (slot_ < 0) return;
   guarded_range& g = guarded_ranges[slot_];
   const auto first = reinterpret_cast<std::uintptr_t>(begin);

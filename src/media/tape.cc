@@ -20,42 +20,65 @@ constexpr std::size_t buffer_size = std::size_t{1} << 20;
 constexpr std::uint32_t plain_version = 1, pointer_version = 2;
 constexpr std::size_t max_payload = std::size_t{1} << 16;
 
-// Whether the range is one that an event of a run may have: no longer than the pool, which may grow while it runs, so it may lie behind
-// its first size. Work and memory of whoever reads it go with its length.
+// Whether the range is one that an event of a run may have: no longer than the pool, which may grow
+// while it runs, so it may lie behind its first size. Work and memory of whoever reads it go with
+// its length.
 bool is_valid_range(const tape_header& h, const tape_record& r) noexcept {
   const auto op = static_cast<tape_op>(r.op & ~tape_bytes_follow);
-  if (op != tape_op::load && op != tape_op::store && op != tape_op::stream && op != tape_op::flush && op != tape_op::bulk && op != tape_op::image) return true;
-  return r.length <= std::max<std::uint64_t>(h.pool_size, max_payload) && r.address <= ~std::uint64_t{0} - r.length;
+  if (op != tape_op::load && op != tape_op::store && op != tape_op::stream &&
+      op != tape_op::flush && op != tape_op::bulk && op != tape_op::image)
+    return true;
+  return r.length <= std::max<std::uint64_t>(h.pool_size, max_payload) &&
+         r.address <= ~std::uint64_t{0} - r.length;
 }
 
-constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
+constexpr std::size_t padded(std::size_t n) noexcept {
+  return (n + 7) / 8 * 8;
+}
 
 }  // namespace
 
 const char* name_of(tape_op op) noexcept {
-  constexpr const char* names[] = {"?", "load", "store", "stream", "flush", "fence", "bulk", "begin", "commit", "abort", "invoked", "returned", "compute", "image", "end"};
-  return static_cast<std::size_t>(op) < std::size(names) ? names[static_cast<std::size_t>(op)] : "?";
+  constexpr const char* names[] = {"?",       "load",     "store",   "stream", "flush",
+                                   "fence",   "bulk",     "begin",   "commit", "abort",
+                                   "invoked", "returned", "compute", "image",  "end"};
+  return static_cast<std::size_t>(op) < std::size(names) ? names[static_cast<std::size_t>(op)]
+                                                         : "?";
 }
 
 const char* name_of(tape_tag tag) noexcept {
   constexpr const char* names[] = {"-", "data", "log", "commit", "meta", "volatile"};
-  return static_cast<std::size_t>(tag) < std::size(names) ? names[static_cast<std::size_t>(tag)] : "?";
+  return static_cast<std::size_t>(tag) < std::size(names) ? names[static_cast<std::size_t>(tag)]
+                                                          : "?";
 }
 
 tape_writer::tape_writer(int fd, const tape_options& shape) : fd_(fd), options_(shape) {
   buffer_.reserve(buffer_size + max_payload);
-  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'}, shape.mark_pointers ? pointer_version : plain_version, shape.record_bytes ? 1u : 0u, shape.pool_size,
-                shape.home_offset, shape.log_offset, shape.log_size, shape.commit_offset, shape.commit_size, 0};
+  tape_header h{{'S', 'T', 'E', 'L', 'E', 'T', 'A', 'P'},
+                shape.mark_pointers ? pointer_version : plain_version,
+                shape.record_bytes ? 1u : 0u,
+                shape.pool_size,
+                shape.home_offset,
+                shape.log_offset,
+                shape.log_size,
+                shape.commit_offset,
+                shape.commit_size,
+                0};
   append(&h, sizeof h);
 }
 
-result<std::unique_ptr<tape_writer>> tape_writer::to_file(const std::string& path, const tape_options& shape) {
+result<std::unique_ptr<tape_writer>> tape_writer::to_file(const std::string& path,
+                                                          const tape_options& shape) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return fail_errno(errno == ENOENT ? errc::not_found : errc::permission, fmt::format("cannot write the tape {}", path));
+  if (fd < 0)
+    return fail_errno(errno == ENOENT ? errc::not_found : errc::permission,
+                      fmt::format("cannot write the tape {}", path));
   return std::unique_ptr<tape_writer>(new tape_writer(fd, shape));
 }
 
-std::unique_ptr<tape_writer> tape_writer::to_memory(const tape_options& shape) { return std::unique_ptr<tape_writer>(new tape_writer(-1, shape)); }
+std::unique_ptr<tape_writer> tape_writer::to_memory(const tape_options& shape) {
+  return std::unique_ptr<tape_writer>(new tape_writer(-1, shape));
+}
 
 tape_writer::~tape_writer() {
   (void)finish();
@@ -65,21 +88,27 @@ tape_writer::~tape_writer() {
 tape_writer::scoped_lock::scoped_lock(tape_writer& w) noexcept : writer_(w) {
   while (writer_.busy_.test_and_set(std::memory_order_acquire)) cpu::relax();
 }
-tape_writer::scoped_lock::~scoped_lock() { writer_.busy_.clear(std::memory_order_release); }
+tape_writer::scoped_lock::~scoped_lock() {
+  writer_.busy_.clear(std::memory_order_release);
+}
 
 tape_tag tape_writer::tag_of(std::uint64_t address) const noexcept {
   if (address >= options_.home_offset) return tape_tag::data;
   if (address < options_.log_offset || options_.log_size == 0) return tape_tag::metadata;
   const std::uint64_t in_log = (address - options_.log_offset) % options_.log_size;
   if (in_log < line_size) return tape_tag::metadata;
-  return in_log - options_.commit_offset < options_.commit_size ? tape_tag::commit_record : tape_tag::log_record;
+  return in_log - options_.commit_offset < options_.commit_size ? tape_tag::commit_record
+                                                                : tape_tag::log_record;
 }
 
-void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length, const void* bytes) {
+void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std::uint32_t length,
+                        const void* bytes) {
   const bool memory_op = op <= tape_op::flush || op == tape_op::bulk || op == tape_op::image;
   const bool follow = bytes != nullptr && (options_.record_bytes || op == tape_op::image);
-  const tape_record r{static_cast<std::uint8_t>(static_cast<std::uint8_t>(op) | (follow ? tape_bytes_follow : 0)),
-                      static_cast<std::uint8_t>(memory_op ? tag_of(address) : tape_tag::none), static_cast<std::uint16_t>(thread), length, address};
+  const tape_record r{
+      static_cast<std::uint8_t>(static_cast<std::uint8_t>(op) | (follow ? tape_bytes_follow : 0)),
+      static_cast<std::uint8_t>(memory_op ? tag_of(address) : tape_tag::none),
+      static_cast<std::uint16_t>(thread), length, address};
   append(&r, sizeof r);
   if (follow) {
     append(bytes, length);
@@ -92,8 +121,10 @@ void tape_writer::event(tape_op op, unsigned thread, std::uint64_t address, std:
 }
 
 void tape_writer::pointer_load(unsigned thread, std::uint64_t address, std::uint32_t length) {
-  const tape_record r{static_cast<std::uint8_t>(tape_op::load), static_cast<std::uint8_t>(static_cast<std::uint8_t>(tag_of(address)) | tape_pointer_flag),
-                      static_cast<std::uint16_t>(thread), length, address};
+  const tape_record r{
+      static_cast<std::uint8_t>(tape_op::load),
+      static_cast<std::uint8_t>(static_cast<std::uint8_t>(tag_of(address)) | tape_pointer_flag),
+      static_cast<std::uint16_t>(thread), length, address};
   append(&r, sizeof r);
   ++events_;
   if (fd_ >= 0 && buffer_.size() >= buffer_size) write_out();
@@ -104,7 +135,8 @@ void tape_writer::image(const std::byte* base, std::size_t size) {
   const scoped_lock lock(*this);
   for (std::size_t at = 0; at < size; at += sizeof zeroes) {
     const std::size_t n = std::min(sizeof zeroes, size - at);
-    if (std::memcmp(base + at, zeroes, n) != 0) event(tape_op::image, 0, at, static_cast<std::uint32_t>(n), base + at);
+    if (std::memcmp(base + at, zeroes, n) != 0)
+      event(tape_op::image, 0, at, static_cast<std::uint32_t>(n), base + at);
   }
 }
 
@@ -135,18 +167,28 @@ void tape_writer::write_threads() {
 result<> tape_writer::finish() {
   if (!finished_) {
     const scoped_lock lock(*this);
-    const tape_record end{static_cast<std::uint8_t>(tape_op::end), static_cast<std::uint8_t>(tape_tag::none), 0, 0, events_};
+    const tape_record end{static_cast<std::uint8_t>(tape_op::end),
+                          static_cast<std::uint8_t>(tape_tag::none), 0, 0, events_};
     append(&end, sizeof end);
     finished_ = true;
     if (fd_ >= 0) write_out();
     write_threads();
   }
-  if (failed_ != 0) return fail_errno(failed_ == ENOSPC ? errc::full : errc::io, "the tape was cut short", failed_);
+  if (failed_ != 0)
+    return fail_errno(failed_ == ENOSPC ? errc::full : errc::io, "the tape was cut short", failed_);
   return {};
 }
 
 tape_reader::tape_reader(tape_reader&& o) noexcept
-    : fd_(std::exchange(o.fd_, -1)), name_(std::move(o.name_)), header_(o.header_), buffer_(std::move(o.buffer_)), window_(o.window_), memory_(o.memory_), consumed_(o.consumed_), number_(o.number_), ended_(o.ended_) {}
+    : fd_(std::exchange(o.fd_, -1)),
+      name_(std::move(o.name_)),
+      header_(o.header_),
+      buffer_(std::move(o.buffer_)),
+      window_(o.window_),
+      memory_(o.memory_),
+      consumed_(o.consumed_),
+      number_(o.number_),
+      ended_(o.ended_) {}
 
 tape_reader::~tape_reader() {
   if (fd_ >= 0) ::close(fd_);
@@ -154,7 +196,9 @@ tape_reader::~tape_reader() {
 
 result<tape_reader> tape_reader::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail_errno(errno == ENOENT ? errc::not_found : errc::permission, fmt::format("cannot read the tape {}", path));
+  if (fd < 0)
+    return fail_errno(errno == ENOENT ? errc::not_found : errc::permission,
+                      fmt::format("cannot read the tape {}", path));
   tape_reader reader(fd);
   if (auto started = reader.start(path); !started) return std::unexpected(started.error());
   return reader;
@@ -172,9 +216,13 @@ result<> tape_reader::start(const std::string& name) {
   const auto available = fill_window(sizeof header_);
   if (!available) return std::unexpected(available.error());
   if (*available) std::memcpy(&header_, window_.data(), sizeof header_);
-  if (!*available || std::memcmp(header_.magic, "STELETAP", 8) != 0) return fail(errc::not_a_pool, fmt::format("{} is not a tape (its first bytes are not a tape's)", name));
+  if (!*available || std::memcmp(header_.magic, "STELETAP", 8) != 0)
+    return fail(errc::not_a_pool,
+                fmt::format("{} is not a tape (its first bytes are not a tape's)", name));
   if (header_.version < plain_version || header_.version > pointer_version)
-    return fail(errc::version, fmt::format("{} is a tape of version {}; this program reads versions {} and {}", name, header_.version, plain_version, pointer_version));
+    return fail(errc::version,
+                fmt::format("{} is a tape of version {}; this program reads versions {} and {}",
+                            name, header_.version, plain_version, pointer_version));
   window_ = window_.subspan(sizeof header_);
   consumed_ = sizeof header_;
   return {};
@@ -202,7 +250,8 @@ result<> tape_reader::seek(const position& p) {
   if (fd_ < 0) {
     window_ = memory_.subspan(p.byte);
   } else {
-    if (::lseek(fd_, static_cast<off_t>(p.byte), SEEK_SET) < 0) return fail_errno(errc::io, fmt::format("cannot read the tape {}", name_));
+    if (::lseek(fd_, static_cast<off_t>(p.byte), SEEK_SET) < 0)
+      return fail_errno(errc::io, fmt::format("cannot read the tape {}", name_));
     window_ = {};
   }
   consumed_ = p.byte;
@@ -215,12 +264,17 @@ result<> tape_reader::seek(const position& p) {
 std::size_t tape_reader::next_batch(tape_record* into, std::size_t max_records) noexcept {
   if (ended_) return 0;
   std::size_t n = 0;
-  for (const std::size_t available = std::min(max_records, window_.size() / sizeof(tape_record)); n < available; ++n) {
+  for (const std::size_t available = std::min(max_records, window_.size() / sizeof(tape_record));
+       n < available; ++n) {
     tape_record& r = into[n];
     std::memcpy(&r, window_.data() + n * sizeof r, sizeof r);
-    const bool loads_pointer = header_.version >= pointer_version && static_cast<tape_op>(r.op) == tape_op::load;
+    const bool loads_pointer =
+        header_.version >= pointer_version && static_cast<tape_op>(r.op) == tape_op::load;
     const unsigned tag = loads_pointer ? r.tag & ~unsigned{tape_pointer_flag} : r.tag;
-    if (r.op < static_cast<unsigned>(tape_op::load) || r.op >= static_cast<unsigned>(tape_op::image) || tag > static_cast<unsigned>(tape_tag::volatile_memory) || !is_valid_range(header_, r)) break;
+    if (r.op < static_cast<unsigned>(tape_op::load) ||
+        r.op >= static_cast<unsigned>(tape_op::image) ||
+        tag > static_cast<unsigned>(tape_tag::volatile_memory) || !is_valid_range(header_, r))
+      break;
   }
   window_ = window_.subspan(n * sizeof(tape_record));
   consumed_ += n * sizeof(tape_record);
@@ -229,7 +283,10 @@ std::size_t tape_reader::next_batch(tape_record* into, std::size_t max_records) 
 }
 
 result<std::optional<tape_event>> tape_reader::next() {
-  auto damaged = [&](const char* what) { return fail(errc::corrupt, fmt::format("{}: event {} at byte {}: {}", name_, number_, consumed_, what)); };
+  auto damaged = [&](const char* what) {
+    return fail(errc::corrupt,
+                fmt::format("{}: event {} at byte {}: {}", name_, number_, consumed_, what));
+  };
   if (ended_) return std::nullopt;
   const auto available = fill_window(sizeof(tape_record));
   if (!available) return std::unexpected(available.error());
@@ -237,12 +294,15 @@ result<std::optional<tape_event>> tape_reader::next() {
   tape_record r;
   std::memcpy(&r, window_.data(), sizeof r);
   const auto op = static_cast<tape_op>(r.op & ~tape_bytes_follow);
-  const bool loads_pointer = header_.version >= pointer_version && op == tape_op::load && (r.tag & tape_pointer_flag) != 0;
+  const bool loads_pointer =
+      header_.version >= pointer_version && op == tape_op::load && (r.tag & tape_pointer_flag) != 0;
   const auto tag = static_cast<tape_tag>(loads_pointer ? r.tag & ~tape_pointer_flag : r.tag);
-  if (op < tape_op::load || op > tape_op::end || tag > tape_tag::volatile_memory) return damaged("no such event");
+  if (op < tape_op::load || op > tape_op::end || tag > tape_tag::volatile_memory)
+    return damaged("no such event");
   const bool follow = (r.op & tape_bytes_follow) != 0;
   if (!is_valid_range(header_, r)) return damaged("its range is longer than the pool");
-  if (follow && r.length > max_payload) return damaged("it claims more bytes than an event may have");
+  if (follow && r.length > max_payload)
+    return damaged("it claims more bytes than an event may have");
   const std::size_t whole = sizeof r + (follow ? padded(r.length) : 0);
   const auto rest = fill_window(whole);
   if (!rest) return std::unexpected(rest.error());

@@ -1,4 +1,5 @@
-// Tapes: what is written is read; a tape that was cut or is garbage is refused with the number and place of the event.
+// Tapes: what is written is read; a tape that was cut or is garbage is refused with the number and
+// place of the event.
 #include <base/rng.h>
 #include <containers/test_bed.h>
 #include <gtest/gtest.h>
@@ -10,7 +11,8 @@
 namespace stele::media {
 namespace {
 
-constexpr tape_options shape{.pool_size = 1 << 16, .home_offset = 1 << 14, .log_offset = 4096, .log_size = 4096};
+constexpr tape_options shape{
+    .pool_size = 1 << 16, .home_offset = 1 << 14, .log_offset = 4096, .log_size = 4096};
 
 struct wanted {
   tape_op op;
@@ -27,8 +29,10 @@ std::vector<wanted> write_some(tape_writer& tape, std::uint64_t seed, std::size_
     const auto op = static_cast<tape_op>(1 + random.below(12));
     wanted w{op, static_cast<unsigned>(random.below(9)), random.below(1 << 16), {}};
     if (op == tape_op::store || op == tape_op::stream)
-      for (std::uint64_t n = 1 + random.below(100); n != 0; --n) w.bytes.push_back(std::byte(random()));
-    tape.event(op, w.thread, w.address, static_cast<std::uint32_t>(w.bytes.size()), w.bytes.empty() ? nullptr : w.bytes.data());
+      for (std::uint64_t n = 1 + random.below(100); n != 0; --n)
+        w.bytes.push_back(std::byte(random()));
+    tape.event(op, w.thread, w.address, static_cast<std::uint32_t>(w.bytes.size()),
+               w.bytes.empty() ? nullptr : w.bytes.data());
     all.push_back(std::move(w));
   }
   return all;
@@ -105,13 +109,15 @@ TEST(tape, commit_lines_have_a_tag_where_logs_have_such) {
   auto tape = tape_writer::to_memory(with_commits);
   {
     const tape_writer::scoped_lock lock(*tape);
-    for (const std::uint64_t in_log : {0u, 64u, 191u, 192u}) tape->event(tape_op::flush, 0, 2 * 4096 + in_log, 1);
+    for (const std::uint64_t in_log : {0u, 64u, 191u, 192u})
+      tape->event(tape_op::flush, 0, 2 * 4096 + in_log, 1);
   }
   ASSERT_TRUE(tape->finish());
   auto reader = tape_reader::from_memory(tape->memory());
   EXPECT_EQ(reader->header().commit_offset, 64u);
   EXPECT_EQ(reader->header().commit_size, 128u);
-  for (const tape_tag tag : {tape_tag::metadata, tape_tag::commit_record, tape_tag::commit_record, tape_tag::log_record})
+  for (const tape_tag tag :
+       {tape_tag::metadata, tape_tag::commit_record, tape_tag::commit_record, tape_tag::log_record})
     EXPECT_EQ((*reader->next())->tag, tag);
 }
 
@@ -119,11 +125,13 @@ TEST(tape, tags_name_the_part_of_the_pool) {
   auto tape = tape_writer::to_memory(shape);
   {
     const tape_writer::scoped_lock lock(*tape);
-    for (const std::uint64_t address : {0u, 4096u, 4096u + 64, 2 * 4096u, 1u << 14}) tape->event(tape_op::flush, 0, address, 8);
+    for (const std::uint64_t address : {0u, 4096u, 4096u + 64, 2 * 4096u, 1u << 14})
+      tape->event(tape_op::flush, 0, address, 8);
   }
   ASSERT_TRUE(tape->finish());
   auto reader = tape_reader::from_memory(tape->memory());
-  for (const tape_tag tag : {tape_tag::metadata, tape_tag::metadata, tape_tag::log_record, tape_tag::metadata, tape_tag::data}) {
+  for (const tape_tag tag : {tape_tag::metadata, tape_tag::metadata, tape_tag::log_record,
+                             tape_tag::metadata, tape_tag::data}) {
     auto e = reader->next();
     ASSERT_TRUE(e && *e);
     EXPECT_STREQ(name_of((*e)->tag), name_of(tag));
@@ -139,7 +147,8 @@ TEST(tape, is_refused_at_every_length_but_the_whole) {
     const auto n = count_events(whole.first(length));
     ASSERT_FALSE(n) << length;
     ASSERT_EQ(n.error().code, length < 64 ? errc::not_a_pool : errc::corrupt);
-    ASSERT_TRUE(length < 64 || n.error().message.find("event ") != std::string::npos) << n.error().message;
+    ASSERT_TRUE(length < 64 || n.error().message.find("event ") != std::string::npos)
+        << n.error().message;
   }
   EXPECT_EQ(count_events(whole).value_or(0), 20u);
 }
@@ -152,7 +161,8 @@ TEST(tape, garbage_is_refused_or_read_but_never_more) {
   for (std::uint64_t seed = 0; seed < 5000; ++seed) {
     base::rng random(seed);
     auto damaged = whole;
-    for (std::uint64_t n = 1 + random.below(4); n != 0; --n) damaged[random.below(damaged.size())] = std::byte(random());
+    for (std::uint64_t n = 1 + random.below(4); n != 0; --n)
+      damaged[random.below(damaged.size())] = std::byte(random());
     const auto n = count_events(damaged);
     ASSERT_LE(n.value_or(0), damaged.size() / sizeof(tape_record));
   }
@@ -172,7 +182,8 @@ TEST(tape, missing_files_other_versions_and_unwritable_paths_are_told) {
   std::vector<std::byte> bytes(tape->memory().begin(), tape->memory().end());
   bytes[8] = std::byte{9};
   EXPECT_EQ(tape_reader::from_memory(bytes).error().code, errc::version);
-  std::ofstream(dir.file("text")) << "this is no tape, and longer than the header of one would be, by some";
+  std::ofstream(dir.file("text"))
+      << "this is no tape, and longer than the header of one would be, by some";
   EXPECT_EQ(tape_reader::open(dir.file("text")).error().code, errc::not_a_pool);
   if (auto full = tape_writer::to_file("/dev/full", shape)) {
     write_some(**full, 5, 10);
@@ -183,7 +194,8 @@ TEST(tape, missing_files_other_versions_and_unwritable_paths_are_told) {
 }
 
 // A tape of version 2 with one load of a pointer; `tag` in place of the load's.
-std::vector<std::byte> with_pointer(std::byte tag, std::byte op = std::byte(tape_op::load), std::byte version = std::byte{2}) {
+std::vector<std::byte> with_pointer(std::byte tag, std::byte op = std::byte(tape_op::load),
+                                    std::byte version = std::byte{2}) {
   tape_options marking = shape;
   marking.mark_pointers = true;
   auto tape = tape_writer::to_memory(marking);

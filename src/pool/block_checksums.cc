@@ -13,24 +13,33 @@ using format::block_checksum_state;
 
 result<block_checksum_state> block_checksums::state() const {
   if (!present()) return block_checksum_state::none;
-  const auto state = format::read_control_word(file_.base(), file_.header().id, format::block_checksum_state_offset);
+  const auto state = format::read_control_word(file_.base(), file_.header().id,
+                                               format::block_checksum_state_offset);
   if (!state || *state > format::last_block_checksum_state)
-    return fail(errc::corrupt, fmt::format("{}: the word that says whether sums are kept is damaged (check bits); restore the pool from a copy", file_.path()));
+    return fail(errc::corrupt, fmt::format("{}: the word that says whether sums are kept is "
+                                           "damaged (check bits); restore the pool from a copy",
+                                           file_.path()));
   return static_cast<block_checksum_state>(*state);
 }
 
-// A sum of 0 is that of a block that nobody has stored to. Taken for "nothing is known", a zeroed page of sums would let home pass.
+// A sum of 0 is that of a block that nobody has stored to. Taken for "nothing is known", a zeroed
+// page of sums would let home pass.
 bool block_checksums::matches(std::uint64_t block) const noexcept {
   const std::uint64_t expected = stored(block);
-  if (expected == format::block_checksum_never_written && base::planted(base::mutant::sums_zero_unjudged)) return true;
+  if (expected == format::block_checksum_never_written &&
+      base::planted(base::mutant::sums_zero_unjudged))
+    return true;
   if (is_table(block)) return expected == compute(block);
   if (expected == format::block_checksum_unknown) return true;
-  return compute(block) == (expected == format::block_checksum_never_written ? format::zero_block_checksum(file_.header().id, block) : expected);
+  return compute(block) == (expected == format::block_checksum_never_written
+                                ? format::zero_block_checksum(file_.header().id, block)
+                                : expected);
 }
 
 bool block_checksums::matches_legacy(std::uint64_t block) const noexcept {
   const std::uint64_t expected = stored(block);
-  return expected == 0 || expected == format::compute_legacy_block_checksum(file_.at(block), file_.header().id, block);
+  return expected == 0 || expected == format::compute_legacy_block_checksum(
+                                          file_.at(block), file_.header().id, block);
 }
 
 result<> block_checksums::verify(const heap& heap, const progress& on_progress) const {
@@ -39,19 +48,30 @@ result<> block_checksums::verify(const heap& heap, const progress& on_progress) 
   if (!kind) return std::unexpected(kind.error());
   std::uint64_t damaged = 0, first = 0, last = 0, done = 0, all = 0;
   bool stopped = false;
-  if (auto counted = heap.for_each_used_run([&](std::uint64_t, std::uint64_t bytes) { all += bytes; }); !counted) return counted;
+  if (auto counted =
+          heap.for_each_used_run([&](std::uint64_t, std::uint64_t bytes) { all += bytes; });
+      !counted)
+    return counted;
   const auto verify_block = [&](std::uint64_t block) {
-    if ((done += format::checksum_block_size) % progress_interval == 0 && on_progress) stopped = stopped || !on_progress(std::min(done, all), all);
-    if (stopped || !has_checksum(block) || (*kind == block_checksum_state::legacy ? matches_legacy(block) : matches(block))) return;
+    if ((done += format::checksum_block_size) % progress_interval == 0 && on_progress)
+      stopped = stopped || !on_progress(std::min(done, all), all);
+    if (stopped || !has_checksum(block) ||
+        (*kind == block_checksum_state::legacy ? matches_legacy(block) : matches(block)))
+      return;
     if (damaged++ == 0) first = block;
     last = block;
   };
   if (auto walked = for_each_block(heap, verify_block); !walked) return walked;
-  if (stopped) return fail(errc::cancelled, fmt::format("the check of {} was stopped", file_.path()));
+  if (stopped)
+    return fail(errc::cancelled, fmt::format("the check of {} was stopped", file_.path()));
   if (damaged == 0) return {};
-  return fail(errc::corrupt, fmt::format("{}: {} of its blocks of {} bytes are not what their sums say, from offset {} to {}: something other than stele changed the file, or "
-                                         "the device lost bits; restore it from a copy, or open it with verify = never to save what can be read",
-                                         file_.path(), damaged, format::checksum_block_size, first, last + format::checksum_block_size));
+  return fail(errc::corrupt,
+              fmt::format("{}: {} of its blocks of {} bytes are not what their sums say, from "
+                          "offset {} to {}: something other than stele changed the file, or "
+                          "the device lost bits; restore it from a copy, or open it with verify = "
+                          "never to save what can be read",
+                          file_.path(), damaged, format::checksum_block_size, first,
+                          last + format::checksum_block_size));
 }
 
 }  // namespace stele::storage

@@ -1,7 +1,9 @@
-// The sums of home's blocks (format/block_checksums.h), of a pool that has them: making, renewing, judging.
+// The sums of home's blocks (format/block_checksums.h), of a pool that has them: making, renewing,
+// judging.
 //
-// Invariant while a mechanism keeps them (docs/protocol/sums.md): on media the sum of a block is that of its content, unless a
-// record above the watermark names a line of it. Thread safety: one thread at a time renews; the others may store home meanwhile.
+// Invariant while a mechanism keeps them (docs/protocol/sums.md): on media the sum of a block is
+// that of its content, unless a record above the watermark names a line of it. Thread safety: one
+// thread at a time renews; the others may store home meanwhile.
 #pragma once
 
 #include <format/block_checksums.h>
@@ -25,16 +27,23 @@ class block_checksums {
     return *now != format::block_checksum_state::none;
   }
 
-  std::uint64_t block_of(std::uint64_t offset) const noexcept { return offset - (offset - file_.header().home_offset) % format::checksum_block_size; }
+  std::uint64_t block_of(std::uint64_t offset) const noexcept {
+    return offset - (offset - file_.header().home_offset) % format::checksum_block_size;
+  }
   // The sums' own blocks have none.
   bool has_checksum(std::uint64_t block) const noexcept {
     const auto& h = file_.header();
-    return block + format::checksum_block_size <= h.block_checksums_offset || block >= h.block_checksums_offset + 8 * format::block_checksum_count(h.size - h.home_offset);
+    return block + format::checksum_block_size <= h.block_checksums_offset ||
+           block >=
+               h.block_checksums_offset + 8 * format::block_checksum_count(h.size - h.home_offset);
   }
-  std::uint64_t compute(std::uint64_t block) const noexcept { return format::compute_block_checksum(file_.at(block), file_.header().id, block); }
+  std::uint64_t compute(std::uint64_t block) const noexcept {
+    return format::compute_block_checksum(file_.at(block), file_.header().id, block);
+  }
   std::byte* slot(std::uint64_t block) const noexcept {
     const auto& h = file_.header();
-    return file_.at(h.block_checksums_offset + 8 * ((block - h.home_offset) / format::checksum_block_size));
+    return file_.at(h.block_checksums_offset +
+                    8 * ((block - h.home_offset) / format::checksum_block_size));
   }
   std::uint64_t stored(std::uint64_t block) const noexcept {
     std::uint64_t sum;
@@ -52,7 +61,11 @@ class block_checksums {
   void apply_delta(Media& m, std::uint64_t block, std::uint64_t by) const {
     const std::uint64_t before = stored(block);
     if (!has_checksum(block) || before == format::block_checksum_unknown) return;
-    write(m, block, (before == format::block_checksum_never_written ? format::zero_block_checksum(file_.header().id, block) : before) + by);
+    write(m, block,
+          (before == format::block_checksum_never_written
+               ? format::zero_block_checksum(file_.header().id, block)
+               : before) +
+              by);
   }
   template <class Media>
   void set(Media& m, std::uint64_t block, std::uint64_t sum) const {
@@ -61,33 +74,45 @@ class block_checksums {
   // By an earlier program's reckoning.
   template <class Media>
   void recompute_legacy(Media& m, std::uint64_t block) const {
-    if (has_checksum(block)) write(m, block, format::compute_legacy_block_checksum(file_.at(block), file_.header().id, block));
+    if (has_checksum(block))
+      write(m, block,
+            format::compute_legacy_block_checksum(file_.at(block), file_.header().id, block));
   }
   // Nothing is said of the blocks of a range from the medium's next fence on.
   template <class Media>
   void invalidate(Media& m, std::uint64_t offset, std::uint64_t bytes) const {
-    for (std::uint64_t block = block_of(offset); block < offset + bytes; block += format::checksum_block_size) write(m, block, format::block_checksum_unknown);
+    for (std::uint64_t block = block_of(offset); block < offset + bytes;
+         block += format::checksum_block_size)
+      write(m, block, format::block_checksum_unknown);
   }
   // Those of everything in use; of what is free nothing is said any more, or what was said stays.
   template <class Media>
   [[nodiscard]] result<> recompute_all(Media& m, const heap& heap, bool keep_free) const {
     if (!keep_free)
-      if (auto walked = heap.for_each_free_run([&](std::uint64_t from, std::uint64_t bytes) { invalidate(m, from, bytes); }); !walked) return walked;
+      if (auto walked = heap.for_each_free_run(
+              [&](std::uint64_t from, std::uint64_t bytes) { invalidate(m, from, bytes); });
+          !walked)
+        return walked;
     return for_each_block(heap, [&](std::uint64_t block) { recompute(m, block); });
   }
 
-  // Judges every block in use. Errors: corrupt, naming the damaged range and how many blocks there are besides; cancelled.
+  // Judges every block in use. Errors: corrupt, naming the damaged range and how many blocks there
+  // are besides; cancelled.
   [[nodiscard]] result<> verify(const heap& heap, const progress& on_progress = {}) const;
 
-  // Calls each(block) on every block of home header, chunk table and chunks in use. Errors: corrupt, of the chunk table.
+  // Calls each(block) on every block of home header, chunk table and chunks in use. Errors:
+  // corrupt, of the chunk table.
   template <class Each>
   [[nodiscard]] result<> for_each_block(const heap& heap, Each&& each) const {
     const auto& h = file_.header();
     const auto range = [&](std::uint64_t from, std::uint64_t bytes) {
-      for (std::uint64_t block = block_of(from); block < from + bytes; block += format::checksum_block_size) each(block);
+      for (std::uint64_t block = block_of(from); block < from + bytes;
+           block += format::checksum_block_size)
+        each(block);
     };
     range(h.home_offset, sizeof(format::home_header));
-    if (h.table_offset < h.chunks_offset) range(h.table_offset, 8 * h.chunk_count);  // else it lies in chunks
+    if (h.table_offset < h.chunks_offset)
+      range(h.table_offset, 8 * h.chunk_count);  // else it lies in chunks
     return heap.for_each_used_run(range);
   }
 
@@ -95,7 +120,8 @@ class block_checksums {
   // Home header and chunk table: stored to before any sum counts, so they always have one.
   bool is_table(std::uint64_t block) const noexcept {
     const auto& h = file_.header();
-    return block < h.chunks_offset || (block + format::checksum_block_size > h.table_offset && block < h.table_offset + 8 * h.chunk_count);
+    return block < h.chunks_offset || (block + format::checksum_block_size > h.table_offset &&
+                                       block < h.table_offset + 8 * h.chunk_count);
   }
   bool matches(std::uint64_t block) const noexcept;
   bool matches_legacy(std::uint64_t block) const noexcept;

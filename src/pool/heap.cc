@@ -18,16 +18,20 @@ using format::class_size;
 
 namespace {
 
-constexpr std::size_t refill_batch = 32;          // blocks moved between a thread's list and the shared one
+constexpr std::size_t refill_batch = 32;  // blocks moved between a thread's list and the shared one
 constexpr std::size_t cache_limit = 8192;  // blocks of a class that a thread keeps
 
-auto bits_for(std::uint32_t blocks) { return std::make_unique<std::atomic<std::uint64_t>[]>((blocks + 63) / 64); }
+auto bits_for(std::uint32_t blocks) {
+  return std::make_unique<std::atomic<std::uint64_t>[]>((blocks + 63) / 64);
+}
 
 }  // namespace
 
 heap::heap(const pool_file& file) : file_(file) {
   for (unsigned k = 0; k < format::size_class_count; ++k)
-    slab_layouts_[k] = class_size(k) <= format::max_slab_block_size(chunk_size()) ? format::slab_layout_of(chunk_size(), class_size(k)) : format::slab_layout{};
+    slab_layouts_[k] = class_size(k) <= format::max_slab_block_size(chunk_size())
+                           ? format::slab_layout_of(chunk_size(), class_size(k))
+                           : format::slab_layout{};
 }
 
 std::uint64_t heap::word_at(std::uint64_t offset) const noexcept {
@@ -39,27 +43,33 @@ std::uint64_t heap::word_at(std::uint64_t offset) const noexcept {
 
 // As home has it.
 bool heap::is_used(std::uint64_t chunk, unsigned size_class, std::uint32_t block) const noexcept {
-  if (space_ == nullptr) return file_.at(chunk_offset(chunk))[block] == std::byte{format::block_used};
+  if (space_ == nullptr)
+    return file_.at(chunk_offset(chunk))[block] == std::byte{format::block_used};
   if (planted(mutant::ls_allocation_forgotten)) return false;
   const auto size = class_size(size_class);
-  return space_->map.any_data(space_->home_of(chunk_offset(chunk) + slab_layouts_[size_class].first + block * size), size / 8);
+  return space_->map.any_data(
+      space_->home_of(chunk_offset(chunk) + slab_layouts_[size_class].first + block * size),
+      size / 8);
 }
 
-// The block's state, as the running transaction changes it. Log-structured: a bit here, of which a crash leaves nothing. False: it was so already.
+// The block's state, as the running transaction changes it. Log-structured: a bit here, of which a
+// crash leaves nothing. False: it was so already.
 bool heap::write_block_state(writer& w, std::uint64_t block, unsigned size_class, bool used) {
   const std::uint64_t chunk = chunk_of(block);
   const auto inside = static_cast<std::uint32_t>(block - chunk_offset(chunk));
   if (space_ != nullptr) return set_used_bit(block, size_class, used);
   const std::uint64_t state = state_offset(chunk, inside, size_class);
   if (!used && w.read_private(state, 1) != format::block_used) return false;
-  if (!planted(used ? mutant::heap_untracked_take : mutant::heap_untracked_free)) w.write_private(state, used ? format::block_used : format::block_free, 1);
+  if (!planted(used ? mutant::heap_untracked_take : mutant::heap_untracked_free))
+    w.write_private(state, used ? format::block_used : format::block_free, 1);
   return true;
 }
 
 // A log-structured pool's bit for a block. False: it was so already.
 bool heap::set_used_bit(std::uint64_t block, unsigned size_class, bool used) noexcept {
   const std::uint64_t chunk = chunk_of(block);
-  const auto i = (block - chunk_offset(chunk) - slab_layouts_[size_class].first) / class_size(size_class);
+  const auto i =
+      (block - chunk_offset(chunk) - slab_layouts_[size_class].first) / class_size(size_class);
   const std::uint64_t bit = std::uint64_t{1} << i % 64;
   auto& word = chunks_[chunk].used[i / 64];
   return ((used ? word.fetch_or(bit) : word.fetch_and(~bit)) & bit) == (used ? 0 : bit);
@@ -69,17 +79,29 @@ result<chunk_descriptor> heap::descriptor(std::uint64_t chunk) const {
   const std::uint64_t word = word_at(descriptor_offset(chunk));
   const auto value = format::unguard(word, file_.header().id, descriptor_offset(chunk));
   if (word == 0 && has_magic().value_or(true) && !planted(mutant::sums_zero_unjudged))
-    return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} has been zeroed; restore the pool from a copy", file_.path(), chunk));
-  if (!value) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} is damaged (check bits)", file_.path(), chunk));
+    return fail(
+        errc::corrupt,
+        fmt::format("{}: the descriptor of chunk {} has been zeroed; restore the pool from a copy",
+                    file_.path(), chunk));
+  if (!value)
+    return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} is damaged (check bits)",
+                                           file_.path(), chunk));
   const auto d = chunk_descriptor::unpack(*value);
-  const bool sane = d.kind <= chunk_kind::table && (d.kind != chunk_kind::small || (d.size_class < format::size_class_count && class_size(d.size_class) <= format::max_slab_block_size(chunk_size()))) &&
-                    (!format::is_run_head(d.kind) || (d.length >= 1 && d.length <= file_.header().chunk_count - chunk));
-  if (!sane) return fail(errc::corrupt, fmt::format("{}: the descriptor of chunk {} makes no sense", file_.path(), chunk));
+  const bool sane = d.kind <= chunk_kind::table &&
+                    (d.kind != chunk_kind::small ||
+                     (d.size_class < format::size_class_count &&
+                      class_size(d.size_class) <= format::max_slab_block_size(chunk_size()))) &&
+                    (!format::is_run_head(d.kind) ||
+                     (d.length >= 1 && d.length <= file_.header().chunk_count - chunk));
+  if (!sane)
+    return fail(errc::corrupt,
+                fmt::format("{}: the descriptor of chunk {} makes no sense", file_.path(), chunk));
   return d;
 }
 
 std::optional<bool> heap::has_magic() const noexcept {
-  const auto word = format::read_control_word(file_.base(), file_.header().id, format::magic_state_offset);
+  const auto word =
+      format::read_control_word(file_.base(), file_.header().id, format::magic_state_offset);
   return word ? std::optional(*word != 0) : std::nullopt;
 }
 
@@ -88,28 +110,40 @@ void heap::for_each_magic_word(const std::function<void(std::uint64_t, std::uint
   const std::uint64_t magic_at = h.home_offset + offsetof(format::home_header, magic);
   put(magic_at, format::guard(format::home_magic, h.id, magic_at));
   for (std::uint64_t chunk = 0; chunk < h.chunk_count; ++chunk)
-    if (word_at(descriptor_offset(chunk)) == 0) put(descriptor_offset(chunk), format::guard(chunk_descriptor::nonzero_free().pack(), h.id, descriptor_offset(chunk)));
+    if (word_at(descriptor_offset(chunk)) == 0)
+      put(descriptor_offset(chunk),
+          format::guard(chunk_descriptor::nonzero_free().pack(), h.id, descriptor_offset(chunk)));
 }
 
 result<> heap::check_home_magic() const {
   const auto& h = file_.header();
   if (h.home != format::home_kind::in_place || planted(mutant::sums_zero_unjudged)) return {};
   const auto magic = has_magic();
-  if (!magic) return fail(errc::corrupt, fmt::format("{}: the word that says whether its home is marked is damaged (check bits); restore the pool from a copy", file_.path()));
+  if (!magic)
+    return fail(errc::corrupt, fmt::format("{}: the word that says whether its home is marked is "
+                                           "damaged (check bits); restore the pool from a copy",
+                                           file_.path()));
   const std::uint64_t magic_at = h.home_offset + offsetof(format::home_header, magic);
   if (!*magic || word_at(magic_at) == format::guard(format::home_magic, h.id, magic_at)) return {};
-  return fail(errc::corrupt, fmt::format("{}: the header of its home (offset {}) lacks its mark: it has been overwritten or zeroed; restore the pool from a copy", file_.path(), h.home_offset));
+  return fail(errc::corrupt,
+              fmt::format("{}: the header of its home (offset {}) lacks its mark: it has been "
+                          "overwritten or zeroed; restore the pool from a copy",
+                          file_.path(), h.home_offset));
 }
 
 void heap::write_descriptor(writer& w, std::uint64_t chunk, chunk_descriptor d) {
-  w.write_private(descriptor_offset(chunk), format::guard(d.pack(), file_.header().id, descriptor_offset(chunk)), 8);
+  w.write_private(descriptor_offset(chunk),
+                  format::guard(d.pack(), file_.header().id, descriptor_offset(chunk)), 8);
 }
 
-std::uint64_t heap::state_offset(std::uint64_t chunk, std::uint32_t inside, unsigned size_class) const noexcept {
-  return chunk_offset(chunk) + (inside - slab_layouts_[size_class].first) / static_cast<std::uint32_t>(class_size(size_class));
+std::uint64_t heap::state_offset(std::uint64_t chunk, std::uint32_t inside,
+                                 unsigned size_class) const noexcept {
+  return chunk_offset(chunk) + (inside - slab_layouts_[size_class].first) /
+                                   static_cast<std::uint32_t>(class_size(size_class));
 }
 
-// Lists a free block. Without memory for the list the block waits until the pool is opened again; nothing is lost.
+// Lists a free block. Without memory for the list the block waits until the pool is opened again;
+// nothing is lost.
 inline void heap::push_free(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept try {
   list.push_back(block);
 } catch (const std::bad_alloc&) {
@@ -120,8 +154,11 @@ result<> heap::check_table_chunks() const {
   const auto& h = file_.header();
   if (h.table_offset < h.chunks_offset) return {};
   const chunk_info& info = chunks_[chunk_of(h.table_offset)];
-  if (info.kind == chunk_kind::table && info.length >= table_chunk_count(h, h.chunk_count)) return {};
-  return fail(errc::corrupt, fmt::format("{}: the chunks that its chunk table lies in are not marked as such; restore the pool from a copy", file_.path()));
+  if (info.kind == chunk_kind::table && info.length >= table_chunk_count(h, h.chunk_count))
+    return {};
+  return fail(errc::corrupt, fmt::format("{}: the chunks that its chunk table lies in are not "
+                                         "marked as such; restore the pool from a copy",
+                                         file_.path()));
 }
 
 result<> heap::load(const log_space* space) {
@@ -133,7 +170,9 @@ result<> heap::load(const log_space* space) {
   for (std::uint64_t chunk = 0; chunk < count;) {
     const auto d = descriptor(chunk);
     if (!d) return std::unexpected(d.error());
-    if (d->kind == chunk_kind::tail) return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins", file_.path(), chunk));
+    if (d->kind == chunk_kind::tail)
+      return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins",
+                                             file_.path(), chunk));
     chunk_info& info = chunks_[chunk];
     info.kind = d->kind;
     if (d->kind == chunk_kind::free) {
@@ -154,19 +193,25 @@ result<> heap::load(const log_space* space) {
   return {};
 }
 
-result<std::uint64_t> heap::allocate(thread_cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment) {
-  if (alignment > 4096) return fail(errc::invalid_argument, fmt::format("alignment {} is not possible in a pool; 4096 is the most", alignment));
+result<std::uint64_t> heap::allocate(thread_cache& c, changes& t, writer& w, std::size_t size,
+                                     std::size_t alignment) {
+  if (alignment > 4096)
+    return fail(errc::invalid_argument,
+                fmt::format("alignment {} is not possible in a pool; 4096 is the most", alignment));
   if (size == 0) size = 1;
   if (size > file_.header().size) return out_of_space(size);
-  if (size > format::max_slab_block_size(chunk_size()) || alignment > detail::line_size) return allocate_extent(t, w, size);
+  if (size > format::max_slab_block_size(chunk_size()) || alignment > detail::line_size)
+    return allocate_extent(t, w, size);
   unsigned size_class = format::size_class_for(size);
   if (alignment > 16)
     while (class_size(size_class) % detail::line_size != 0) ++size_class;
-  if (class_size(size_class) > format::max_slab_block_size(chunk_size())) return allocate_extent(t, w, size);
+  if (class_size(size_class) > format::max_slab_block_size(chunk_size()))
+    return allocate_extent(t, w, size);
   return allocate_small(c, t, w, size_class);
 }
 
-result<std::uint64_t> heap::allocate_small(thread_cache& c, changes& t, writer& w, unsigned size_class) {
+result<std::uint64_t> heap::allocate_small(thread_cache& c, changes& t, writer& w,
+                                           unsigned size_class) {
   auto& list = c.free[size_class];
   if (list.empty()) {
     honor_recall(c, t);
@@ -183,28 +228,34 @@ result<std::uint64_t> heap::allocate_small(thread_cache& c, changes& t, writer& 
 bool heap::refill(thread_cache& c, unsigned size_class) {
   const std::lock_guard hold(mutex_);
   auto& shared = central_free_[size_class];
-  while (shared.empty() && !unscanned_slabs_[size_class].empty()) build_free_list(unscanned_slabs_[size_class].back());
+  while (shared.empty() && !unscanned_slabs_[size_class].empty())
+    build_free_list(unscanned_slabs_[size_class].back());
   const std::size_t moved = std::min(refill_batch, shared.size());
-  c.free[size_class].insert(c.free[size_class].end(), shared.end() - static_cast<std::ptrdiff_t>(moved), shared.end());
+  c.free[size_class].insert(c.free[size_class].end(),
+                            shared.end() - static_cast<std::ptrdiff_t>(moved), shared.end());
   shared.resize(shared.size() - moved);
   return moved != 0;
 }
 
-// Puts an earlier session's slab into the lists. Its free blocks are those that home says are free: nobody has
-// taken or freed one in this session, since both need the lists. Holds mutex_.
+// Puts an earlier session's slab into the lists. Its free blocks are those that home says are free:
+// nobody has taken or freed one in this session, since both need the lists. Holds mutex_.
 void heap::build_free_list(std::uint64_t chunk) {
   chunk_info& info = chunks_[chunk];
   if (info.free_list_built.load(std::memory_order_relaxed)) return;
   auto& unlisted = unscanned_slabs_[info.size_class];
   const auto layout = slab_layouts_[info.size_class];
-  central_free_[info.size_class].reserve(central_free_[info.size_class].size() + layout.capacity);  // from here on no memory is taken: all or nothing is listed
+  central_free_[info.size_class].reserve(
+      central_free_[info.size_class].size() +
+      layout.capacity);  // from here on no memory is taken: all or nothing is listed
   if (space_ != nullptr) info.used = bits_for(layout.capacity);
   unlisted.erase(std::find(unlisted.begin(), unlisted.end(), static_cast<std::uint32_t>(chunk)));
   for (std::uint32_t i = layout.capacity; i-- > 0;)
     if (is_used(chunk, info.size_class, i) && !planted(mutant::heap_stale_list)) {
-      if (space_ != nullptr) info.used[i / 64].fetch_or(std::uint64_t{1} << i % 64, std::memory_order_relaxed);
+      if (space_ != nullptr)
+        info.used[i / 64].fetch_or(std::uint64_t{1} << i % 64, std::memory_order_relaxed);
     } else {
-      central_free_[info.size_class].push_back(chunk_offset(chunk) + layout.first + i * class_size(info.size_class));
+      central_free_[info.size_class].push_back(chunk_offset(chunk) + layout.first +
+                                               i * class_size(info.size_class));
     }
   info.free_list_built.store(true, std::memory_order_release);
 }
@@ -226,12 +277,16 @@ result<> heap::new_slab(thread_cache& c, changes& t, writer& w, unsigned size_cl
   info.size_class = static_cast<std::uint8_t>(size_class);
   info.free_list_built.store(true, std::memory_order_relaxed);
   info.kind.store(chunk_kind::small, std::memory_order_release);
-  if (!planted(mutant::heap_no_descriptor)) write_descriptor(w, chunk, {chunk_kind::small, static_cast<std::uint8_t>(size_class), 0});
+  if (!planted(mutant::heap_no_descriptor))
+    write_descriptor(w, chunk, {chunk_kind::small, static_cast<std::uint8_t>(size_class), 0});
   if (space_ != nullptr) info.used = bits_for(layout.capacity);
   w.claim(chunk_offset(chunk), layout.first);
-  for (std::uint32_t at = 0; space_ == nullptr && at < layout.first && !planted(mutant::heap_stale_states); at += 8)
-    if (w.read_private(chunk_offset(chunk) + at, 8) != 0) w.write_private(chunk_offset(chunk) + at, 0, 8);
-  for (std::uint32_t i = layout.capacity; i-- > 0;) list.push_back(chunk_offset(chunk) + layout.first + i * class_size(size_class));
+  for (std::uint32_t at = 0;
+       space_ == nullptr && at < layout.first && !planted(mutant::heap_stale_states); at += 8)
+    if (w.read_private(chunk_offset(chunk) + at, 8) != 0)
+      w.write_private(chunk_offset(chunk) + at, 0, 8);
+  for (std::uint32_t i = layout.capacity; i-- > 0;)
+    list.push_back(chunk_offset(chunk) + layout.first + i * class_size(size_class));
   return {};
 }
 
@@ -258,25 +313,35 @@ result<std::uint64_t> heap::allocate_extent(changes& t, writer& w, std::size_t s
 
 result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t offset) {
   const std::uint64_t chunk = chunk_of(offset);
-  auto refuse = [&](const char* why) { return fail(errc::invalid_argument, fmt::format("{}: offset {} cannot be freed: {}", file_.path(), offset, why)); };
-  if (offset < file_.header().chunks_offset || chunk >= chunks_.size()) return refuse("it is outside the heap");
+  auto refuse = [&](const char* why) {
+    return fail(errc::invalid_argument,
+                fmt::format("{}: offset {} cannot be freed: {}", file_.path(), offset, why));
+  };
+  if (offset < file_.header().chunks_offset || chunk >= chunks_.size())
+    return refuse("it is outside the heap");
   chunk_info& info = chunks_[chunk];
   const chunk_kind kind = info.kind.load(std::memory_order_acquire);
-  if (kind == chunk_kind::extent && offset == chunk_offset(chunk)) return deallocate_extent(t, w, chunk);
+  if (kind == chunk_kind::extent && offset == chunk_offset(chunk))
+    return deallocate_extent(t, w, chunk);
   if (kind != chunk_kind::small) return refuse("no object starts there");
   const unsigned size_class = info.size_class;
   const auto layout = slab_layouts_[size_class];
-  const auto inside = static_cast<std::uint32_t>(offset - chunk_offset(chunk)), size = static_cast<std::uint32_t>(class_size(size_class));
-  if (inside < layout.first || (inside - layout.first) % size != 0 || (inside - layout.first) / size >= layout.capacity) return refuse("no object starts there");
+  const auto inside = static_cast<std::uint32_t>(offset - chunk_offset(chunk)),
+             size = static_cast<std::uint32_t>(class_size(size_class));
+  if (inside < layout.first || (inside - layout.first) % size != 0 ||
+      (inside - layout.first) / size >= layout.capacity)
+    return refuse("no object starts there");
   if (!info.free_list_built.load(std::memory_order_acquire)) {
     const std::lock_guard hold(mutex_);
     build_free_list(chunk);
   }
-  if (space_ != nullptr) w.claim(offset, size);  // its words go with the commit: nobody may be reading them
+  if (space_ != nullptr)
+    w.claim(offset, size);         // its words go with the commit: nobody may be reading them
   base::reserve_more(t.freed, 1);  // what is marked is in the list
   if (!write_block_state(w, offset, size_class, false)) return refuse("it is free already");
   honor_recall(c, t);
-  if (c.free[size_class].size() > cache_limit && t.runs_allocated.empty()) return_excess_blocks(c, size_class);
+  if (c.free[size_class].size() > cache_limit && t.runs_allocated.empty())
+    return_excess_blocks(c, size_class);
   if (planted(mutant::heap_free_early))
     c.free[size_class].push_back(offset);
   else
@@ -286,9 +351,13 @@ result<> heap::deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t 
 
 result<> heap::deallocate_extent(changes& t, writer& w, std::uint64_t chunk) {
   const std::uint32_t count = chunks_[chunk].length;
-  const bool again = std::any_of(t.runs_freed.begin(), t.runs_freed.end(), [&](const changes::run& r) { return r.first == chunk; });
-  if (again) return fail(errc::invalid_argument, fmt::format("{}: the extent at chunk {} is free already", file_.path(), chunk));
-  if (space_ != nullptr) w.claim(chunk_offset(chunk), std::size_t{count} << file_.header().chunk_shift);
+  const bool again = std::any_of(t.runs_freed.begin(), t.runs_freed.end(),
+                                 [&](const changes::run& r) { return r.first == chunk; });
+  if (again)
+    return fail(errc::invalid_argument,
+                fmt::format("{}: the extent at chunk {} is free already", file_.path(), chunk));
+  if (space_ != nullptr)
+    w.claim(chunk_offset(chunk), std::size_t{count} << file_.header().chunk_shift);
   t.runs_freed.push_back({static_cast<std::uint32_t>(chunk), count, false});
   if (planted(mutant::heap_run_early)) {
     const std::lock_guard hold(mutex_);
@@ -322,7 +391,8 @@ void heap::rollback(thread_cache& c, changes& t) noexcept {
   for (const auto& r : t.runs_allocated) {
     if (r.slab && !planted(mutant::heap_abort_keeps)) {
       const std::uint64_t begin = chunk_offset(r.first), end = begin + chunk_size();
-      std::erase_if(c.free[chunks_[r.first].size_class], [&](std::uint64_t b) { return b >= begin && b < end; });
+      std::erase_if(c.free[chunks_[r.first].size_class],
+                    [&](std::uint64_t b) { return b >= begin && b < end; });
     }
     const std::lock_guard hold(mutex_);
     free_run(r.first, r.count);
@@ -332,7 +402,9 @@ void heap::rollback(thread_cache& c, changes& t) noexcept {
       const std::lock_guard hold(mutex_);
       chunk_info& info = chunks_[r.first];
       const auto layout = slab_layouts_[info.size_class];
-      for (std::uint32_t i = 0; i < layout.capacity; ++i) push_free(central_free_[info.size_class], chunk_offset(r.first) + layout.first + i * class_size(info.size_class));
+      for (std::uint32_t i = 0; i < layout.capacity; ++i)
+        push_free(central_free_[info.size_class],
+                  chunk_offset(r.first) + layout.first + i * class_size(info.size_class));
     }
   t.clear();
 }
@@ -386,10 +458,14 @@ std::size_t heap::reclaim(thread_cache& c, changes& t, writer& w, std::size_t ma
       }
     }
     t.runs_freed.reserve(before + chosen.size());
-    std::erase_if(central_free_[k], [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
-    t.runs_freed.insert(t.runs_freed.end(), chosen.begin(), chosen.end());  // with the blocks gone from the list, so that a roll-back puts them there once
+    std::erase_if(central_free_[k],
+                  [&](std::uint64_t block) { return free_blocks[chunk_of(block)] == capacity; });
+    t.runs_freed.insert(t.runs_freed.end(), chosen.begin(),
+                        chosen.end());  // with the blocks gone from the list, so that a roll-back
+                                        // puts them there once
     chosen.clear();
-    for (std::size_t i = before; i < t.runs_freed.size(); ++i) write_descriptor(w, t.runs_freed[i].first, free_chunk());
+    for (std::size_t i = before; i < t.runs_freed.size(); ++i)
+      write_descriptor(w, t.runs_freed[i].first, free_chunk());
   }
   return reclaimed;
 }
@@ -404,7 +480,7 @@ result<std::uint64_t> heap::reserve_chunks(std::size_t bytes) {
 void heap::release_chunks(std::uint64_t offset, std::size_t bytes) noexcept {
   const std::lock_guard hold(mutex_);
   free_run(static_cast<std::uint32_t>(chunk_of(offset)),
-             static_cast<std::uint32_t>((bytes + chunk_size() - 1) >> file_.header().chunk_shift));
+           static_cast<std::uint32_t>((bytes + chunk_size() - 1) >> file_.header().chunk_shift));
 }
 
 // First fit, from where the last search for one chunk ended. Holds mutex_.
@@ -435,7 +511,9 @@ void heap::free_run(std::uint32_t first, std::uint32_t count) noexcept {
 }
 
 std::unexpected<error> heap::out_of_space(std::size_t size) const {
-  return fail(errc::full, fmt::format("{}: no room for {} bytes; destroy something, or grow the pool (pool::grow, `stele pool resize`)", file_.path(), size));
+  return fail(errc::full, fmt::format("{}: no room for {} bytes; destroy something, or grow the "
+                                      "pool (pool::grow, `stele pool resize`)",
+                                      file_.path(), size));
 }
 
 result<> heap::for_each_run(bool used, const run_visitor& each) const {
@@ -453,20 +531,25 @@ result<> heap::for_each_run(bool used, const run_visitor& each) const {
   return {};
 }
 
-result<std::vector<std::uint64_t>> heap::build_grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const {
+result<std::vector<std::uint64_t>> heap::build_grown_table(std::uint64_t chunk_count,
+                                                           std::uint64_t table_chunk,
+                                                           std::uint64_t table_length) const {
   std::vector<chunk_descriptor> all(chunk_count, free_chunk());
   for (std::uint64_t chunk = 0; chunk < file_.header().chunk_count;) {
     const auto d = descriptor(chunk);
     if (!d) return std::unexpected(d.error());
     const std::uint64_t length = format::is_run_head(d->kind) ? d->length : 1;
-    for (std::uint64_t i = 0; i < length && d->kind != chunk_kind::table; ++i) all[chunk + i] = i == 0 ? *d : chunk_descriptor{chunk_kind::tail, 0, 0};
+    for (std::uint64_t i = 0; i < length && d->kind != chunk_kind::table; ++i)
+      all[chunk + i] = i == 0 ? *d : chunk_descriptor{chunk_kind::tail, 0, 0};
     chunk += length;
   }
   all[table_chunk] = {chunk_kind::table, 0, static_cast<std::uint32_t>(table_length)};
   for (std::uint64_t i = 1; i < table_length; ++i) all[table_chunk + i] = {chunk_kind::tail, 0, 0};
   std::vector<std::uint64_t> words;
-  const std::uint64_t at = file_.header().chunks_offset + (table_chunk << file_.header().chunk_shift);
-  for (std::uint64_t chunk = 0; chunk < chunk_count; ++chunk) words.push_back(format::guard(all[chunk].pack(), file_.header().id, at + 8 * chunk));
+  const std::uint64_t at =
+      file_.header().chunks_offset + (table_chunk << file_.header().chunk_shift);
+  for (std::uint64_t chunk = 0; chunk < chunk_count; ++chunk)
+    words.push_back(format::guard(all[chunk].pack(), file_.header().id, at + 8 * chunk));
   return words;
 }
 
@@ -494,10 +577,14 @@ result<> heap::apply_growth() {
     if (chunk < before && !table_before) continue;
     const auto d = descriptor(chunk);
     if (!d) return std::unexpected(d.error());
-    const std::uint32_t length = table_before ? chunks_[chunk].length : format::is_run_head(d->kind) ? d->length : 1;
+    const std::uint32_t length = table_before                   ? chunks_[chunk].length
+                                 : format::is_run_head(d->kind) ? d->length
+                                                                : 1;
     chunks_[chunk].length = d->length;
     chunks_[chunk].kind.store(d->kind);
-    for (std::uint32_t i = 1; i < length; ++i) chunks_[chunk + i].kind.store(d->kind == chunk_kind::free ? chunk_kind::free : chunk_kind::tail);
+    for (std::uint32_t i = 1; i < length; ++i)
+      chunks_[chunk + i].kind.store(d->kind == chunk_kind::free ? chunk_kind::free
+                                                                : chunk_kind::tail);
     if (d->kind == chunk_kind::free) {
       for (std::uint32_t i = 0; i < length; ++i) free_chunks_[chunk + i] = true;
       free_chunk_count_ += length;
@@ -520,12 +607,16 @@ result<heap::usage> heap::audit(const block_visitor& used) const {
       ++sum.free_chunks;
     } else if (d->kind == chunk_kind::small) {
       ++sum.used_chunks;
-      if (auto fine = audit_slab(chunk, d->size_class, sum, used); !fine) return std::unexpected(fine.error());
+      if (auto fine = audit_slab(chunk, d->size_class, sum, used); !fine)
+        return std::unexpected(fine.error());
     } else if (format::is_run_head(d->kind)) {
       next = chunk + d->length;
       for (std::uint64_t i = chunk + 1; i < next; ++i) {
         const auto part = descriptor(i);
-        if (!part || part->kind != chunk_kind::tail) return fail(errc::corrupt, fmt::format("{}: chunk {} should continue the extent of chunk {}", file_.path(), i, chunk));
+        if (!part || part->kind != chunk_kind::tail)
+          return fail(errc::corrupt,
+                      fmt::format("{}: chunk {} should continue the extent of chunk {}",
+                                  file_.path(), i, chunk));
       }
       sum.used_chunks += d->length;
       if (d->kind == chunk_kind::table) {
@@ -536,14 +627,16 @@ result<heap::usage> heap::audit(const block_visitor& used) const {
         if (used) used(chunk_offset(chunk), d->length * chunk_size());
       }
     } else {
-      return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins", file_.path(), chunk));
+      return fail(errc::corrupt, fmt::format("{}: chunk {} continues an extent that nothing begins",
+                                             file_.path(), chunk));
     }
     chunk = next;
   }
   return sum;
 }
 
-result<> heap::audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum, const block_visitor& used) const {
+result<> heap::audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum,
+                          const block_visitor& used) const {
   const std::size_t size = class_size(size_class);
   const auto layout = slab_layouts_[size_class];
   for (std::uint32_t i = 0; space_ != nullptr && i < layout.capacity; ++i) {
@@ -566,7 +659,9 @@ result<> heap::audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum, 
     } else if (state == format::block_free) {
       if (i < layout.capacity) sum.free_blocks_bytes += size;
     } else {
-      return fail(errc::corrupt, fmt::format("{}: block {} of chunk {} has the impossible state {:#x}", file_.path(), i, chunk, state));
+      return fail(errc::corrupt,
+                  fmt::format("{}: block {} of chunk {} has the impossible state {:#x}",
+                              file_.path(), i, chunk, state));
     }
   }
   return {};

@@ -1,13 +1,15 @@
 // The heap: which bytes of home belong to which object.
 //
-// Allocation state is changed only through the running transaction (heap::writer), so it commits and rolls back with it.
-// What is volatile here - lists of free blocks, a bitmap of free chunks - is a reservation: a block or chunk leaves the lists
-// when a transaction takes it, and comes (back) to them when a transaction that freed it has committed or one that took it
-// has rolled back. So a state on media has one writer at a time and needs no lock of its own. Superblocks of an earlier
-// session are read when first needed, so opening costs one pass over the chunk table, not over the pool.
+// Allocation state is changed only through the running transaction (heap::writer), so it commits
+// and rolls back with it. What is volatile here - lists of free blocks, a bitmap of free chunks -
+// is a reservation: a block or chunk leaves the lists when a transaction takes it, and comes (back)
+// to them when a transaction that freed it has committed or one that took it has rolled back. So a
+// state on media has one writer at a time and needs no lock of its own. Superblocks of an earlier
+// session are read when first needed, so opening costs one pass over the chunk table, not over the
+// pool.
 //
-// After a crash every block is used exactly if the transaction that made it committed, and free exactly if the one that
-// destroyed it did. A reservation leaves no trace.
+// After a crash every block is used exactly if the transaction that made it committed, and free
+// exactly if the one that destroyed it did. A reservation leaves no trace.
 #pragma once
 
 #include <base/mutant.h>
@@ -33,8 +35,8 @@ class heap {
    public:
     virtual void write_private(std::uint64_t offset, std::uint64_t value, unsigned size) = 0;
     virtual std::uint64_t read_private(std::uint64_t offset, unsigned size) = 0;
-    // Bytes that were an object's become the library's own: transactions that still read or store the object end first, or
-    // start over. May throw to start this one over.
+    // Bytes that were an object's become the library's own: transactions that still read or store
+    // the object end first, or start over. May throw to start this one over.
     virtual void claim(std::uint64_t offset, std::size_t size) = 0;
 
    protected:
@@ -59,20 +61,27 @@ class heap {
     };
     std::vector<block> allocated, freed;
     std::vector<run> runs_allocated, runs_freed;
-    bool empty() const noexcept { return allocated.empty() && freed.empty() && runs_allocated.empty() && runs_freed.empty(); }
+    bool empty() const noexcept {
+      return allocated.empty() && freed.empty() && runs_allocated.empty() && runs_freed.empty();
+    }
     // Adds those of a later transaction, which has none then. Takes no memory after reserve().
     void reserve(const changes& later) {
-      base::reserve_more(allocated, later.allocated.size()), base::reserve_more(freed, later.freed.size());
-      base::reserve_more(runs_allocated, later.runs_allocated.size()), base::reserve_more(runs_freed, later.runs_freed.size());
+      base::reserve_more(allocated, later.allocated.size()),
+          base::reserve_more(freed, later.freed.size());
+      base::reserve_more(runs_allocated, later.runs_allocated.size()),
+          base::reserve_more(runs_freed, later.runs_freed.size());
     }
     void append(changes& later) {
       allocated.insert(allocated.end(), later.allocated.begin(), later.allocated.end());
       freed.insert(freed.end(), later.freed.begin(), later.freed.end());
-      runs_allocated.insert(runs_allocated.end(), later.runs_allocated.begin(), later.runs_allocated.end());
+      runs_allocated.insert(runs_allocated.end(), later.runs_allocated.begin(),
+                            later.runs_allocated.end());
       runs_freed.insert(runs_freed.end(), later.runs_freed.begin(), later.runs_freed.end());
       later.clear();
     }
-    void clear() noexcept { allocated.clear(), freed.clear(), runs_allocated.clear(), runs_freed.clear(); }
+    void clear() noexcept {
+      allocated.clear(), freed.clear(), runs_allocated.clear(), runs_freed.clear();
+    }
   };
 
   // What a walk over the whole heap found.
@@ -80,25 +89,33 @@ class heap {
     std::uint64_t used_blocks = 0, used_bytes = 0;
     std::uint64_t free_blocks_bytes = 0;  // free blocks inside slabs
     std::uint64_t free_chunks = 0, used_chunks = 0, longest_free_run = 0;
-    std::uint64_t table_bytes = 0;  // of a pool that has grown: what its chunk table and sums take of the chunks
+    std::uint64_t table_bytes =
+        0;  // of a pool that has grown: what its chunk table and sums take of the chunks
   };
   using block_visitor = std::function<void(std::uint64_t offset, std::size_t size)>;
 
   explicit heap(const pool_file& file);
 
   // Where a block of changes lies, and its bytes.
-  std::pair<std::uint64_t, std::size_t> range_of(const changes::block& b) const noexcept { return {b.offset, format::class_size(b.size_class)}; }
-  std::pair<std::uint64_t, std::size_t> range_of(const changes::run& r) const noexcept { return {chunk_offset(r.first), std::size_t{r.count} << file_.header().chunk_shift}; }
+  std::pair<std::uint64_t, std::size_t> range_of(const changes::block& b) const noexcept {
+    return {b.offset, format::class_size(b.size_class)};
+  }
+  std::pair<std::uint64_t, std::size_t> range_of(const changes::run& r) const noexcept {
+    return {chunk_offset(r.first), std::size_t{r.count} << file_.header().chunk_shift};
+  }
 
-  // Reads the chunk table. In a log-structured pool, where no block has a state of its own, a block is used exactly if something of
-  // it is in the log: `space` says so. Errors: corrupt.
+  // Reads the chunk table. In a log-structured pool, where no block has a state of its own, a block
+  // is used exactly if something of it is in the log: `space` says so. Errors: corrupt.
   [[nodiscard]] result<> load(const log_space* space = nullptr);
 
-  // Reserves a block of at least `size` bytes. Errors: full, invalid_argument. Alignment: up to 4096.
-  [[nodiscard]] result<std::uint64_t> allocate(thread_cache& c, changes& t, writer& w, std::size_t size, std::size_t alignment);
+  // Reserves a block of at least `size` bytes. Errors: full, invalid_argument. Alignment: up to
+  // 4096.
+  [[nodiscard]] result<std::uint64_t> allocate(thread_cache& c, changes& t, writer& w,
+                                               std::size_t size, std::size_t alignment);
   // Errors: invalid_argument when `offset` is not the start of a used block.
   [[nodiscard]] result<> deallocate(thread_cache& c, changes& t, writer& w, std::uint64_t offset);
-  // Frees up to `max_slabs` slabs without used blocks, for use by other sizes; the caller commits. Returns the chunks freed.
+  // Frees up to `max_slabs` slabs without used blocks, for use by other sizes; the caller commits.
+  // Returns the chunks freed.
   std::size_t reclaim(thread_cache& c, changes& t, writer& w, std::size_t max_slabs);
 
   void commit(thread_cache& c, changes& t) noexcept {
@@ -106,7 +123,8 @@ class heap {
       return apply(c, t);
     if (!t.freed.empty()) {
       auto& list = c.free[t.freed.front().size_class];
-      if (list.size() == list.capacity() || base::planted(base::mutant::heap_freed_twice)) [[unlikely]]
+      if (list.size() == list.capacity() || base::planted(base::mutant::heap_freed_twice))
+          [[unlikely]]
         return apply(c, t);
       list.push_back(t.freed.front().offset);
       t.freed.clear();
@@ -114,35 +132,47 @@ class heap {
     if (!t.allocated.empty()) t.allocated.clear();
   }
   void rollback(thread_cache& c, changes& t) noexcept;
-  // A thread that goes leaves its free blocks to the others; without memory for their lists it keeps them.
+  // A thread that goes leaves its free blocks to the others; without memory for their lists it
+  // keeps them.
   void return_cached_blocks(thread_cache& c) noexcept;
 
-  // Chunks for a log that outgrows its ring: reserved in memory only, free on media. Returns a pool offset. Errors: full.
+  // Chunks for a log that outgrows its ring: reserved in memory only, free on media. Returns a pool
+  // offset. Errors: full.
   [[nodiscard]] result<std::uint64_t> reserve_chunks(std::size_t bytes);
   void release_chunks(std::uint64_t offset, std::size_t bytes) noexcept;
 
-  // Walks the whole heap as home has it and checks that used and free tile it. No transaction may run. Errors: corrupt,
-  // naming the chunk.
+  // Walks the whole heap as home has it and checks that used and free tile it. No transaction may
+  // run. Errors: corrupt, naming the chunk.
   [[nodiscard]] result<usage> audit(const block_visitor& used = {}) const;
 
-  // The chunk table of a pool that is to have `chunk_count` chunks, from those that it has: the new table's own chunks begin at
-  // `table_chunk`, the former one's are free. Words as they are to be stored.
-  [[nodiscard]] result<std::vector<std::uint64_t>> build_grown_table(std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const;
-  // Memory for a heap of so many chunks, before the file grows; then, its table says so: the heap has them. No transaction runs.
+  // The chunk table of a pool that is to have `chunk_count` chunks, from those that it has: the new
+  // table's own chunks begin at `table_chunk`, the former one's are free. Words as they are to be
+  // stored.
+  [[nodiscard]] result<std::vector<std::uint64_t>> build_grown_table(
+      std::uint64_t chunk_count, std::uint64_t table_chunk, std::uint64_t table_length) const;
+  // Memory for a heap of so many chunks, before the file grows; then, its table says so: the heap
+  // has them. No transaction runs.
   void reserve_growth(std::uint64_t chunk_count);
   [[nodiscard]] result<> apply_growth();
 
-  // Calls each(offset, bytes) for every run of chunks in use, neighbours together, or of free ones. Errors: corrupt.
+  // Calls each(offset, bytes) for every run of chunks in use, neighbours together, or of free ones.
+  // Errors: corrupt.
   using run_visitor = std::function<void(std::uint64_t offset, std::uint64_t bytes)>;
-  [[nodiscard]] result<> for_each_used_run(const run_visitor& each) const { return for_each_run(true, each); }
-  [[nodiscard]] result<> for_each_free_run(const run_visitor& each) const { return for_each_run(false, each); }
+  [[nodiscard]] result<> for_each_used_run(const run_visitor& each) const {
+    return for_each_run(true, each);
+  }
+  [[nodiscard]] result<> for_each_free_run(const run_visitor& each) const {
+    return for_each_run(false, each);
+  }
 
   // What home says of a chunk, chunk < chunk_count; also before load(). Errors: corrupt.
   [[nodiscard]] result<format::chunk_descriptor> descriptor(std::uint64_t chunk) const;
 
-  // Marks (format/pool_layout.h): put(offset, word) for each word of home header and chunk table that marking the pool changes; and whether
-  // the pool's home header has its mark, if it is a marked pool. Errors: corrupt.
-  void for_each_magic_word(const std::function<void(std::uint64_t offset, std::uint64_t word)>& put) const;
+  // Marks (format/pool_layout.h): put(offset, word) for each word of home header and chunk table
+  // that marking the pool changes; and whether the pool's home header has its mark, if it is a
+  // marked pool. Errors: corrupt.
+  void for_each_magic_word(
+      const std::function<void(std::uint64_t offset, std::uint64_t word)>& put) const;
   [[nodiscard]] result<> check_home_magic() const;
 
  private:
@@ -156,18 +186,29 @@ class heap {
   };
 
   std::size_t chunk_size() const noexcept { return std::size_t{1} << file_.header().chunk_shift; }
-  std::uint64_t chunk_offset(std::uint64_t chunk) const noexcept { return file_.header().chunks_offset + (chunk << file_.header().chunk_shift); }
-  std::uint64_t descriptor_offset(std::uint64_t chunk) const noexcept { return file_.header().table_offset + 8 * chunk; }
+  std::uint64_t chunk_offset(std::uint64_t chunk) const noexcept {
+    return file_.header().chunks_offset + (chunk << file_.header().chunk_shift);
+  }
+  std::uint64_t descriptor_offset(std::uint64_t chunk) const noexcept {
+    return file_.header().table_offset + 8 * chunk;
+  }
   void write_descriptor(writer& w, std::uint64_t chunk, format::chunk_descriptor d);
   // False: the pool has not been marked; nothing: that cannot be told any more.
   std::optional<bool> has_magic() const noexcept;
-  format::chunk_descriptor free_chunk() const noexcept { return has_magic().value_or(false) ? format::chunk_descriptor::nonzero_free() : format::chunk_descriptor(); }
+  format::chunk_descriptor free_chunk() const noexcept {
+    return has_magic().value_or(false) ? format::chunk_descriptor::nonzero_free()
+                                       : format::chunk_descriptor();
+  }
   // Of the block at `inside` bytes into its chunk.
-  std::uint64_t state_offset(std::uint64_t chunk, std::uint32_t inside, unsigned size_class) const noexcept;
-  std::uint64_t chunk_of(std::uint64_t offset) const noexcept { return (offset - file_.header().chunks_offset) >> file_.header().chunk_shift; }
+  std::uint64_t state_offset(std::uint64_t chunk, std::uint32_t inside,
+                             unsigned size_class) const noexcept;
+  std::uint64_t chunk_of(std::uint64_t offset) const noexcept {
+    return (offset - file_.header().chunks_offset) >> file_.header().chunk_shift;
+  }
   static void push_free(std::vector<std::uint64_t>& list, std::uint64_t block) noexcept;
 
-  [[nodiscard]] result<std::uint64_t> allocate_small(thread_cache& c, changes& t, writer& w, unsigned size_class);
+  [[nodiscard]] result<std::uint64_t> allocate_small(thread_cache& c, changes& t, writer& w,
+                                                     unsigned size_class);
   [[nodiscard]] result<std::uint64_t> allocate_extent(changes& t, writer& w, std::size_t size);
   bool refill(thread_cache& c, unsigned size_class);
   [[nodiscard]] result<> new_slab(thread_cache& c, changes& t, writer& w, unsigned size_class);
@@ -182,7 +223,8 @@ class heap {
   void honor_recall(thread_cache& c, const changes& t);
   void return_excess_blocks(thread_cache& c, unsigned size_class);
   void apply(thread_cache& c, changes& t) noexcept;
-  [[nodiscard]] result<> audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum, const block_visitor& used) const;
+  [[nodiscard]] result<> audit_slab(std::uint64_t chunk, unsigned size_class, usage& sum,
+                                    const block_visitor& used) const;
   [[nodiscard]] result<> check_table_chunks() const;
   std::unexpected<error> out_of_space(std::size_t size) const;
 
@@ -190,13 +232,14 @@ class heap {
   const log_space* space_ = nullptr;
   std::array<format::slab_layout, format::size_class_count> slab_layouts_;
   std::vector<chunk_info> chunks_, grown_chunks_;  // grown_chunks_: reserve_growth's
-  std::mutex mutex_;                    // of what follows
+  std::mutex mutex_;                               // of what follows
   std::vector<bool> free_chunks_;
   std::size_t free_chunk_count_ = 0;
   std::size_t next_fit_chunk_ = 0;
   std::array<std::vector<std::uint64_t>, format::size_class_count> central_free_;
   std::array<std::vector<std::uint32_t>, format::size_class_count> unscanned_slabs_;
-  std::atomic<std::uint64_t> recall_{0};  // raised when a full pool wants the threads' free blocks back
+  std::atomic<std::uint64_t> recall_{
+      0};  // raised when a full pool wants the threads' free blocks back
 };
 
 }  // namespace stele::storage

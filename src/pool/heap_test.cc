@@ -1,4 +1,5 @@
-// The heap with a transaction that is as simple as can be: stores wait in a map and reach the image at commit.
+// The heap with a transaction that is as simple as can be: stores wait in a map and reach the image
+// at commit.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <pool/heap.h>
@@ -39,7 +40,8 @@ class plain_writer final : public heap::writer {
 class heap_test : public ::testing::Test {
  protected:
   explicit heap_test(std::size_t size = 512 << 10) {
-    auto header = pool_file::make_header({.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
+    auto header =
+        pool_file::make_header({.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
     EXPECT_TRUE(header) << header.error().message;
     image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
     std::memset(image_.get(), 0, size);
@@ -56,8 +58,12 @@ class heap_test : public ::testing::Test {
     cache_ = {};
     ASSERT_TRUE(heap_->load());
   }
-  result<std::uint64_t> take(std::size_t size, std::size_t alignment = 8) { return heap_->allocate(cache_, changes_, *writer_, size, alignment); }
-  result<> give(std::uint64_t offset) { return heap_->deallocate(cache_, changes_, *writer_, offset); }
+  result<std::uint64_t> take(std::size_t size, std::size_t alignment = 8) {
+    return heap_->allocate(cache_, changes_, *writer_, size, alignment);
+  }
+  result<> give(std::uint64_t offset) {
+    return heap_->deallocate(cache_, changes_, *writer_, offset);
+  }
   void commit() {
     writer_->apply();
     heap_->commit(cache_, changes_);
@@ -115,7 +121,9 @@ TEST_F(heap_test, what_is_no_block_or_free_already_is_refused) {
   const auto small = take(64), large = take(20000);
   ASSERT_TRUE(small && large);
   commit();
-  for (const std::uint64_t offset : {std::uint64_t{0}, *small + 8, *small - 1, *small + 64, *large + 8, *large + chunk_size(), file_->header().size, ~std::uint64_t{0}})
+  for (const std::uint64_t offset :
+       {std::uint64_t{0}, *small + 8, *small - 1, *small + 64, *large + 8, *large + chunk_size(),
+        file_->header().size, ~std::uint64_t{0}})
     EXPECT_EQ(give(offset).error().code, errc::invalid_argument) << offset;
   ASSERT_TRUE(give(*small) && give(*large));
   EXPECT_EQ(give(*small).error().code, errc::invalid_argument) << "twice in one transaction";
@@ -173,7 +181,8 @@ TEST_F(heap_test, reclaim_turns_empty_superblocks_into_chunks) {
   EXPECT_TRUE(take(100000));
 }
 
-// A second transaction must not get blocks of a slab that the first has made and may still roll back.
+// A second transaction must not get blocks of a slab that the first has made and may still roll
+// back.
 TEST_F(heap_test, blocks_of_an_uncommitted_superblock_are_given_to_nobody) {
   heap::thread_cache other;
   heap::changes others;
@@ -181,7 +190,7 @@ TEST_F(heap_test, blocks_of_an_uncommitted_superblock_are_given_to_nobody) {
   const auto mine = take(48);
   ASSERT_TRUE(mine);
   (void)heap_->reclaim(other, others, other_writer, 100);  // calls the threads' free blocks back
-  ASSERT_TRUE(take(256));                                  // which this transaction now answers, or not
+  ASSERT_TRUE(take(256));  // which this transaction now answers, or not
   const auto theirs = heap_->allocate(other, others, other_writer, 48, 8);
   ASSERT_TRUE(theirs);
   EXPECT_NE(*mine / chunk_size(), *theirs / chunk_size());
@@ -207,7 +216,8 @@ TEST_F(heap_test, audit_and_load_find_every_flipped_bit_of_a_descriptor_and_of_a
   ASSERT_TRUE(small && large);
   commit();
   const auto& h = file_->header();
-  const std::uint64_t chunk = (*small - h.chunks_offset) >> h.chunk_shift, states = h.chunks_offset + (chunk << h.chunk_shift);
+  const std::uint64_t chunk = (*small - h.chunks_offset) >> h.chunk_shift,
+                      states = h.chunks_offset + (chunk << h.chunk_shift);
   auto found = [&](std::uint64_t offset, unsigned bit, bool by_load) {
     *file_->at(offset) ^= std::byte(1 << bit);
     const bool by_audit = !heap_->audit();
@@ -219,11 +229,15 @@ TEST_F(heap_test, audit_and_load_find_every_flipped_bit_of_a_descriptor_and_of_a
   for (std::uint64_t c = 0; c < 6; ++c)
     for (unsigned bit = 0; bit < 64; ++bit) {
       const std::uint64_t offset = h.table_offset + 8 * c;
-      const bool tail = format::chunk_descriptor::unpack(*format::unguard(*reinterpret_cast<std::uint64_t*>(file_->at(offset)), h.id, offset)).kind == format::chunk_kind::tail;
+      const bool tail =
+          format::chunk_descriptor::unpack(
+              *format::unguard(*reinterpret_cast<std::uint64_t*>(file_->at(offset)), h.id, offset))
+              .kind == format::chunk_kind::tail;
       EXPECT_TRUE(found(offset + bit / 8, bit % 8, !tail)) << "chunk " << c << " bit " << bit;
     }
   for (std::uint64_t state = 0; state < 128; ++state)
-    for (unsigned bit = 0; bit < 8; ++bit) EXPECT_TRUE(found(states + state, bit, false)) << "state " << state;
+    for (unsigned bit = 0; bit < 8; ++bit)
+      EXPECT_TRUE(found(states + state, bit, false)) << "state " << state;
 }
 
 // Random transactions, committed and rolled back, in sessions, against a map of what is allocated.
@@ -242,7 +256,9 @@ TEST_F(heap_test, agrees_with_a_model_over_random_transactions) {
           after.erase(victim);
           continue;
         }
-        const std::size_t size = 1 + random.below(random.below(20) == 0 ? 20000 : random.below(3) == 0 ? 1024 : 100);
+        const std::size_t size = 1 + random.below(random.below(20) == 0  ? 20000
+                                                  : random.below(3) == 0 ? 1024
+                                                                         : 100);
         const auto block = take(size);
         if (!block) {
           ASSERT_EQ(block.error().code, errc::full);
@@ -250,7 +266,9 @@ TEST_F(heap_test, agrees_with_a_model_over_random_transactions) {
         }
         const auto next = after.lower_bound(*block);
         ASSERT_TRUE(next == after.end() || *block + size <= next->first) << "blocks overlap";
-        ASSERT_TRUE(next == after.begin() || std::prev(next)->first + std::prev(next)->second <= *block) << "blocks overlap";
+        ASSERT_TRUE(next == after.begin() ||
+                    std::prev(next)->first + std::prev(next)->second <= *block)
+            << "blocks overlap";
         after[*block] = size;
       }
       if (random.below(4) == 0) {
@@ -265,7 +283,8 @@ TEST_F(heap_test, agrees_with_a_model_over_random_transactions) {
       }
       if (random.below(40) == 0) reload();
       std::map<std::uint64_t, std::size_t> found;
-      ASSERT_TRUE(heap_->audit([&](std::uint64_t offset, std::size_t size) { found[offset] = size; }));
+      ASSERT_TRUE(
+          heap_->audit([&](std::uint64_t offset, std::size_t size) { found[offset] = size; }));
       ASSERT_EQ(found.size(), model.size());
       for (const auto& [offset, size] : model) ASSERT_GE(found.at(offset), size);
     }

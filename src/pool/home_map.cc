@@ -17,7 +17,8 @@ using format::region_words;
 
 namespace {
 
-constexpr std::size_t large = std::size_t{1} << 20;  // bytes from which on an array is a mapping of its own
+constexpr std::size_t large = std::size_t{1}
+                              << 20;  // bytes from which on an array is a mapping of its own
 constexpr std::uint32_t writer_lock = 1u << 31;
 
 inline void spin_pause(unsigned& spins) noexcept {
@@ -33,7 +34,8 @@ lazy_memory::lazy_memory(std::size_t bytes, bool zeroed) : bytes_((bytes + 63) /
     return;
   }
   bytes_ = (bytes_ + large - 1) / large * large;
-  data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  data_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data_ == MAP_FAILED) throw std::bad_alloc();
   ::madvise(data_, bytes_, MADV_HUGEPAGE);  // it is looked into at random
 }
@@ -46,7 +48,10 @@ lazy_memory::~lazy_memory() {
 }
 
 chunk_usage::chunk_usage(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks)
-    : first_word_(first_word), shift_(static_cast<unsigned>(std::countr_zero(chunk_words))), chunks_(chunks), live_(chunks) {}
+    : first_word_(first_word),
+      shift_(static_cast<unsigned>(std::countr_zero(chunk_words))),
+      chunks_(chunks),
+      live_(chunks) {}
 
 std::uint64_t chunk_usage::total_live() const noexcept {
   std::uint64_t words = 0;
@@ -54,7 +59,10 @@ std::uint64_t chunk_usage::total_live() const noexcept {
   return words;
 }
 
-home_map::cache::cache(std::size_t entries) : slots_(std::bit_ceil(std::max<std::size_t>(entries, 16))), mask_(std::bit_ceil(std::max<std::size_t>(entries, 16)) - 1), enabled_(entries != 0) {}
+home_map::cache::cache(std::size_t entries)
+    : slots_(std::bit_ceil(std::max<std::size_t>(entries, 16))),
+      mask_(std::bit_ceil(std::max<std::size_t>(entries, 16)) - 1),
+      enabled_(entries != 0) {}
 
 void home_map::cache::insert(std::uint64_t home, std::uint32_t n) noexcept {
   std::uint32_t& slot = slot_of(home);
@@ -79,12 +87,16 @@ home_map::home_map(map_options s, chunk_usage& l, base::epochs& e)
 }
 
 std::uint64_t home_map::bytes() const noexcept {
-  return next_node_.load(std::memory_order_relaxed) * sizeof(node) + used_heads_.load(std::memory_order_relaxed) * sizeof(region_head);
+  return next_node_.load(std::memory_order_relaxed) * sizeof(node) +
+         used_heads_.load(std::memory_order_relaxed) * sizeof(region_head);
 }
 
-// One node in four goes on to the next level. Of the address, so that a list looks the same each time it is built.
+// One node in four goes on to the next level. Of the address, so that a list looks the same each
+// time it is built.
 unsigned home_map::height_for(std::uint64_t low) const noexcept {
-  return std::min(levels_, 1 + static_cast<unsigned>(std::countr_zero(base::mix(low) | std::uint64_t{1} << 40)) / 2);
+  return std::min(
+      levels_,
+      1 + static_cast<unsigned>(std::countr_zero(base::mix(low) | std::uint64_t{1} << 40)) / 2);
 }
 
 void home_map::lock(std::uint64_t partition) const noexcept {
@@ -95,19 +107,23 @@ void home_map::lock(std::uint64_t partition) const noexcept {
     if (open && l.compare_exchange_weak(seen, seen | writer_lock, std::memory_order_acquire)) break;
     spin_pause(spins);
   }
-  std::atomic_thread_fence(std::memory_order_release);  // who sees what is stored from here on sees the lock
+  std::atomic_thread_fence(
+      std::memory_order_release);  // who sees what is stored from here on sees the lock
 }
 
 void home_map::unlock(std::uint64_t partition) const noexcept {
   word32& l = lock_of(partition);
-  l.store(lock_free_ ? ((l.load(std::memory_order_relaxed) & ~writer_lock) + 1) & ~writer_lock : 0, std::memory_order_release);
+  l.store(lock_free_ ? ((l.load(std::memory_order_relaxed) & ~writer_lock) + 1) & ~writer_lock : 0,
+          std::memory_order_release);
 }
 
 void home_map::lock_shared(std::uint64_t partition) const noexcept {
   word32& l = lock_of(partition);
   for (unsigned spins = 0;;) {
     std::uint32_t seen = l.load(std::memory_order_relaxed);
-    if ((seen & writer_lock) == 0 && l.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) return;
+    if ((seen & writer_lock) == 0 &&
+        l.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire))
+      return;
     spin_pause(spins);
   }
 }
@@ -117,7 +133,10 @@ std::uint32_t home_map::last_at_or_before(std::uint64_t home) const noexcept {
   const std::uint64_t partition = partition_of(home);
   std::uint32_t n = 0;
   for (unsigned level = levels_; level-- > 0;)
-    for (std::uint32_t next; (next = link(partition, n, level).load(std::memory_order_acquire)) != 0 && low_of(id(next)) <= home;) n = next;
+    for (std::uint32_t next;
+         (next = link(partition, n, level).load(std::memory_order_acquire)) != 0 &&
+         low_of(id(next)) <= home;)
+      n = next;
   return n;
 }
 
@@ -135,18 +154,21 @@ std::uint32_t home_map::from_cache(std::uint64_t home, const cache& c) const noe
 }
 
 // The first word of the region from `home` on that another node has, or the region's end.
-std::uint64_t home_map::next_low(std::uint64_t partition, std::uint32_t n, std::uint64_t home) const noexcept {
+std::uint64_t home_map::next_low(std::uint64_t partition, std::uint32_t n,
+                                 std::uint64_t home) const noexcept {
   const std::uint64_t end = (home / region_words + 1) * region_words;
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_acquire);
   return next == 0 ? end : std::min(end, low_of(id(next)));
 }
 
 // What node n, the last that begins at or before the word, says of it.
-home_map::lookup_result home_map::lookup_in_node(std::uint32_t n, std::uint64_t partition, std::uint64_t home) const noexcept {
+home_map::lookup_result home_map::lookup_in_node(std::uint32_t n, std::uint64_t partition,
+                                                 std::uint64_t home) const noexcept {
   const std::uint64_t of = id(n);
   bool beyond;
   if (n != 0 && may_contain(of, home))
-    if (const std::uint64_t r = find_range(nodes_[n], of, home, beyond); r != 0) return found_in(r, home);
+    if (const std::uint64_t r = find_range(nodes_[n], of, home, beyond); r != 0)
+      return found_in(r, home);
   std::uint64_t end = std::max(home + 1, next_low(partition, n, home));
   if (n != 0 && may_contain(of, home))
     visit_node(nodes_[n], [&](const mapped_range& p) {
@@ -155,7 +177,8 @@ home_map::lookup_result home_map::lookup_in_node(std::uint32_t n, std::uint64_t 
   return {0, static_cast<std::uint32_t>(end - home)};
 }
 
-home_map::lookup_result home_map::find_from_head(std::uint64_t home, std::uint32_t& n) const noexcept {
+home_map::lookup_result home_map::find_from_head(std::uint64_t home,
+                                                 std::uint32_t& n) const noexcept {
   const std::uint64_t partition = partition_of(home);
   if (!lock_free_) {
     lock_shared(partition);
@@ -169,7 +192,9 @@ home_map::lookup_result home_map::find_from_head(std::uint64_t home, std::uint32
     const std::uint32_t before = writers.load(std::memory_order_acquire);
     n = last_at_or_before(home);
     const lookup_result f = lookup_in_node(n, partition, home);
-    if (f.at != 0 || ((before & writer_lock) == 0 && writers.load(std::memory_order_acquire) == before)) return f;
+    if (f.at != 0 ||
+        ((before & writer_lock) == 0 && writers.load(std::memory_order_acquire) == before))
+      return f;
   }
 }
 
@@ -180,7 +205,8 @@ home_map::lookup_result home_map::find_and_cache(std::uint64_t home, cache& c) c
     const std::uint32_t before = writers.load(std::memory_order_acquire);
     if (const std::uint32_t n = from_cache(home, c); n != 0) {
       const lookup_result f = lookup_in_node(n, partition, home);
-      if (f.at != 0 || ((before & writer_lock) == 0 && writers.load(std::memory_order_acquire) == before)) {
+      if (f.at != 0 ||
+          ((before & writer_lock) == 0 && writers.load(std::memory_order_acquire) == before)) {
         ++c.hits;
         return f;
       }
@@ -216,19 +242,28 @@ void home_map::still_mapped(mapped_range p, std::vector<mapped_range>& into, cac
   }
 }
 
-home_map::predecessors home_map::predecessors_of(std::uint64_t partition, std::uint64_t low) const noexcept {
+home_map::predecessors home_map::predecessors_of(std::uint64_t partition,
+                                                 std::uint64_t low) const noexcept {
   predecessors before{};
   std::uint32_t n = 0;
   for (unsigned level = levels_; level-- > 0;) {
-    for (std::uint32_t next; (next = link(partition, n, level).load(std::memory_order_relaxed)) != 0 && low_of(id(next)) < low;) n = next;
+    for (std::uint32_t next;
+         (next = link(partition, n, level).load(std::memory_order_relaxed)) != 0 &&
+         low_of(id(next)) < low;)
+      n = next;
     before[level] = n;
   }
   return before;
 }
 
-// A change makes a region's first node, and where its range begins and where it ends, up to two more; a move makes two at most.
-bool home_map::reserve(writer& w, std::size_t changes) { return reserve_nodes(w, changes * 5); }
-bool home_map::reserve_moves(writer& w, std::size_t pieces) { return reserve_nodes(w, pieces * 2); }
+// A change makes a region's first node, and where its range begins and where it ends, up to two
+// more; a move makes two at most.
+bool home_map::reserve(writer& w, std::size_t changes) {
+  return reserve_nodes(w, changes * 5);
+}
+bool home_map::reserve_moves(writer& w, std::size_t pieces) {
+  return reserve_nodes(w, pieces * 2);
+}
 
 bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {
   const auto enough = [&] { return w.free_.size() + (w.end_ - w.next_) >= wanted; };
@@ -238,7 +273,8 @@ bool home_map::reserve_nodes(writer& w, std::uint64_t wanted) {
   balance_free_nodes(w, wanted);
   if (enough()) return true;
   for (; w.next_ != w.end_; ++w.next_) w.free_.push_back(w.next_);
-  const std::uint64_t batch = std::max<std::uint64_t>(wanted - w.free_.size(), node_count_ >= 65536 ? 256 : 16);
+  const std::uint64_t batch =
+      std::max<std::uint64_t>(wanted - w.free_.size(), node_count_ >= 65536 ? 256 : 16);
   const std::uint64_t first = next_node_.fetch_add(batch, std::memory_order_relaxed);
   if (first + batch > node_count_) {
     next_node_.fetch_sub(batch, std::memory_order_relaxed);
@@ -271,7 +307,8 @@ void home_map::balance_free_nodes(writer& w, std::uint64_t wanted) {
     w.free_.push_back(shared_free_nodes_.back());
     shared_free_nodes_.pop_back();
   }
-  for (; w.free_.size() > wanted + batch; w.free_.pop_back()) shared_free_nodes_.push_back(w.free_.back());
+  for (; w.free_.size() > wanted + batch; w.free_.pop_back())
+    shared_free_nodes_.push_back(w.free_.back());
 }
 
 std::uint32_t home_map::take_node(writer& w) noexcept {
@@ -286,7 +323,8 @@ std::uint32_t home_map::take_node(writer& w) noexcept {
 
 home_map::ranges home_map::ranges_of(const node& n) noexcept {
   ranges r;
-  for (unsigned i = first_range(height_of(n.id.load(std::memory_order_relaxed))); i < max_ranges; ++i)
+  for (unsigned i = first_range(height_of(n.id.load(std::memory_order_relaxed))); i < max_ranges;
+       ++i)
     if (const std::uint64_t one = n.rest[i].load(std::memory_order_relaxed); one != 0) r.add(one);
   return r;
 }
@@ -294,20 +332,25 @@ home_map::ranges home_map::ranges_of(const node& n) noexcept {
 void home_map::fill(node& n, std::span<const std::uint64_t> with) noexcept {
   const unsigned first = first_range(height_of(n.id.load(std::memory_order_relaxed)));
   const auto unused = static_cast<unsigned>(max_ranges - with.size());
-  for (unsigned i = first; i < max_ranges; ++i) n.rest[i].store(i < unused ? 0 : with[i - unused], std::memory_order_release);
+  for (unsigned i = first; i < max_ranges; ++i)
+    n.rest[i].store(i < unused ? 0 : with[i - unused], std::memory_order_release);
 }
 
 // A node without ranges, linked in behind n (0: first in its list), from the lowest level up.
-std::uint32_t home_map::insert_after(writer& w, std::uint64_t partition, std::uint32_t n, std::uint64_t low) noexcept {
+std::uint32_t home_map::insert_after(writer& w, std::uint64_t partition, std::uint32_t n,
+                                     std::uint64_t low) noexcept {
   const unsigned height = height_for(low);
   const std::uint32_t added = take_node(w);
   for (word& r : nodes_[added].rest) r.store(0, std::memory_order_relaxed);
-  nodes_[added].id.store(id_of(low, height), std::memory_order_release);  // whose cache knows the node from before sees nothing of that time in it
+  nodes_[added].id.store(id_of(low, height),
+                         std::memory_order_release);  // whose cache knows the node from before sees
+                                                      // nothing of that time in it
   predecessors before{n};
   if (height > 1) before = predecessors_of(partition, low);
   for (unsigned level = 0; level < height; ++level) {
     word32& to = link(partition, before[level], level);
-    link(partition, added, level).store(to.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    link(partition, added, level)
+        .store(to.load(std::memory_order_relaxed), std::memory_order_relaxed);
     to.store(added, std::memory_order_release);
   }
   return added;
@@ -317,10 +360,12 @@ void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexc
   const std::uint64_t was = id(n);
   const predecessors before = predecessors_of(partition, low_of(was));
   for (unsigned level = height_of(was); level-- > 0;)
-    link(partition, before[level], level).store(link(partition, n, level).load(std::memory_order_relaxed), std::memory_order_release);
+    link(partition, before[level], level)
+        .store(link(partition, n, level).load(std::memory_order_relaxed),
+               std::memory_order_release);
   nodes_[n].id.store(no_id, std::memory_order_release);
-  // The links that led here are gone for all before the epoch is read: else a reader that pins a later epoch could still find the node, and
-  // would not be waited for.
+  // The links that led here are gone for all before the epoch is read: else a reader that pins a
+  // later epoch could still find the node, and would not be waited for.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   try {
     w.retired_.push_back({n, epochs_.now()});
@@ -329,12 +374,14 @@ void home_map::remove(writer& w, std::uint64_t partition, std::uint32_t n) noexc
 }
 
 // `words` of a range from `home` on are elsewhere now; `left` parts of the range remain.
-void home_map::account_overwrite(std::uint64_t home, std::uint32_t words, log_address was, unsigned left) noexcept {
+void home_map::account_overwrite(std::uint64_t home, std::uint32_t words, log_address was,
+                                 unsigned left) noexcept {
   if (left == 2) usage_.add_live(was, 1);
   const std::uint32_t head = left == 0 ? 1 : 0, data = is_data(was) ? words : 0;
   if (head + data != 0) usage_.remove_live(was, head + data);
   word32& stale = heads_[home / region_words].stale;
-  if (data != 0) stale.store(stale.load(std::memory_order_relaxed) + data, std::memory_order_release);
+  if (data != 0)
+    stale.store(stale.load(std::memory_order_relaxed) + data, std::memory_order_release);
 }
 
 std::uint32_t home_map::node_for(std::uint64_t home, const cache* c) const noexcept {
@@ -349,8 +396,10 @@ void home_map::map(writer& w, mapped_range p, const cache* c) noexcept {
   unlock(partition);
 }
 
-// n: the last that begins at or before the range. The commonest change: just this range was mapped before.
-inline void home_map::map_locked(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept {
+// n: the last that begins at or before the range. The commonest change: just this range was mapped
+// before.
+inline void home_map::map_locked(writer& w, std::uint64_t partition, std::uint32_t n,
+                                 mapped_range p) noexcept {
   const std::uint64_t of = id(n);
   if (may_contain(of, p.home)) {
     node& it = nodes_[n];
@@ -362,19 +411,22 @@ inline void home_map::map_locked(writer& w, std::uint64_t partition, std::uint32
       return account_overwrite(p.home, p.words, log_address_of(r), 0);
     }
   } else {
-    if (n == 0 && link(partition, 0, 0).load(std::memory_order_relaxed) == 0) used_heads_.fetch_add(1, std::memory_order_relaxed);
+    if (n == 0 && link(partition, 0, 0).load(std::memory_order_relaxed) == 0)
+      used_heads_.fetch_add(1, std::memory_order_relaxed);
     n = insert_after(w, partition, n, p.home / region_words * region_words);
   }
   map_slow_path(w, partition, n, p);
 }
 
 // Readers that miss a word while this goes on look again.
-void home_map::map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept {
+void home_map::map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n,
+                             mapped_range p) noexcept {
   const std::uint64_t region = p.home / region_words * region_words, end = p.home + p.words;
   for (;;) {
     std::uint64_t limit = next_low(partition, n, p.home);
     std::uint32_t covered = 0;  // nodes behind n of which nothing is left
-    for (std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed); limit < end; ++covered) {
+    for (std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed); limit < end;
+         ++covered) {
       const ranges successor = ranges_of(nodes_[next]);
       if (region + end_of(successor.of[successor.count - 1]) > end) break;
       limit = next_low(partition, next, limit);
@@ -393,12 +445,14 @@ void home_map::map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n
 // All that the node after n has is elsewhere now.
 void home_map::remove_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept {
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
-  visit_node(nodes_[next], [&](const mapped_range& p) { account_overwrite(p.home, p.words, p.at, 0); });
+  visit_node(nodes_[next],
+             [&](const mapped_range& p) { account_overwrite(p.home, p.words, p.at, 0); });
   remove(w, partition, next);
 }
 
 // The range lies within what node n has; what it had of it goes.
-void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept {
+void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n,
+                       mapped_range p) noexcept {
   const ranges old = ranges_of(nodes_[n]);
   const auto from = static_cast<std::uint32_t>(p.home % region_words), to = from + p.words;
   const std::uint64_t region = p.home - from;
@@ -419,7 +473,8 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, mapp
     }
     const log_address was = log_address_of(r);
     const std::uint32_t first = std::max(start, from), last = std::min(end, to);
-    account_overwrite(region + first, last - first, advanced(was, first - start), (start < from ? 1 : 0) + (end > to ? 1 : 0));
+    account_overwrite(region + first, last - first, advanced(was, first - start),
+                      (start < from ? 1 : 0) + (end > to ? 1 : 0));
     if (start < from) now.add(range_of(region + start, from - start, was));
     add_new();
     if (end > to) now.add(range_of(region + to, end - to, advanced(was, to - start)));
@@ -433,7 +488,8 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, mapp
     return;
   }
   if (shift_to_successor(partition, n, left)) return;
-  // A range behind all others begins a node, so that what is written in order fills them. New nodes come before n gives up its ranges.
+  // A range behind all others begins a node, so that what is written in order fills them. New nodes
+  // come before n gives up its ranges.
   const bool behind = at == now.count - 1 && now.count - 1 <= room;
   const std::uint32_t stays = std::min(room, behind ? now.count - 1 : (now.count + 1) / 2);
   std::span<const std::uint64_t> goes = left.subspan(stays);
@@ -448,20 +504,25 @@ void home_map::rewrite(writer& w, std::uint64_t partition, std::uint32_t n, mapp
   fill(nodes_[n], left.first(stays));
 }
 
-// Ranges for which node n has no room: the last ones go to the next node if that has, so that nodes are well filled.
-bool home_map::shift_to_successor(std::uint64_t partition, std::uint32_t n, std::span<const std::uint64_t> all) noexcept {
+// Ranges for which node n has no room: the last ones go to the next node if that has, so that nodes
+// are well filled.
+bool home_map::shift_to_successor(std::uint64_t partition, std::uint32_t n,
+                                  std::span<const std::uint64_t> all) noexcept {
   const std::uint32_t next = link(partition, n, 0).load(std::memory_order_relaxed);
   if (!may_contain(id(n), low_of(id(next)))) return false;
   const unsigned height = height_of(id(next));
   const ranges successor = ranges_of(nodes_[next]);
-  const std::size_t excess = all.size() - room_of(height_of(id(n))), room = room_of(height) - successor.count;
+  const std::size_t excess = all.size() - room_of(height_of(id(n))),
+                    room = room_of(height) - successor.count;
   if (room < excess) return false;
   const std::size_t give = std::clamp((all.size() - successor.count) / 2, excess, room);
   ranges both;
   for (const std::uint64_t r : all.last(give)) both.add(r);
   for (std::uint32_t i = 0; i < successor.count; ++i) both.add(successor.of[i]);
   fill(nodes_[next], std::span(both.of.data(), both.count));
-  nodes_[next].id.store(id_of(low_of(id(n)) / region_words * region_words + start_of(both.of[0]), height), std::memory_order_release);
+  nodes_[next].id.store(
+      id_of(low_of(id(n)) / region_words * region_words + start_of(both.of[0]), height),
+      std::memory_order_release);
   fill(nodes_[n], all.first(all.size() - give));
   return true;
 }
@@ -478,7 +539,8 @@ void home_map::merge_successor(writer& w, std::uint64_t partition, std::uint32_t
   remove(w, partition, next);
 }
 
-std::uint32_t home_map::move(writer& w, std::span<const mapped_range> from, log_address to, const cache& c) noexcept {
+std::uint32_t home_map::move(writer& w, std::span<const mapped_range> from, log_address to,
+                             const cache& c) noexcept {
   const std::uint64_t home = from.front().home, partition = partition_of(home);
   const auto words = static_cast<std::uint32_t>(from.back().home + from.back().words - home);
   std::uint32_t moved = 0;
@@ -488,13 +550,15 @@ std::uint32_t home_map::move(writer& w, std::span<const mapped_range> from, log_
     map_locked(w, partition, node_for(home, &c), {home, words, to});
     moved = words;
   } else {
-    for (const mapped_range& p : from) moved += move_one(w, partition, p, advanced(to, p.home - home), c);
+    for (const mapped_range& p : from)
+      moved += move_one(w, partition, p, advanced(to, p.home - home), c);
   }
   unlock(partition);
   return moved;
 }
 
-bool home_map::all_still_mapped(std::uint64_t partition, std::span<const mapped_range> pieces, const cache& c) const noexcept {
+bool home_map::all_still_mapped(std::uint64_t partition, std::span<const mapped_range> pieces,
+                                const cache& c) const noexcept {
   for (const mapped_range& p : pieces)
     for (std::uint32_t done = 0; done < p.words;) {
       const lookup_result f = lookup_in_node(node_for(p.home + done, &c), partition, p.home + done);
@@ -504,7 +568,8 @@ bool home_map::all_still_mapped(std::uint64_t partition, std::span<const mapped_
   return true;
 }
 
-std::uint32_t home_map::move_one(writer& w, std::uint64_t partition, mapped_range from, log_address to, const cache& c) noexcept {
+std::uint32_t home_map::move_one(writer& w, std::uint64_t partition, mapped_range from,
+                                 log_address to, const cache& c) noexcept {
   std::uint32_t moved = 0;
   for (std::uint32_t done = 0; done < from.words;) {
     const std::uint64_t home = from.home + done;
@@ -525,7 +590,8 @@ home_map::mapped_range home_map::range_at(std::uint64_t home, const cache& c) co
   const std::uint32_t n = node_for(home, &c);
   const std::uint64_t of = id(n);
   bool beyond;
-  const std::uint64_t r = n != 0 && may_contain(of, home) ? find_range(nodes_[n], of, home, beyond) : 0;
+  const std::uint64_t r =
+      n != 0 && may_contain(of, home) ? find_range(nodes_[n], of, home, beyond) : 0;
   return {home / region_words * region_words + start_of(r), length_of(r), log_address_of(r)};
 }
 

@@ -1,21 +1,25 @@
-// Where each word of a log-structured pool's home is kept: home address to log_address in the log, in volatile memory.
+// Where each word of a log-structured pool's home is kept: home address to log_address in the log,
+// in volatile memory.
 //
-// After Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), sections 3.2 and 4.3: home is divided
-// into partitions of 4 KiB, each with a skip list (Pugh, 1990) of {home address, length, place}; one writer at a time in a list, readers
-// without locks; a cache of nodes for each thread. Ours: a node is a cache line and holds up to six ranges, each one word that is read
-// and written at once; the cache says where to begin, so it needs no tags.
+// After Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017),
+// sections 3.2 and 4.3: home is divided into partitions of 4 KiB, each with a skip list (Pugh,
+// 1990) of {home address, length, place}; one writer at a time in a list, readers without locks; a
+// cache of nodes for each thread. Ours: a node is a cache line and holds up to six ranges, each one
+// word that is read and written at once; the cache says where to begin, so it needs no tags.
 //
-// Invariants. A node's ranges are of one region, lie between its lowest word and that of its successor, in order, and do not overlap.
-// A range that a reader finds in a node that it has seen in its region was true since the reader was pinned: a node that leaves its
-// list loses its identity and is used again only when no reader is pinned that may know it (base::epochs). A reader that finds none
-// believes so only if no writer was in the list meanwhile: the list's lock counts them. A freed range is mapped to its tombstone until
-// no stale word of its region is left on media.
+// Invariants. A node's ranges are of one region, lie between its lowest word and that of its
+// successor, in order, and do not overlap. A range that a reader finds in a node that it has seen
+// in its region was true since the reader was pinned: a node that leaves its list loses its
+// identity and is used again only when no reader is pinned that may know it (base::epochs). A
+// reader that finds none believes so only if no writer was in the list meanwhile: the list's lock
+// counts them. A freed range is mapped to its tombstone until no stale word of its region is left
+// on media.
 //
 // Units: words of 8 bytes; home addresses count from the start of home.
 #pragma once
 
-#include <base/relaxed_counter.h>
 #include <base/epochs.h>
+#include <base/relaxed_counter.h>
 #include <format/log_chunk.h>
 
 #include <array>
@@ -31,20 +35,29 @@
 
 namespace stele::storage {
 
-// The log_address of a word: its number in the pool file; of a tombstone: that of its entry, with this bit. 0: nowhere.
+// The log_address of a word: its number in the pool file; of a tombstone: that of its entry, with
+// this bit. 0: nowhere.
 using log_address = std::uint64_t;
 inline constexpr log_address tombstone_bit = log_address{1} << 63;
-constexpr bool is_data(log_address p) noexcept { return p != 0 && (p & tombstone_bit) == 0; }
-constexpr log_address advanced(log_address p, std::uint64_t words) noexcept { return is_data(p) ? p + words : p; }
+constexpr bool is_data(log_address p) noexcept {
+  return p != 0 && (p & tombstone_bit) == 0;
+}
+constexpr log_address advanced(log_address p, std::uint64_t words) noexcept {
+  return is_data(p) ? p + words : p;
+}
 
 // What the node of a range weighs in its chunk: its data, and a head if it is moved.
-constexpr std::uint32_t live_words_of(log_address p, std::uint32_t words) noexcept { return 1 + (is_data(p) ? words : 0); }
+constexpr std::uint32_t live_words_of(log_address p, std::uint32_t words) noexcept {
+  return 1 + (is_data(p) ? words : 0);
+}
 
-// Memory that takes room only where it is touched, on lines; zeroed, but for small arrays that are not wanted so.
+// Memory that takes room only where it is touched, on lines; zeroed, but for small arrays that are
+// not wanted so.
 class lazy_memory {
  public:
   lazy_memory(std::size_t bytes, bool zeroed);
-  lazy_memory(lazy_memory&& o) noexcept : data_(std::exchange(o.data_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
+  lazy_memory(lazy_memory&& o) noexcept
+      : data_(std::exchange(o.data_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
   lazy_memory& operator=(lazy_memory&& o) noexcept {
     std::swap(data_, o.data_), std::swap(bytes_, o.bytes_);
     return *this;
@@ -71,12 +84,20 @@ class chunk_usage {
  public:
   chunk_usage(std::uint64_t first_word, std::uint32_t chunk_words, std::uint32_t chunks);
 
-  std::uint32_t chunk_of(log_address p) const noexcept { return static_cast<std::uint32_t>(((p & ~tombstone_bit) - first_word_) >> shift_); }
-  std::uint32_t live(std::uint32_t chunk) const noexcept { return live_[chunk].load(std::memory_order_acquire); }
+  std::uint32_t chunk_of(log_address p) const noexcept {
+    return static_cast<std::uint32_t>(((p & ~tombstone_bit) - first_word_) >> shift_);
+  }
+  std::uint32_t live(std::uint32_t chunk) const noexcept {
+    return live_[chunk].load(std::memory_order_acquire);
+  }
   std::uint64_t total_live() const noexcept;
 
-  void add_live(log_address p, std::uint32_t words) noexcept { live_[chunk_of(p)].fetch_add(words, std::memory_order_acq_rel); }
-  void remove_live(log_address p, std::uint32_t words) noexcept { live_[chunk_of(p)].fetch_sub(words, std::memory_order_acq_rel); }
+  void add_live(log_address p, std::uint32_t words) noexcept {
+    live_[chunk_of(p)].fetch_add(words, std::memory_order_acq_rel);
+  }
+  void remove_live(log_address p, std::uint32_t words) noexcept {
+    live_[chunk_of(p)].fetch_sub(words, std::memory_order_acq_rel);
+  }
 
  private:
   std::uint64_t first_word_;
@@ -106,8 +127,8 @@ class home_map {
     log_address at;
   };
 
-  // For each 128 bytes of home a node that one thread has found there: where to begin. Two places of home share an entry if they are as
-  // far apart as the cache reaches; whoever came last has it.
+  // For each 128 bytes of home a node that one thread has found there: where to begin. Two places
+  // of home share an entry if they are as far apart as the cache reaches; whoever came last has it.
   class cache {
    public:
     explicit cache(std::size_t entries);  // rounded up to a power of two; 0: no cache
@@ -118,7 +139,9 @@ class home_map {
    private:
     friend class home_map;
     static constexpr std::uint64_t granule = 16;  // words
-    std::uint32_t& slot_of(std::uint64_t home) const noexcept { return slots_[home / granule & mask_]; }
+    std::uint32_t& slot_of(std::uint64_t home) const noexcept {
+      return slots_[home / granule & mask_];
+    }
     void insert(std::uint64_t home, std::uint32_t n) noexcept;
     lazy_array<std::uint32_t> slots_;  // 0: nothing yet
     std::uint64_t mask_;
@@ -147,18 +170,23 @@ class home_map {
 
   // Room for `changes` calls of map(); false: the map is as large as it can get.
   bool reserve(writer& w, std::size_t changes);
-  // The range is at `at` from now on. It lies in one region. The account has it already, as one entry.
-  void map(writer& w, mapped_range p, const cache* c = nullptr) noexcept;  // c: may know where the range is
+  // The range is at `at` from now on. It lies in one region. The account has it already, as one
+  // entry.
+  void map(writer& w, mapped_range p,
+           const cache* c = nullptr) noexcept;  // c: may know where the range is
   // Room for that many pieces in calls of move().
   bool reserve_moves(writer& w, std::size_t pieces);
-  // Those words of the pieces, which lie side by side in one region, that are still where they say are at `to` and behind it from now
-  // on (a quasi-transaction of cleaning, section 4.4); as one range if all are. Returns how many were. The account of `to` is kept here.
-  std::uint32_t move(writer& w, std::span<const mapped_range> from, log_address to, const cache& c) noexcept;
+  // Those words of the pieces, which lie side by side in one region, that are still where they say
+  // are at `to` and behind it from now on (a quasi-transaction of cleaning, section 4.4); as one
+  // range if all are. Returns how many were. The account of `to` is kept here.
+  std::uint32_t move(writer& w, std::span<const mapped_range> from, log_address to,
+                     const cache& c) noexcept;
   // All of the range that has the word; without words if none has.
   mapped_range range_at(std::uint64_t home, const cache& c) const noexcept;
   // What of the range is mapped to exactly this place, in order; appended.
   void still_mapped(mapped_range p, std::vector<mapped_range>& into, cache& c) const;
-  // Hints that the word will be looked for soon: at first its entry of the cache is fetched from memory, a little later what the map has.
+  // Hints that the word will be looked for soon: at first its entry of the cache is fetched from
+  // memory, a little later what the map has.
   void prefetch_cache_entry(std::uint64_t home, const cache& c) const noexcept {
     if (c.enabled_) __builtin_prefetch(&c.slot_of(home));
   }
@@ -168,18 +196,23 @@ class home_map {
     __builtin_prefetch(&heads_[home / format::region_words]);
   }
   void prefetch_next_node(std::uint64_t home, const cache& c) const noexcept {
-    if (c.enabled_) __builtin_prefetch(&nodes_[nodes_[c.slot_of(home)].next[0].load(std::memory_order_relaxed)]);
+    if (c.enabled_)
+      __builtin_prefetch(&nodes_[nodes_[c.slot_of(home)].next[0].load(std::memory_order_relaxed)]);
   }
   bool any_data(std::uint64_t home, std::uint64_t words) const noexcept;
   // Every range, in order of home. Nobody may write.
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::uint64_t p = 0; p < (two_layers_ ? regions_count_ : 1); ++p)
-      for (std::uint32_t n = link(p, 0, 0).load(std::memory_order_relaxed); n != 0; n = link(p, n, 0).load(std::memory_order_relaxed)) visit_node(nodes_[n], visit);
+      for (std::uint32_t n = link(p, 0, 0).load(std::memory_order_relaxed); n != 0;
+           n = link(p, n, 0).load(std::memory_order_relaxed))
+        visit_node(nodes_[n], visit);
   }
 
   // How much of each region lies on media without being in use.
-  std::uint32_t stale(std::uint64_t home) const noexcept { return heads_[home / format::region_words].stale.load(std::memory_order_acquire); }
+  std::uint32_t stale(std::uint64_t home) const noexcept {
+    return heads_[home / format::region_words].stale.load(std::memory_order_acquire);
+  }
   void add_stale(std::uint64_t home, std::uint32_t words) noexcept;
   // When none is left, the region's tombstones hide nothing any more: they go.
   void remove_stale(writer& w, std::uint64_t home, std::uint32_t words) noexcept;
@@ -194,9 +227,10 @@ class home_map {
   static constexpr std::uint32_t max_ranges = 6;
 
   struct alignas(64) node {
-    word32 next[2];  // in the list, and on the level above
-    word id;       // lowest word (56 bits), height
-    word rest[max_ranges];  // links of levels above, two a word; zeros; ranges, in order: the last word is one
+    word32 next[2];         // in the list, and on the level above
+    word id;                // lowest word (56 bits), height
+    word rest[max_ranges];  // links of levels above, two a word; zeros; ranges, in order: the last
+                            // word is one
   };
   struct region_head {
     word32 next[levels_of_region];
@@ -206,12 +240,21 @@ class home_map {
 
   // A range: start in its region (9 bits), words (10), tombstone (1), place (43).
   static constexpr unsigned log_address_bits = 43, start_bits = 54;
-  static constexpr std::uint64_t range_of(std::uint64_t home, std::uint32_t words, log_address p) noexcept {
-    return (home % format::region_words) << start_bits | std::uint64_t{words} << 44 | std::uint64_t{!is_data(p)} << log_address_bits | (p & ((std::uint64_t{1} << log_address_bits) - 1));
+  static constexpr std::uint64_t range_of(std::uint64_t home, std::uint32_t words,
+                                          log_address p) noexcept {
+    return (home % format::region_words) << start_bits | std::uint64_t{words} << 44 |
+           std::uint64_t{!is_data(p)} << log_address_bits |
+           (p & ((std::uint64_t{1} << log_address_bits) - 1));
   }
-  static constexpr std::uint32_t start_of(std::uint64_t r) noexcept { return static_cast<std::uint32_t>(r >> start_bits); }
-  static constexpr std::uint32_t length_of(std::uint64_t r) noexcept { return static_cast<std::uint32_t>(r >> 44) & 0x3FF; }
-  static constexpr std::uint32_t end_of(std::uint64_t r) noexcept { return start_of(r) + length_of(r); }
+  static constexpr std::uint32_t start_of(std::uint64_t r) noexcept {
+    return static_cast<std::uint32_t>(r >> start_bits);
+  }
+  static constexpr std::uint32_t length_of(std::uint64_t r) noexcept {
+    return static_cast<std::uint32_t>(r >> 44) & 0x3FF;
+  }
+  static constexpr std::uint32_t end_of(std::uint64_t r) noexcept {
+    return start_of(r) + length_of(r);
+  }
   static constexpr log_address log_address_of(std::uint64_t r) noexcept {
     return (r & ((std::uint64_t{1} << log_address_bits) - 1)) | (r >> log_address_bits & 1) << 63;
   }
@@ -220,40 +263,57 @@ class home_map {
     return {advanced(log_address_of(r), into), length_of(r) - into};
   }
 
-  static constexpr std::uint64_t id_of(std::uint64_t low, unsigned height) noexcept { return low << 8 | height; }
+  static constexpr std::uint64_t id_of(std::uint64_t low, unsigned height) noexcept {
+    return low << 8 | height;
+  }
   static constexpr std::uint64_t no_id = ~std::uint64_t{0};
   static constexpr std::uint64_t low_of(std::uint64_t id) noexcept { return id >> 8; }
-  static constexpr unsigned height_of(std::uint64_t id) noexcept { return static_cast<unsigned>(id & 0xFF); }
+  static constexpr unsigned height_of(std::uint64_t id) noexcept {
+    return static_cast<unsigned>(id & 0xFF);
+  }
   // Whether a node with this id may be the one to look into for this word.
-  static constexpr bool may_contain(std::uint64_t id, std::uint64_t home) noexcept { return low_of(id) <= home && (low_of(id) ^ home) < format::region_words; }
-  static constexpr unsigned first_range(unsigned height) noexcept { return height <= 2 ? 0 : (height - 1) / 2; }
+  static constexpr bool may_contain(std::uint64_t id, std::uint64_t home) noexcept {
+    return low_of(id) <= home && (low_of(id) ^ home) < format::region_words;
+  }
+  static constexpr unsigned first_range(unsigned height) noexcept {
+    return height <= 2 ? 0 : (height - 1) / 2;
+  }
   unsigned height_for(std::uint64_t low) const noexcept;
 
   static unsigned last_range(const node& n, std::uint64_t id, std::uint64_t home) noexcept;
-  static std::uint64_t find_range(const node& n, std::uint64_t id, std::uint64_t home, bool& beyond) noexcept;
+  static std::uint64_t find_range(const node& n, std::uint64_t id, std::uint64_t home,
+                                  bool& beyond) noexcept;
   template <class Visit>
   static void visit_node(const node& n, Visit&& visit) {
-    const std::uint64_t id = n.id.load(std::memory_order_relaxed), region = low_of(id) / format::region_words * format::region_words;
+    const std::uint64_t id = n.id.load(std::memory_order_relaxed),
+                        region = low_of(id) / format::region_words * format::region_words;
     for (unsigned i = first_range(height_of(id)); i < max_ranges; ++i)
-      if (const std::uint64_t r = n.rest[i].load(std::memory_order_relaxed); r != 0) visit(mapped_range{region + start_of(r), length_of(r), log_address_of(r)});
+      if (const std::uint64_t r = n.rest[i].load(std::memory_order_relaxed); r != 0)
+        visit(mapped_range{region + start_of(r), length_of(r), log_address_of(r)});
   }
 
-  std::uint64_t id(std::uint32_t n) const noexcept { return nodes_[n].id.load(std::memory_order_acquire); }
+  std::uint64_t id(std::uint32_t n) const noexcept {
+    return nodes_[n].id.load(std::memory_order_acquire);
+  }
   // The link of a node, or of the list's head (node 0).
   word32& link(std::uint64_t partition, std::uint32_t n, unsigned level) const noexcept {
     if (n == 0) return two_layers_ ? heads_[partition].next[level] : top_[level];
     return level < 2 ? nodes_[n].next[level] : reinterpret_cast<word32*>(nodes_[n].rest)[level - 2];
   }
-  std::uint64_t partition_of(std::uint64_t home) const noexcept { return two_layers_ ? home / format::region_words : 0; }
+  std::uint64_t partition_of(std::uint64_t home) const noexcept {
+    return two_layers_ ? home / format::region_words : 0;
+  }
 
-  using predecessors = std::array<std::uint32_t, max_levels>;  // the last node that begins below, on each level
+  using predecessors =
+      std::array<std::uint32_t, max_levels>;  // the last node that begins below, on each level
   predecessors predecessors_of(std::uint64_t partition, std::uint64_t low) const noexcept;
   std::uint32_t last_at_or_before(std::uint64_t home) const noexcept;
   std::uint32_t from_cache(std::uint64_t home, const cache& c) const noexcept;
   std::uint32_t node_for(std::uint64_t home, const cache* c) const noexcept;
   lookup_result find_from_head(std::uint64_t home, std::uint32_t& n) const noexcept;
   lookup_result find_and_cache(std::uint64_t home, cache& c) const noexcept;
-  lookup_result lookup_in_node(std::uint32_t n, std::uint64_t partition, std::uint64_t home) const noexcept;
+  lookup_result lookup_in_node(std::uint32_t n, std::uint64_t partition,
+                               std::uint64_t home) const noexcept;
 
   // A node's ranges while it is changed.
   struct ranges {
@@ -262,21 +322,29 @@ class home_map {
     void add(std::uint64_t r) noexcept { of[count++] = r; }
   };
   static ranges ranges_of(const node& n) noexcept;
-  static constexpr std::uint32_t room_of(unsigned height) noexcept { return max_ranges - first_range(height); }
+  static constexpr std::uint32_t room_of(unsigned height) noexcept {
+    return max_ranges - first_range(height);
+  }
   static void fill(node& n, std::span<const std::uint64_t> with) noexcept;
   bool reserve_nodes(writer& w, std::uint64_t wanted);
-  bool all_still_mapped(std::uint64_t partition, std::span<const mapped_range> pieces, const cache& c) const noexcept;
-  std::uint32_t move_one(writer& w, std::uint64_t partition, mapped_range from, log_address to, const cache& c) noexcept;
+  bool all_still_mapped(std::uint64_t partition, std::span<const mapped_range> pieces,
+                        const cache& c) const noexcept;
+  std::uint32_t move_one(writer& w, std::uint64_t partition, mapped_range from, log_address to,
+                         const cache& c) noexcept;
   void map_locked(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept;
   void map_slow_path(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept;
   void remove_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
   void rewrite(writer& w, std::uint64_t partition, std::uint32_t n, mapped_range p) noexcept;
-  bool shift_to_successor(std::uint64_t partition, std::uint32_t n, std::span<const std::uint64_t> all) noexcept;
+  bool shift_to_successor(std::uint64_t partition, std::uint32_t n,
+                          std::span<const std::uint64_t> all) noexcept;
   void merge_successor(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
-  std::uint32_t insert_after(writer& w, std::uint64_t partition, std::uint32_t n, std::uint64_t low) noexcept;
+  std::uint32_t insert_after(writer& w, std::uint64_t partition, std::uint32_t n,
+                             std::uint64_t low) noexcept;
   void remove(writer& w, std::uint64_t partition, std::uint32_t n) noexcept;
-  std::uint64_t next_low(std::uint64_t partition, std::uint32_t n, std::uint64_t home) const noexcept;
-  void account_overwrite(std::uint64_t home, std::uint32_t words, log_address was, unsigned left) noexcept;
+  std::uint64_t next_low(std::uint64_t partition, std::uint32_t n,
+                         std::uint64_t home) const noexcept;
+  void account_overwrite(std::uint64_t home, std::uint32_t words, log_address was,
+                         unsigned left) noexcept;
   void drop_tombstones(writer& w, std::uint64_t partition, std::uint64_t region) noexcept;
   std::uint32_t take_node(writer& w) noexcept;
   void reclaim_retired_nodes(writer& w);
@@ -286,7 +354,9 @@ class home_map {
   void lock(std::uint64_t partition) const noexcept;
   void unlock(std::uint64_t partition) const noexcept;
   void lock_shared(std::uint64_t partition) const noexcept;
-  void unlock_shared(std::uint64_t partition) const noexcept { lock_of(partition).fetch_sub(1, std::memory_order_release); }
+  void unlock_shared(std::uint64_t partition) const noexcept {
+    lock_of(partition).fetch_sub(1, std::memory_order_release);
+  }
 
   bool two_layers_, lock_free_;
   unsigned levels_;
@@ -302,26 +372,31 @@ class home_map {
   std::atomic<std::uint64_t> used_heads_{0};
 };
 
-// The last range of a node that starts at or before the word, as the number of its word there; if there is none, that of a word which
-// is no range or not below it. Counted, not searched for: which one it is cannot be predicted.
+// The last range of a node that starts at or before the word, as the number of its word there; if
+// there is none, that of a word which is no range or not below it. Counted, not searched for: which
+// one it is cannot be predicted.
 inline unsigned home_map::last_range(const node& n, std::uint64_t id, std::uint64_t home) noexcept {
   const std::uint64_t above = (home % format::region_words + 1) << start_bits;
   unsigned count = 0;
   if (height_of(id) <= 2) [[likely]] {
-    for (unsigned i = 1; i < max_ranges; ++i) count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
+    for (unsigned i = 1; i < max_ranges; ++i)
+      count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
     return count;
   }
-  for (unsigned i = first_range(height_of(id)); i < max_ranges; ++i) count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
+  for (unsigned i = first_range(height_of(id)); i < max_ranges; ++i)
+    count += n.rest[i].load(std::memory_order_relaxed) < above ? 1 : 0;
   return count == 0 ? max_ranges : first_range(height_of(id)) + count - 1;
 }
 
 // The range of a node that has the word, or 0.
-inline std::uint64_t home_map::find_range(const node& n, std::uint64_t id, std::uint64_t home, bool& beyond) noexcept {
+inline std::uint64_t home_map::find_range(const node& n, std::uint64_t id, std::uint64_t home,
+                                          bool& beyond) noexcept {
   const unsigned i = last_range(n, id, home);
   beyond = i == max_ranges - 1;
   if (i == max_ranges) return 0;
   const std::uint64_t r = n.rest[i].load(std::memory_order_acquire);
-  return static_cast<std::uint32_t>(home % format::region_words) - start_of(r) < length_of(r) ? r : 0;
+  return static_cast<std::uint32_t>(home % format::region_words) - start_of(r) < length_of(r) ? r
+                                                                                              : 0;
 }
 
 inline home_map::lookup_result home_map::find(std::uint64_t home, cache& c) const noexcept {
@@ -332,7 +407,8 @@ inline home_map::lookup_result home_map::find(std::uint64_t home, cache& c) cons
       const std::uint64_t id = it.id.load(std::memory_order_acquire);
       bool beyond;
       if (!may_contain(id, home)) break;
-      if (hops != 0 && low_of(id) <= home / cache::granule * cache::granule) c.slot_of(home) = n;  // the list has grown: begin here
+      if (hops != 0 && low_of(id) <= home / cache::granule * cache::granule)
+        c.slot_of(home) = n;  // the list has grown: begin here
       if (const std::uint64_t r = find_range(it, id, home, beyond); r != 0) [[likely]] {
         ++c.hits;
         return found_in(r, home);

@@ -1,4 +1,5 @@
-// The map of home against an array of places, its usage against a count, and readers beside a writer.
+// The map of home against an array of places, its usage against a count, and readers beside a
+// writer.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <pool/home_map.h>
@@ -13,7 +14,11 @@ constexpr std::uint64_t first_word = 512, chunk_words = 128, chunks = 1024, home
 
 struct bed {
   explicit bed(bool two_layers = true, bool lock_free = true)
-      : map({.home_words = home_words, .log_words = first_word + chunk_words * chunks, .two_layers = two_layers, .lock_free = lock_free}, usage, epochs) {}
+      : map({.home_words = home_words,
+             .log_words = first_word + chunk_words * chunks,
+             .two_layers = two_layers,
+             .lock_free = lock_free},
+            usage, epochs) {}
 
   // As a commit does: what is mapped counts first.
   void put(home_map::mapped_range p, const home_map::cache* c = nullptr) {
@@ -26,7 +31,8 @@ struct bed {
     for (std::uint64_t home = 0; home < home_words;) {
       const auto f = map.find(home);
       ASSERT_GE(f.run, 1u);
-      for (std::uint32_t i = 0; i < f.run && home < home_words; ++i, ++home) ASSERT_EQ(advanced(f.at, i), at(home)) << home;
+      for (std::uint32_t i = 0; i < f.run && home < home_words; ++i, ++home)
+        ASSERT_EQ(advanced(f.at, i), at(home)) << home;
     }
   }
   log_address at(std::uint64_t home) const {
@@ -48,9 +54,13 @@ struct bed {
 };
 
 home_map::mapped_range random_piece(base::rng& random, log_address& next, bool tombstones) {
-  const std::uint64_t region = random.below(4) * format::region_words, from = random.below(format::region_words);
-  const auto words = static_cast<std::uint32_t>(1 + random.below(std::min<std::uint64_t>(random.below(2) == 0 ? 4 : 90, format::region_words - from)));
-  if ((next - first_word) % chunk_words + words > chunk_words) next += chunk_words - (next - first_word) % chunk_words;  // no entry reaches into another chunk
+  const std::uint64_t region = random.below(4) * format::region_words,
+                      from = random.below(format::region_words);
+  const auto words = static_cast<std::uint32_t>(
+      1 + random.below(
+              std::min<std::uint64_t>(random.below(2) == 0 ? 4 : 90, format::region_words - from)));
+  if ((next - first_word) % chunk_words + words > chunk_words)
+    next += chunk_words - (next - first_word) % chunk_words;  // no entry reaches into another chunk
   home_map::mapped_range p{region + from, words, next};
   next += 1 + words;
   if (tombstones && random.below(5) == 0) p.at |= tombstone_bit;
@@ -76,7 +86,9 @@ TEST_P(home_map_shapes, agrees_with_an_array_through_every_overlap) {
   EXPECT_GT(cache.hits, 100u);
 }
 
-INSTANTIATE_TEST_SUITE_P(all, home_map_shapes, ::testing::Values(std::pair(true, true), std::pair(true, false), std::pair(false, true), std::pair(false, false)));
+INSTANTIATE_TEST_SUITE_P(all, home_map_shapes,
+                         ::testing::Values(std::pair(true, true), std::pair(true, false),
+                                           std::pair(false, true), std::pair(false, false)));
 
 TEST(home_map, keeps_account_of_live_and_stale_words) {
   bed b;
@@ -96,7 +108,8 @@ TEST(home_map, keeps_account_of_live_and_stale_words) {
   EXPECT_EQ(b.usage.total_live(), counted);
   for (std::uint64_t region = 0; region < 4; ++region) {
     std::uint64_t mapped = 0;
-    for (std::uint64_t i = 0; i < format::region_words; ++i) mapped += is_data(b.at(region * format::region_words + i)) ? 1 : 0;
+    for (std::uint64_t i = 0; i < format::region_words; ++i)
+      mapped += is_data(b.at(region * format::region_words + i)) ? 1 : 0;
     EXPECT_EQ(b.map.stale(region * format::region_words), written[region] - mapped);
   }
 }
@@ -188,7 +201,8 @@ TEST(home_map, says_when_no_node_is_left) {
 // A word that is mapped is found at some log_address that it has had, whatever happens around it.
 TEST(home_map, readers_never_miss_a_mapped_word) {
   bed b;
-  for (std::uint64_t home = 0; home < format::region_words; home += 64) b.put({home, 64, 1000 + home});
+  for (std::uint64_t home = 0; home < format::region_words; home += 64)
+    b.put({home, 64, 1000 + home});
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> missed{0}, wrong{0}, looks{0};
   std::vector<std::jthread> readers;
@@ -209,9 +223,11 @@ TEST(home_map, readers_never_miss_a_mapped_word) {
       }
     });
   base::rng random(9);
-  for (std::uint64_t i = 1; i < 60'000; ++i) {  // places are multiples of 1000 beyond the word's number: each tells its word
+  for (std::uint64_t i = 1; i < 60'000;
+       ++i) {  // places are multiples of 1000 beyond the word's number: each tells its word
     const std::uint64_t from = random.below(format::region_words);
-    const auto words = static_cast<std::uint32_t>(1 + random.below(std::min<std::uint64_t>(40, format::region_words - from)));
+    const auto words = static_cast<std::uint32_t>(
+        1 + random.below(std::min<std::uint64_t>(40, format::region_words - from)));
     ASSERT_TRUE(b.map.reserve(b.writer, 1));
     const log_address at = 1000 * (1 + i % 100) + from;
     b.usage.add_live(at, live_words_of(at, words));

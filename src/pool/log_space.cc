@@ -12,7 +12,11 @@ log_space::log_space(const pool_file& file, const log_structured_options& o, uns
       options(o),
       epochs(lanes),
       usage(file.header().log_offset / 8, chunk_words_, file.header().log_chunks()),
-      map({.home_words = file.header().home_size / 8, .log_words = file.header().size / 8, .two_layers = o.two_layers, .lock_free = o.lock_free_readers}, usage, epochs),
+      map({.home_words = file.header().home_size / 8,
+           .log_words = file.header().size / 8,
+           .two_layers = o.two_layers,
+           .lock_free = o.lock_free_readers},
+          usage, epochs),
       chunks_(file.header().log_chunks()) {
   free_.reserve(chunks_.size());  // each is in one of the two at most: they take no memory later
   retired_.reserve(chunks_.size());
@@ -25,7 +29,8 @@ std::optional<std::uint32_t> log_space::allocate_chunk(std::uint32_t reserve) {
   if (free_.size() <= reserve) return std::nullopt;
   const std::uint32_t c = free_.back();
   free_.pop_back();
-  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()), std::memory_order_relaxed);
+  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()),
+                    std::memory_order_relaxed);
   chunks_[c].use.store(chunk_state::open, std::memory_order_relaxed);
   if (c >= populated_chunks_) {  // chunks are taken for the first time in their order in the file
     constexpr std::uint32_t ahead_bytes = 256u << 10;
@@ -37,7 +42,9 @@ std::optional<std::uint32_t> log_space::allocate_chunk(std::uint32_t reserve) {
 }
 
 void log_space::remove_used() {
-  std::erase_if(free_, [&](std::uint32_t c) { return chunks_[c].use.load(std::memory_order_relaxed) != chunk_state::free; });
+  std::erase_if(free_, [&](std::uint32_t c) {
+    return chunks_[c].use.load(std::memory_order_relaxed) != chunk_state::free;
+  });
   free_count_.store(static_cast<std::uint32_t>(free_.size()));
 }
 
@@ -45,7 +52,8 @@ void log_space::release_chunk(std::uint32_t c) {
   const std::lock_guard hold(mutex_);
   chunks_[c].use.store(chunk_state::free, std::memory_order_relaxed);
   free_.push_back(c);
-  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()), std::memory_order_relaxed);
+  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()),
+                    std::memory_order_relaxed);
 }
 
 void log_space::retire_chunk(std::uint32_t c) {
@@ -53,7 +61,8 @@ void log_space::retire_chunk(std::uint32_t c) {
   chunks_[c].use.store(chunk_state::retired, std::memory_order_relaxed);
   chunks_[c].epoch = epochs.now();
   retired_.push_back(c);
-  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()), std::memory_order_relaxed);
+  free_count_.store(static_cast<std::uint32_t>(free_.size() + retired_.size()),
+                    std::memory_order_relaxed);
 }
 
 bool log_space::reclaim_retired() {
@@ -61,7 +70,8 @@ bool log_space::reclaim_retired() {
   if (retired_.empty()) return true;
   (void)epochs.advance();
   const std::uint64_t oldest = epochs.oldest_pinned();
-  const auto waiting = std::partition(retired_.begin(), retired_.end(), [&](std::uint32_t c) { return chunks_[c].epoch >= oldest; });
+  const auto waiting = std::partition(retired_.begin(), retired_.end(),
+                                      [&](std::uint32_t c) { return chunks_[c].epoch >= oldest; });
   const bool some = waiting != retired_.end();
   for (auto c = waiting; c != retired_.end(); ++c) {
     chunks_[*c].use.store(chunk_state::free, std::memory_order_relaxed);

@@ -19,27 +19,45 @@ namespace os = media::os;
 
 errc errc_from_errno(int number) noexcept {
   switch (number) {
-    case ENOENT: case ENOTDIR: return errc::not_found;
-    case EACCES: case EPERM: return errc::permission;
-    case EROFS: return errc::read_only;
-    case EEXIST: return errc::exists;
-    case ENOSPC: case EDQUOT: case EFBIG: return errc::full;
-    default: return errc::io;
+    case ENOENT:
+    case ENOTDIR:
+      return errc::not_found;
+    case EACCES:
+    case EPERM:
+      return errc::permission;
+    case EROFS:
+      return errc::read_only;
+    case EEXIST:
+      return errc::exists;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return errc::full;
+    default:
+      return errc::io;
   }
 }
 
 std::unexpected<error> path_error(const char* what, const std::string& path, int number) {
-  const char* const advice = number == ENOENT || number == ENOTDIR ? " (does the directory exist?)"
-                             : number == EROFS                        ? " (its file system is read-only: remount it for writing, or use a pool elsewhere)"
-                                                                      : "";
-  return fail_errno(errc_from_errno(number), fmt::format("cannot {} {}{}", what, path, advice), number);
+  const char* const advice =
+      number == ENOENT || number == ENOTDIR ? " (does the directory exist?)"
+      : number == EROFS
+          ? " (its file system is read-only: remount it for writing, or use a pool elsewhere)"
+          : "";
+  return fail_errno(errc_from_errno(number), fmt::format("cannot {} {}{}", what, path, advice),
+                    number);
 }
 
 // A process that goes beyond its limit gets a signal, which ends it.
 static result<> check_size_limit(std::size_t size, const std::string& path) {
   struct rlimit limit = {};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur) return {};
-  return fail(errc::full, fmt::format("cannot reserve {} bytes for {}: this process may write files of {} bytes (RLIMIT_FSIZE); raise that (ulimit -f), or use a smaller pool", size, path, limit.rlim_cur));
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+      size <= limit.rlim_cur)
+    return {};
+  return fail(errc::full,
+              fmt::format("cannot reserve {} bytes for {}: this process may write files of {} "
+                          "bytes (RLIMIT_FSIZE); raise that (ulimit -f), or use a smaller pool",
+                          size, path, limit.rlim_cur));
 }
 
 result<> allocate_space(int fd, std::size_t size, const std::string& path) {
@@ -48,14 +66,23 @@ result<> allocate_space(int fd, std::size_t size, const std::string& path) {
   while (failed == EINTR) failed = os::fallocate(fd, 0, size);
   if (failed == 0) return {};
   if (failed == EFBIG || failed == EINVAL)
-    return fail(errc::full, fmt::format("cannot create {}: {} bytes are more than this file system takes in one file", path, size));
-  return fail_errno(errc_from_errno(failed), fmt::format("cannot reserve {} bytes for {}; free some space or create a smaller pool", size, path), failed);
+    return fail(
+        errc::full,
+        fmt::format("cannot create {}: {} bytes are more than this file system takes in one file",
+                    path, size));
+  return fail_errno(
+      errc_from_errno(failed),
+      fmt::format("cannot reserve {} bytes for {}; free some space or create a smaller pool", size,
+                  path),
+      failed);
 }
 
 descriptor::~descriptor() {
   if (fd >= 0) ::close(fd);
 }
-int descriptor::release() noexcept { return std::exchange(fd, -1); }
+int descriptor::release() noexcept {
+  return std::exchange(fd, -1);
+}
 
 namespace {
 
@@ -66,9 +93,11 @@ std::string directory_of(const std::string& path) {
 
 }  // namespace
 
-// On file systems that know no files without names, one with another name: one that nobody has, for what has it may be a
-// link to anything.
-new_file::new_file(const std::string& path) : path_(path), file_(os::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
+// On file systems that know no files without names, one with another name: one that nobody has, for
+// what has it may be a link to anything.
+new_file::new_file(const std::string& path)
+    : path_(path),
+      file_(os::open(directory_of(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
   name_ = fmt::format("/proc/self/fd/{}", file_.fd);
   if (file_.fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return;
   constexpr unsigned max_names = 1000;
@@ -84,26 +113,33 @@ new_file::~new_file() {
 }
 
 result<new_file> new_file::make(const std::string& path, std::size_t max_bytes) {
-  if (auto allowed = check_size_limit(max_bytes, path); !allowed) return std::unexpected(allowed.error());
-  if (::access(path.c_str(), F_OK) == 0) return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
+  if (auto allowed = check_size_limit(max_bytes, path); !allowed)
+    return std::unexpected(allowed.error());
+  if (::access(path.c_str(), F_OK) == 0)
+    return fail(errc::exists, fmt::format("{} exists already; nothing was changed", path));
   new_file made(path);
   if (made.file_.fd < 0) return path_error("create", path);
   return made;
 }
 
-result<> new_file::reserve(std::size_t size) { return allocate_space(file_.fd, size, path_); }
+result<> new_file::reserve(std::size_t size) {
+  return allocate_space(file_.fd, size, path_);
+}
 
 result<> new_file::write(std::span<const std::byte> bytes, std::uint64_t offset) {
-  if (!os::write_all(file_.fd, bytes.data(), bytes.size(), offset)) return path_error("write", path_);
+  if (!os::write_all(file_.fd, bytes.data(), bytes.size(), offset))
+    return path_error("write", path_);
   return {};
 }
 
 result<> new_file::publish() {
-  if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0) return path_error("sync", path_);
+  if (!base::planted(base::mutant::file_named_first) && os::sync(file_.fd) != 0)
+    return path_error("sync", path_);
   const std::string in = directory_of(path_);  // when it has its name, no memory is needed any more
   if (os::link(name_.c_str(), path_.c_str()) != 0) return path_error("create", path_);
   const descriptor directory(os::open(in.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.fd >= 0 && os::sync(directory.fd) != 0 && errno != EINVAL) return path_error("sync the directory of", path_);
+  if (directory.fd >= 0 && os::sync(directory.fd) != 0 && errno != EINVAL)
+    return path_error("sync the directory of", path_);
   return {};
 }
 

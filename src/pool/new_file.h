@@ -1,5 +1,5 @@
-// new_file: a file in the making. It has no name until it is whole, so what is cut off leaves nothing behind; a descriptor that closes
-// itself; and the errors of files in words.
+// new_file: a file in the making. It has no name until it is whole, so what is cut off leaves
+// nothing behind; a descriptor that closes itself; and the errors of files in words.
 #pragma once
 
 #include <stele/error.h>
@@ -16,7 +16,8 @@ namespace stele::storage {
 std::unexpected<error> path_error(const char* what, const std::string& path, int number = errno);
 errc errc_from_errno(int number) noexcept;
 
-// Real space from 0 to `size`, not a promise: a full disk is an error now, not a signal later. Errors: full, io.
+// Real space from 0 to `size`, not a promise: a full disk is an error now, not a signal later.
+// Errors: full, io.
 [[nodiscard]] result<> allocate_space(int fd, std::size_t size, const std::string& path);
 
 struct descriptor {
@@ -30,7 +31,8 @@ struct descriptor {
 
 class new_file {
  public:
-  // Empty; at most so many bytes will be written. Errors: exists, not_found, permission, full (the process's limit), io.
+  // Empty; at most so many bytes will be written. Errors: exists, not_found, permission, full (the
+  // process's limit), io.
   [[nodiscard]] static result<new_file> make(const std::string& path, std::size_t max_bytes);
   new_file(new_file&&) noexcept = default;
   ~new_file();

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <format/block_checksums.h>
 #include <format/heap_layout.h>
 #include <format/parity_block.h>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -29,13 +29,19 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t min_pool_size = 32 * 1024;
 
-std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+std::size_t round_up(std::size_t n, std::size_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
 
 // A failed open's reason when another handle holds the lock.
 std::unexpected<error> locked_error(int fd, const std::string& path) {
   std::uint64_t pid = 0;
   if (!os::read_all(fd, &pid, sizeof pid, format::owner_offset)) pid = 0;
-  return fail(errc::in_use, fmt::format("{} is open in process {}; close it there first (one process at a time has a pool open)", path, pid));
+  return fail(
+      errc::in_use,
+      fmt::format(
+          "{} is open in process {}; close it there first (one process at a time has a pool open)",
+          path, pid));
 }
 
 result<> lock(int fd, const std::string& path) {
@@ -47,17 +53,20 @@ result<> lock(int fd, const std::string& path) {
   return path_error("lock", path);
 }
 
-// What the file's former users left unwritten is written now. An error of theirs that nobody has been told is told here,
-// once, and the pages that the device does not have are dropped from the cache. Those of header and logs always: recovery
-// reads what would survive a power failure while it runs.
+// What the file's former users left unwritten is written now. An error of theirs that nobody has
+// been told is told here, once, and the pages that the device does not have are dropped from the
+// cache. Those of header and logs always: recovery reads what would survive a power failure while
+// it runs.
 result<> sync_previous_writes(int fd, std::uint64_t home_offset, const std::string& path) {
   const bool written = os::sync_data(fd) == 0;
   const int number = errno;
-  (void)::posix_fadvise(fd, 0, written ? static_cast<off_t>(home_offset) : 0, POSIX_FADV_DONTNEED);  // a length of 0: all
+  (void)::posix_fadvise(fd, 0, written ? static_cast<off_t>(home_offset) : 0,
+                        POSIX_FADV_DONTNEED);  // a length of 0: all
   if (written) return {};
   return fail_errno(
       errc::io,
-      fmt::format("the device did not take what was written to {} before it was opened; see what the kernel's log "
+      fmt::format("the device did not take what was written to {} before it was opened; see what "
+                  "the kernel's log "
                   "says of the device, then open it again: recovery decides from what reached it",
                   path),
       number);
@@ -66,24 +75,37 @@ result<> sync_previous_writes(int fd, std::uint64_t home_offset, const std::stri
 result<pool_header> read_header(int fd, const std::string& path) {
   struct stat status = {};
   if (os::fstat(fd, status) != 0) return path_error("examine", path);
-  if (!S_ISREG(status.st_mode)) return fail(errc::not_a_pool, fmt::format("{} is not an ordinary file, so it is no pool", path));
+  if (!S_ISREG(status.st_mode))
+    return fail(errc::not_a_pool,
+                fmt::format("{} is not an ordinary file, so it is no pool", path));
   std::array<std::byte, format::header_area_size> front{};
   const auto length = static_cast<std::size_t>(status.st_size);
   if (length < sizeof(pool_header))
-    return fail(errc::not_a_pool, fmt::format("{} is {} bytes long, too short for a pool; if it was one, it has been truncated: restore it from a copy", path, status.st_size));
-  if (!os::read_all(fd, front.data(), std::min(length, front.size()), 0)) return path_error("read", path);
+    return fail(errc::not_a_pool,
+                fmt::format("{} is {} bytes long, too short for a pool; if it was one, it has been "
+                            "truncated: restore it from a copy",
+                            path, status.st_size));
+  if (!os::read_all(fd, front.data(), std::min(length, front.size()), 0))
+    return path_error("read", path);
   return parse_header(front.data(), static_cast<std::uint64_t>(status.st_size), path);
 }
 
-std::size_t chunk_shift_for(std::size_t size) { return size >= (64u << 20) ? 16 : size >= (4u << 20) ? 14 : 12; }
+std::size_t chunk_shift_for(std::size_t size) {
+  return size >= (64u << 20) ? 16 : size >= (4u << 20) ? 14 : 12;
+}
 
-// Everything in the new file but its name: header, session word, zeroes. Logs that commits write synchronously are written once
-// now: the first write to space that is only reserved changes the file's metadata.
+// Everything in the new file but its name: header, session word, zeroes. Logs that commits write
+// synchronously are written once now: the first write to space that is only reserved changes the
+// file's metadata.
 result<> write_initial_content(new_file& file, const pool_header& h) {
   const std::size_t logs = h.home == format::home_kind::in_place ? h.log_count * h.log_size : 0;
-  std::vector<std::byte> zeroes(std::clamp<std::size_t>(logs, format::header_area_size, std::size_t{1} << 20));
+  std::vector<std::byte> zeroes(
+      std::clamp<std::size_t>(logs, format::header_area_size, std::size_t{1} << 20));
   for (std::size_t at = 0; at < logs; at += zeroes.size())
-    if (auto written = file.write(std::span(zeroes).first(std::min(zeroes.size(), logs - at)), h.log_offset + at); !written) return written;
+    if (auto written = file.write(std::span(zeroes).first(std::min(zeroes.size(), logs - at)),
+                                  h.log_offset + at);
+        !written)
+      return written;
   pool_file::write_header(zeroes.data(), h);
   return file.write(std::span(zeroes).first(format::header_area_size), 0);
 }
@@ -104,13 +126,20 @@ bool is_direct_access(const std::string& path) {
 
 namespace {
 
-// Chunks of log fill the file; home is addresses: four times as many, so that the heap's own fragmentation costs none of the file.
+// Chunks of log fill the file; home is addresses: four times as many, so that the heap's own
+// fragmentation costs none of the file.
 result<pool_header> plan_log_structured(const pool_geometry& s, pool_header h) {
   h.home = format::home_kind::log;
-  h.log_size = s.log_size != 0 ? s.log_size : std::clamp<std::size_t>(std::bit_floor(s.size / 256), 1024, 32768);
-  if (!std::has_single_bit(h.log_size) || h.log_size < 1024 || h.log_size > (256u << 10) || (s.size - format::header_area_size) / h.log_size < 8)
-    return fail(errc::invalid_argument, fmt::format("chunks of {} bytes do not suit a log-structured pool of {} bytes: a power of two from 1024 to 262144, and at least 8 of them", h.log_size, s.size));
-  h.log_count = static_cast<std::uint32_t>(s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
+  h.log_size = s.log_size != 0 ? s.log_size
+                               : std::clamp<std::size_t>(std::bit_floor(s.size / 256), 1024, 32768);
+  if (!std::has_single_bit(h.log_size) || h.log_size < 1024 || h.log_size > (256u << 10) ||
+      (s.size - format::header_area_size) / h.log_size < 8)
+    return fail(errc::invalid_argument,
+                fmt::format("chunks of {} bytes do not suit a log-structured pool of {} bytes: a "
+                            "power of two from 1024 to 262144, and at least 8 of them",
+                            h.log_size, s.size));
+  h.log_count = static_cast<std::uint32_t>(
+      s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
   h.home_offset = h.size;
   h.home_size = round_up(4 * h.size, std::size_t{1} << 20);
   h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(h.home_size / 4));
@@ -118,9 +147,14 @@ result<pool_header> plan_log_structured(const pool_geometry& s, pool_header h) {
 }
 
 // Where chunk table and sums end that begin at `table`.
-std::uint64_t block_checksums_offset_after(std::uint64_t table, std::uint64_t chunk_count) { return round_up(table + 8 * chunk_count, format::checksum_block_size); }
-std::uint64_t tables_end(bool sums, std::uint64_t table, std::uint64_t chunk_count, std::uint64_t home_bytes) {
-  return sums ? block_checksums_offset_after(table, chunk_count) + 8 * format::block_checksum_count(home_bytes) : table + 8 * chunk_count;
+std::uint64_t block_checksums_offset_after(std::uint64_t table, std::uint64_t chunk_count) {
+  return round_up(table + 8 * chunk_count, format::checksum_block_size);
+}
+std::uint64_t tables_end(bool sums, std::uint64_t table, std::uint64_t chunk_count,
+                         std::uint64_t home_bytes) {
+  return sums ? block_checksums_offset_after(table, chunk_count) +
+                    8 * format::block_checksum_count(home_bytes)
+              : table + 8 * chunk_count;
 }
 
 // Where things are in home, from home_offset to `end`.
@@ -129,17 +163,22 @@ void lay_out_home(pool_header& h, std::uint64_t end, bool sums = false) {
   h.table_offset = h.home_offset + sizeof(format::home_header);
   h.chunk_count = (end - h.table_offset) / (chunk + 8);
   if (sums) h.block_checksums_offset = block_checksums_offset_after(h.table_offset, h.chunk_count);
-  h.chunks_offset = round_up(tables_end(sums, h.table_offset, h.chunk_count, end - h.home_offset), page);
+  h.chunks_offset =
+      round_up(tables_end(sums, h.table_offset, h.chunk_count, end - h.home_offset), page);
   while (h.chunk_count != 0 && h.chunks_offset + h.chunk_count * chunk > end) --h.chunk_count;
 }
 
-// Room for checksums between the logs and home, for a little more than home turns out to be, and for a copy of home.
+// Room for checksums between the logs and home, for a little more than home turns out to be, and
+// for a copy of home.
 void lay_out_parity(pool_header& h, const pool_geometry& s) {
-  const std::uint64_t covered = format::matrix_lines * format::line_size * (s.checkpoint_commits != 0 ? 2 : 1);
-  const std::uint64_t each = std::uint64_t{format::parity_blocks} * s.parity_block_size, rest = h.size - h.home_offset;
+  const std::uint64_t covered =
+      format::matrix_lines * format::line_size * (s.checkpoint_commits != 0 ? 2 : 1);
+  const std::uint64_t each = std::uint64_t{format::parity_blocks} * s.parity_block_size,
+                      rest = h.size - h.home_offset;
   h.parity_offset = h.home_offset;
   h.parity_block_size = s.parity_block_size;
-  h.home_offset = round_up(h.parity_offset + (rest + covered + each - 1) / (covered + each) * each, page);
+  h.home_offset =
+      round_up(h.parity_offset + (rest + covered + each - 1) / (covered + each) * each, page);
   if (s.checkpoint_commits == 0 || h.home_offset >= h.size) return;
   h.checkpoint_commits = s.checkpoint_commits;
   h.home_copy_offset = h.home_offset;
@@ -147,29 +186,45 @@ void lay_out_parity(pool_header& h, const pool_geometry& s) {
 }
 
 bool valid_parity(const pool_header& h) {
-  if (h.parity_block_size == 0) return h.parity_offset == 0 && h.home_copy_offset == 0 && h.checkpoint_commits == 0;
-  const bool sane_copy = h.home_copy_offset == 0 ? h.checkpoint_commits == 0
-                                            : h.checkpoint_commits != 0 && h.home_copy_offset % page == 0 && h.home_copy_offset > h.parity_offset && h.home_copy_offset < h.home_offset &&
-                                                  h.size - h.home_offset <= h.home_offset - h.home_copy_offset;
+  if (h.parity_block_size == 0)
+    return h.parity_offset == 0 && h.home_copy_offset == 0 && h.checkpoint_commits == 0;
+  const bool sane_copy = h.home_copy_offset == 0
+                             ? h.checkpoint_commits == 0
+                             : h.checkpoint_commits != 0 && h.home_copy_offset % page == 0 &&
+                                   h.home_copy_offset > h.parity_offset &&
+                                   h.home_copy_offset < h.home_offset &&
+                                   h.size - h.home_offset <= h.home_offset - h.home_copy_offset;
   const std::uint64_t end = h.home_copy_offset != 0 ? h.home_copy_offset : h.home_offset;
   const std::uint64_t each = std::uint64_t{format::parity_blocks} * h.parity_block_size;
-  return (h.parity_block_size == format::plain_block_size || h.parity_block_size == format::halves_block_size) && h.parity_offset < h.home_offset && h.home_offset < h.size &&
-         h.home_offset % page == 0 && sane_copy && format::matrix_count(h.size - h.home_offset) <= (end - h.parity_offset) / each;
+  return (h.parity_block_size == format::plain_block_size ||
+          h.parity_block_size == format::halves_block_size) &&
+         h.parity_offset < h.home_offset && h.home_offset < h.size && h.home_offset % page == 0 &&
+         sane_copy &&
+         format::matrix_count(h.size - h.home_offset) <= (end - h.parity_offset) / each;
 }
 
 // The table may be longer than the chunks that fit behind it.
 bool valid_block_checksums(const pool_header& h) {
   if (h.block_checksums_offset == 0) return h.chunks_offset >= h.table_offset + 8 * h.chunk_count;
-  return h.home == format::home_kind::in_place && h.block_checksums_offset % format::checksum_block_size == 0 && h.block_checksums_offset >= h.table_offset + 8 * h.chunk_count &&
-         h.block_checksums_offset < h.chunks_offset && h.chunks_offset - h.block_checksums_offset >= 8 * format::block_checksum_count(h.size - h.home_offset);
+  return h.home == format::home_kind::in_place &&
+         h.block_checksums_offset % format::checksum_block_size == 0 &&
+         h.block_checksums_offset >= h.table_offset + 8 * h.chunk_count &&
+         h.block_checksums_offset < h.chunks_offset &&
+         h.chunks_offset - h.block_checksums_offset >=
+             8 * format::block_checksum_count(h.size - h.home_offset);
 }
 
 bool valid_logs(const pool_header& h) {
   if (h.home == format::home_kind::log)
-    return std::has_single_bit(h.log_size) && h.log_size >= 1024 && h.log_size <= (256u << 10) && h.home_offset == h.size && h.size % page == 0 && h.log_chunks() >= 8 &&
-           h.home_size % page == 0 && h.home_size <= 64 * h.size && h.parity_offset == 0 && h.parity_block_size == 0 && h.home_copy_offset == 0 && h.checkpoint_commits == 0;
-  return h.home == format::home_kind::in_place && h.home_size == 0 && h.size % page == 0 && h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
-         (h.parity_block_size != 0 ? h.parity_offset : h.home_offset) == h.log_offset + h.log_count * h.log_size && h.home_offset < h.size && valid_parity(h);
+    return std::has_single_bit(h.log_size) && h.log_size >= 1024 && h.log_size <= (256u << 10) &&
+           h.home_offset == h.size && h.size % page == 0 && h.log_chunks() >= 8 &&
+           h.home_size % page == 0 && h.home_size <= 64 * h.size && h.parity_offset == 0 &&
+           h.parity_block_size == 0 && h.home_copy_offset == 0 && h.checkpoint_commits == 0;
+  return h.home == format::home_kind::in_place && h.home_size == 0 && h.size % page == 0 &&
+         h.log_size % page == 0 && h.log_size >= page && h.log_size <= h.size &&
+         (h.parity_block_size != 0 ? h.parity_offset : h.home_offset) ==
+             h.log_offset + h.log_count * h.log_size &&
+         h.home_offset < h.size && valid_parity(h);
 }
 
 }  // namespace
@@ -179,20 +234,29 @@ result<std::uint64_t> generate_pool_id() {
   while (id == 0) {
     const ssize_t drawn = os::getrandom(&id, sizeof id);
     if (drawn == ssize_t{sizeof id} || (drawn < 0 && errno == EINTR)) continue;
-    return fail_errno(
-        errc::io,
-        "the system gives no random bytes (getrandom), so the pool can have no id; see that this process may call it");
+    return fail_errno(errc::io,
+                      "the system gives no random bytes (getrandom), so the pool can have no id; "
+                      "see that this process may call it");
   }
   return id;
 }
 
 result<pool_header> pool_file::make_header(const pool_geometry& s) {
   if (s.size < min_pool_size || s.size > max_pool_size)
-    return fail(errc::invalid_argument, fmt::format("a pool of {} bytes is not possible; choose from {} (32 KiB) to {} (64 TiB)", s.size, min_pool_size, max_pool_size));
+    return fail(
+        errc::invalid_argument,
+        fmt::format("a pool of {} bytes is not possible; choose from {} (32 KiB) to {} (64 TiB)",
+                    s.size, min_pool_size, max_pool_size));
   if (s.layout.size() >= format::layout_name_size)
-    return fail(errc::invalid_argument, fmt::format("the layout name is {} bytes long; {} are the most", s.layout.size(), format::layout_name_size - 1));
+    return fail(errc::invalid_argument,
+                fmt::format("the layout name is {} bytes long; {} are the most", s.layout.size(),
+                            format::layout_name_size - 1));
   auto too_much_log = [&](std::size_t count, std::size_t bytes) {
-    return fail(errc::invalid_argument, fmt::format("{} logs of {} bytes do not fit a pool of {} bytes (half of it and 4096 logs at most)", count, bytes, s.size));
+    return fail(
+        errc::invalid_argument,
+        fmt::format(
+            "{} logs of {} bytes do not fit a pool of {} bytes (half of it and 4096 logs at most)",
+            count, bytes, s.size));
   };
   if (s.log_count > 4096 || s.log_size > s.size) return too_much_log(s.log_count, s.log_size);
   pool_header h{};
@@ -212,14 +276,20 @@ result<pool_header> pool_file::make_header(const pool_geometry& s) {
     planned->checksum = format::header_checksum(*planned);
     return planned;
   }
-  h.log_count = static_cast<std::uint32_t>(s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
-  h.log_size = s.log_size != 0 ? round_up(s.log_size, page) : std::clamp<std::size_t>(s.size / (8 * h.log_count) / page * page, page, 1u << 20);
+  h.log_count = static_cast<std::uint32_t>(
+      s.log_count != 0 ? s.log_count : std::clamp<std::size_t>(s.size >> 20, 2, 16));
+  h.log_size = s.log_size != 0 ? round_up(s.log_size, page)
+                               : std::clamp<std::size_t>(s.size / (8 * h.log_count) / page * page,
+                                                         page, 1u << 20);
   if (h.log_count * h.log_size > s.size / 2) return too_much_log(h.log_count, h.log_size);
   h.home_offset = h.log_offset + h.log_count * h.log_size;
   if (s.parity_block_size != 0) lay_out_parity(h, s);
   h.chunk_shift = static_cast<std::uint32_t>(chunk_shift_for(s.size));
   const auto no_room = [&] {
-    return fail(errc::invalid_argument, fmt::format("a pool of {} bytes has no room for objects beside its logs, checksums and checkpoint; make it larger", s.size));
+    return fail(errc::invalid_argument,
+                fmt::format("a pool of {} bytes has no room for objects beside its logs, checksums "
+                            "and checkpoint; make it larger",
+                            s.size));
   };
   if (h.home_offset + page + (std::size_t{1} << h.chunk_shift) > h.size) return no_room();
   lay_out_home(h, h.size, s.sums);
@@ -243,58 +313,102 @@ pool_header header_at(const std::byte* from) {
   return h;
 }
 
-bool has_valid_checksum(const pool_header& h) { return h.magic == format::pool_magic && h.checksum == format::header_checksum(h); }
-bool is_usable_copy(const pool_header& h) { return has_valid_checksum(h) && h.version == format::pool_version; }
+bool has_valid_checksum(const pool_header& h) {
+  return h.magic == format::pool_magic && h.checksum == format::header_checksum(h);
+}
+bool is_usable_copy(const pool_header& h) {
+  return has_valid_checksum(h) && h.version == format::pool_version;
+}
 
 // As it was at creation.
-result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t file_size, const std::string& path) {
+result<> check_header(const pool_header& h, bool copy_is_usable, std::uint64_t file_size,
+                      const std::string& path) {
   if (!has_valid_checksum(h) && copy_is_usable)
-    return fail(errc::corrupt, fmt::format("the header of {} is damaged, but the copy of it in the pool is whole: `stele pool check --repair {}` restores it", path, path));
+    return fail(errc::corrupt,
+                fmt::format("the header of {} is damaged, but the copy of it in the pool is whole: "
+                            "`stele pool check --repair {}` restores it",
+                            path, path));
   if (h.magic != format::pool_magic)
-    return fail(errc::not_a_pool, fmt::format("{} is not a stele pool (its first bytes are not a pool's); nothing was changed", path));
+    return fail(
+        errc::not_a_pool,
+        fmt::format(
+            "{} is not a stele pool (its first bytes are not a pool's); nothing was changed",
+            path));
   if (h.version != format::pool_version)
-    return fail(errc::version, fmt::format("{} is a pool of format version {}; this program reads version {}: use the matching release", path, h.version, format::pool_version));
+    return fail(errc::version, fmt::format("{} is a pool of format version {}; this program reads "
+                                           "version {}: use the matching release",
+                                           path, h.version, format::pool_version));
   if (h.checksum != format::header_checksum(h))
-    return fail(errc::corrupt, fmt::format("the header of {} is damaged (checksum); restore the pool from a copy", path));
+    return fail(
+        errc::corrupt,
+        fmt::format("the header of {} is damaged (checksum); restore the pool from a copy", path));
   if (file_size < h.size)
-    return fail(errc::corrupt, fmt::format("{} has {} of its {} bytes: it has been truncated; restore it from a copy", path, file_size, h.size));
+    return fail(
+        errc::corrupt,
+        fmt::format("{} has {} of its {} bytes: it has been truncated; restore it from a copy",
+                    path, file_size, h.size));
   const std::uint64_t chunk = h.chunk_shift < 32 ? std::uint64_t{1} << h.chunk_shift : 0;
-  const bool sane = h.header_size == sizeof h && h.id != 0 && h.size <= max_pool_size && h.log_offset == format::header_area_size && h.log_count >= 1 &&
-                    h.log_count <= 4096 && h.log_size != 0 && h.size > h.log_offset && valid_logs(h) && chunk >= page && chunk <= (1u << 20) &&
-                    h.table_offset == h.home_offset + sizeof(format::home_header) && h.chunk_count >= 1 && h.chunk_count <= h.offset_end() / chunk &&
-                    h.chunks_offset % page == 0 && h.chunks_offset <= h.offset_end() && valid_block_checksums(h) && h.chunks_offset + h.chunk_count * chunk <= h.offset_end();
-  if (!sane) return fail(errc::corrupt, fmt::format("the header of {} contradicts itself; restore the pool from a copy", path));
+  const bool sane =
+      h.header_size == sizeof h && h.id != 0 && h.size <= max_pool_size &&
+      h.log_offset == format::header_area_size && h.log_count >= 1 && h.log_count <= 4096 &&
+      h.log_size != 0 && h.size > h.log_offset && valid_logs(h) && chunk >= page &&
+      chunk <= (1u << 20) && h.table_offset == h.home_offset + sizeof(format::home_header) &&
+      h.chunk_count >= 1 && h.chunk_count <= h.offset_end() / chunk &&
+      h.chunks_offset % page == 0 && h.chunks_offset <= h.offset_end() &&
+      valid_block_checksums(h) && h.chunks_offset + h.chunk_count * chunk <= h.offset_end();
+  if (!sane)
+    return fail(
+        errc::corrupt,
+        fmt::format("the header of {} contradicts itself; restore the pool from a copy", path));
   return {};
 }
 
 }  // namespace
 
-result<pool_header> parse_header(const std::byte* front, std::uint64_t file_size, const std::string& path) {
+result<pool_header> parse_header(const std::byte* front, std::uint64_t file_size,
+                                 const std::string& path) {
   const pool_header h = header_at(front);
-  if (auto fine = check_header(h, is_usable_copy(header_at(front + format::header_copy_offset)), file_size, path); !fine) return std::unexpected(fine.error());
+  if (auto fine = check_header(h, is_usable_copy(header_at(front + format::header_copy_offset)),
+                               file_size, path);
+      !fine)
+    return std::unexpected(fine.error());
   const auto g = format::read_growth(front, h.id);
-  if (!g) return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown are damaged (check bits); restore the pool from a copy", path));
+  if (!g)
+    return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown are damaged "
+                                           "(check bits); restore the pool from a copy",
+                                           path));
   if (g->chunk_count == 0) return h;
   auto now = grown_header(h, *g, path);
   if (now && file_size < now->size)
-    return fail(errc::corrupt, fmt::format("{} has {} of its {} bytes: it has been truncated; restore it from a copy", path, file_size, now->size));
+    return fail(
+        errc::corrupt,
+        fmt::format("{} has {} of its {} bytes: it has been truncated; restore it from a copy",
+                    path, file_size, now->size));
   return now;
 }
 
 std::uint64_t table_chunk_count(const pool_header& h, std::uint64_t chunk_count) noexcept {
-  const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift, home_bytes = h.chunks_offset + chunk_count * chunk - h.home_offset;
-  return (tables_end(h.block_checksums_offset != 0, 0, chunk_count, home_bytes) + chunk - 1) / chunk;
+  const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift,
+                      home_bytes = h.chunks_offset + chunk_count * chunk - h.home_offset;
+  return (tables_end(h.block_checksums_offset != 0, 0, chunk_count, home_bytes) + chunk - 1) /
+         chunk;
 }
 
 result<pool_header> grown_header(pool_header h, const format::growth& g, const std::string& path) {
   const std::uint64_t run = table_chunk_count(h, g.chunk_count);
-  const bool sane = h.home == format::home_kind::in_place && h.parity_block_size == 0 && g.chunk_count > h.chunk_count && g.chunk_count <= max_pool_size >> h.chunk_shift &&
-                    run < g.chunk_count && g.table_chunk <= g.chunk_count - run;
-  if (!sane) return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown contradict its header; restore the pool from a copy", path));
+  const bool sane = h.home == format::home_kind::in_place && h.parity_block_size == 0 &&
+                    g.chunk_count > h.chunk_count &&
+                    g.chunk_count <= max_pool_size >> h.chunk_shift && run < g.chunk_count &&
+                    g.table_chunk <= g.chunk_count - run;
+  if (!sane)
+    return fail(errc::corrupt, fmt::format("{}: the words that say how it has grown contradict its "
+                                           "header; restore the pool from a copy",
+                                           path));
   h.chunk_count = g.chunk_count;
   h.size = h.chunks_offset + (g.chunk_count << h.chunk_shift);
   h.table_offset = h.chunks_offset + (g.table_chunk << h.chunk_shift);
-  if (h.block_checksums_offset != 0) h.block_checksums_offset = block_checksums_offset_after(h.table_offset, h.chunk_count);
+  if (h.block_checksums_offset != 0)
+    h.block_checksums_offset = block_checksums_offset_after(h.table_offset, h.chunk_count);
   return h;
 }
 
@@ -315,9 +429,14 @@ result<bool> pool_file::repair_header(const std::string& path) {
   if (!os::read_all(file.fd, front.data(), front.size(), 0)) return path_error("read", path);
   if (has_valid_checksum(header_at(front.data()))) return false;
   const pool_header copy = header_at(front.data() + format::header_copy_offset);
-  if (!is_usable_copy(copy)) return fail(errc::corrupt, fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy", path));
+  if (!is_usable_copy(copy))
+    return fail(
+        errc::corrupt,
+        fmt::format("{}: neither the header nor its copy is whole; restore the pool from a copy",
+                    path));
   if (auto locked = lock(file.fd, path); !locked) return std::unexpected(locked.error());
-  if (!os::write_all(file.fd, &copy, sizeof copy, 0) || os::sync_data(file.fd) != 0) return path_error("write", path);
+  if (!os::write_all(file.fd, &copy, sizeof copy, 0) || os::sync_data(file.fd) != 0)
+    return path_error("write", path);
   return true;
 }
 
@@ -330,12 +449,22 @@ result<pool_header> pool_file::peek(const std::string& path) {
 result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::uintptr_t address) {
   descriptor file(os::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0) {
-    if (errno == ELOOP) return fail(errc::permission, fmt::format("{} is a symbolic link; name the pool file itself", path));
-    if (errno == EISDIR) return fail(errc::not_a_pool, fmt::format("{} is a directory, not a pool", path));
+    if (errno == ELOOP)
+      return fail(errc::permission,
+                  fmt::format("{} is a symbolic link; name the pool file itself", path));
+    if (errno == EISDIR)
+      return fail(errc::not_a_pool, fmt::format("{} is a directory, not a pool", path));
     if (errno == EACCES || errno == EROFS) {
       const int number = errno;
-      const char* const advice = number == EROFS ? "remount its file system for writing" : "give this user the right to write it";
-      return fail_errno(errc_from_errno(number), fmt::format("cannot open {} for writing (a pool is recovered and marked when opened): {}, or look at it with `stele pool info`, `check` or `dump`, which only read", path, advice), number);
+      const char* const advice = number == EROFS ? "remount its file system for writing"
+                                                 : "give this user the right to write it";
+      return fail_errno(
+          errc_from_errno(number),
+          fmt::format(
+              "cannot open {} for writing (a pool is recovered and marked when opened): {}, or "
+              "look at it with `stele pool info`, `check` or `dump`, which only read",
+              path, advice),
+          number);
     }
     return path_error("open", path);
   }
@@ -347,21 +476,26 @@ result<pool_file> pool_file::open(const std::string& path, map_kind kind, std::u
       return std::unexpected(synced.error());
   header = read_header(file.fd, path);  // as its last user left it
   if (!header) return std::unexpected(header.error());
-  if (auto space = allocate_space(file.fd, header->size, path); !space) return std::unexpected(space.error());
+  if (auto space = allocate_space(file.fd, header->size, path); !space)
+    return std::unexpected(space.error());
   pool_file opened;
   opened.header_ = *header;
   opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
-  opened.mapping_.fd = file.release();  // last: it is locked, and must not be lost for want of memory for the name
+  opened.mapping_.fd =
+      file.release();  // last: it is locked, and must not be lost for want of memory for the name
   if (auto mapped = opened.map(kind, address); !mapped) return std::unexpected(mapped.error());
-  if (auto owner_written = opened.write_owner(); !owner_written) return std::unexpected(owner_written.error());
+  if (auto owner_written = opened.write_owner(); !owner_written)
+    return std::unexpected(owner_written.error());
   return opened;
 }
 
-// The file names its holder while it is held. Logs and header may be private memory, so both that and the file are told.
+// The file names its holder while it is held. Logs and header may be private memory, so both that
+// and the file are told.
 result<> pool_file::write_owner() {
   const auto pid = static_cast<std::uint64_t>(::getpid());
   std::memcpy(&previous_owner_, mapping_.base + format::owner_offset, sizeof previous_owner_);
-  if (!os::write_all(mapping_.fd, &pid, sizeof pid, format::owner_offset)) return path_error("write", mapping_.path);
+  if (!os::write_all(mapping_.fd, &pid, sizeof pid, format::owner_offset))
+    return path_error("write", mapping_.path);
   std::memcpy(mapping_.base + format::owner_offset, &pid, sizeof pid);
   owner_ = pid;
   return {};
@@ -369,7 +503,8 @@ result<> pool_file::write_owner() {
 
 void pool_file::populate(std::uint64_t offset, std::size_t bytes) const noexcept {
   if (mapping_.fd < 0) return;
-  const std::uint64_t from = offset / page * page, to = std::min<std::uint64_t>(round_up(offset + bytes, page), mapping_.size);
+  const std::uint64_t from = offset / page * page,
+                      to = std::min<std::uint64_t>(round_up(offset + bytes, page), mapping_.size);
   if (from < to) ::madvise(mapping_.base + from, to - from, MADV_POPULATE_WRITE);
 }
 
@@ -378,15 +513,20 @@ result<> pool_file::check_not_truncated() const {
   struct stat status = {};
   if (os::fstat(mapping_.fd, status) != 0) return path_error("examine", mapping_.path);
   if (static_cast<std::uint64_t>(status.st_size) >= header_.size) return {};
-  return fail(errc::corrupt, fmt::format("{} has been truncated while it was open: it has {} of its {} bytes, and what was "
-                                         "in the others is lost; restore it from a copy",
-                                         mapping_.path, status.st_size, header_.size));
+  return fail(
+      errc::corrupt,
+      fmt::format(
+          "{} has been truncated while it was open: it has {} of its {} bytes, and what was "
+          "in the others is lost; restore it from a copy",
+          mapping_.path, status.st_size, header_.size));
 }
 
 void pool_file::unlock() noexcept {
   if (mapping_.fd < 0) return;
-  if (owner_ == static_cast<std::uint64_t>(::getpid())) {  // a child of fork shares the lock, but it is not its to give up
-    (void)os::write_all(mapping_.fd, &previous_owner_, sizeof previous_owner_, format::owner_offset);
+  if (owner_ == static_cast<std::uint64_t>(
+                    ::getpid())) {  // a child of fork shares the lock, but it is not its to give up
+    (void)os::write_all(mapping_.fd, &previous_owner_, sizeof previous_owner_,
+                        format::owner_offset);
     struct flock whole = {};
     whole.l_type = F_UNLCK;
     whole.l_whence = SEEK_SET;
@@ -404,34 +544,44 @@ result<pool_file> pool_file::open_copy(const std::string& path) {
   pool_file opened;
   opened.header_ = *header;
   opened.mapping_ = {nullptr, header->size, header->home_offset, -1, path};
-  void* const copy = os::map(nullptr, header->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd);
+  void* const copy =
+      os::map(nullptr, header->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file.fd);
   if (copy == MAP_FAILED) return path_error("map", path);
   opened.mapping_.base = static_cast<std::byte*>(copy);
   opened.reserved_ = header->size;
   opened.mapped_ = true;
-  if (auto reserved = opened.reserve_home_addresses(); !reserved) return std::unexpected(reserved.error());
+  if (auto reserved = opened.reserve_home_addresses(); !reserved)
+    return std::unexpected(reserved.error());
   return opened;
 }
 
 result<pool_file> pool_file::adopt(std::byte* image, std::size_t size) {
   pool_file opened;
-  if (size < format::header_area_size) return fail(errc::not_a_pool, "the image is too short for a pool");
+  if (size < format::header_area_size)
+    return fail(errc::not_a_pool, "the image is too short for a pool");
   const auto header = parse_header(image, size, "image");
   if (!header) return std::unexpected(header.error());
   opened.header_ = *header;
   opened.reserved_ = size;
   opened.mapping_ = {image, opened.header_.size, opened.header_.home_offset, -1, "image"};
-  if (auto reserved = opened.reserve_home_addresses(); !reserved) return std::unexpected(reserved.error());
+  if (auto reserved = opened.reserve_home_addresses(); !reserved)
+    return std::unexpected(reserved.error());
   return opened;
 }
 
 // Maps memory at `address`, or anywhere when that is 0; what lies there already is never replaced.
-result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t size, int protection, int flags, int fd) const {
-  void* const memory = os::map(reinterpret_cast<void*>(address), size, protection, flags | (address != 0 ? MAP_FIXED_NOREPLACE : 0), fd);
+result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t size, int protection,
+                                         int flags, int fd) const {
+  void* const memory = os::map(reinterpret_cast<void*>(address), size, protection,
+                               flags | (address != 0 ? MAP_FIXED_NOREPLACE : 0), fd);
   if (address != 0 && reinterpret_cast<std::uintptr_t>(memory) != address) {
-    if (memory != MAP_FAILED) ::munmap(memory, size);  // a kernel before 4.17 takes the address for a hint
-    return fail(errc::unsupported, fmt::format("{} holds plain pointers, so it has to be mapped at {:#x} ({} bytes), where this process has something "
-                                               "else or no address space; open it before what lies there", mapping_.path, address, size));
+    if (memory != MAP_FAILED)
+      ::munmap(memory, size);  // a kernel before 4.17 takes the address for a hint
+    return fail(errc::unsupported,
+                fmt::format("{} holds plain pointers, so it has to be mapped at {:#x} ({} bytes), "
+                            "where this process has something "
+                            "else or no address space; open it before what lies there",
+                            mapping_.path, address, size));
   }
   if (memory == MAP_FAILED) return path_error("map", mapping_.path);
   return static_cast<std::byte*>(memory);
@@ -440,21 +590,32 @@ result<std::byte*> pool_file::map_memory(std::uintptr_t address, std::size_t siz
 // Addresses that nothing is behind: an access that did not ask where its word is kept faults.
 result<> pool_file::reserve_home_addresses(std::uintptr_t address) {
   if (header_.home != format::home_kind::log) return {};
-  const auto addresses = map_memory(address != 0 ? address + header_.home_offset : 0, header_.home_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  const auto addresses =
+      map_memory(address != 0 ? address + header_.home_offset : 0, header_.home_size, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!addresses) return std::unexpected(addresses.error());
   home_reservation_ = *addresses;
   return {};
 }
 
 // Addresses for a pool that may grow: they cost nothing until something is behind them.
-static constexpr std::size_t growth_reservation(std::size_t size) { return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30, std::max<std::size_t>(std::size_t{1} << 40, size * 2)); }
+static constexpr std::size_t growth_reservation(std::size_t size) {
+  return std::clamp<std::size_t>(size * 64, std::size_t{1} << 30,
+                                 std::max<std::size_t>(std::size_t{1} << 40, size * 2));
+}
 
 result<> pool_file::extend(std::uint64_t size) {
-  if (size > reserved_) return fail(errc::unsupported, fmt::format("{} cannot grow to {} bytes while it is open: the addresses after it are taken; close it and use `stele pool resize`", mapping_.path, size));
+  if (size > reserved_)
+    return fail(errc::unsupported,
+                fmt::format("{} cannot grow to {} bytes while it is open: the addresses after it "
+                            "are taken; close it and use `stele pool resize`",
+                            mapping_.path, size));
   if (mapping_.fd < 0 || size <= mapping_.size) return {};
   if (auto space = allocate_space(mapping_.fd, size, mapping_.path); !space) return space;
   const std::size_t from = mapping_.size / page * page;
-  if (os::map(mapping_.base + from, size - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapping_.fd, from) == MAP_FAILED) return path_error("map", mapping_.path);
+  if (os::map(mapping_.base + from, size - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+              mapping_.fd, from) == MAP_FAILED)
+    return path_error("map", mapping_.path);
   return {};
 }
 
@@ -465,30 +626,44 @@ void pool_file::apply_growth(const format::growth& g) noexcept {
 
 result<> pool_file::map(map_kind kind, std::uintptr_t address) {
   const bool in_place = header_.home == format::home_kind::in_place;
-  std::size_t room = in_place && kind != map_kind::relocated_home && address == 0 ? growth_reservation(mapping_.size) : mapping_.size;
-  auto whole = map_memory(in_place ? address : 0, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-  if (!whole && room != mapping_.size) whole = map_memory(0, room = mapping_.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  std::size_t room = in_place && kind != map_kind::relocated_home && address == 0
+                         ? growth_reservation(mapping_.size)
+                         : mapping_.size;
+  auto whole = map_memory(in_place ? address : 0, room, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (!whole && room != mapping_.size)
+    whole = map_memory(0, room = mapping_.size, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!whole) return std::unexpected(whole.error());
   mapping_.base = *whole;
   reserved_ = room;
   mapped_ = true;
-  if (os::map(*whole, mapping_.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapping_.fd) == MAP_FAILED) return path_error("map", mapping_.path);
+  if (os::map(*whole, mapping_.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, mapping_.fd) ==
+      MAP_FAILED)
+    return path_error("map", mapping_.path);
   direct_access_ = supports_map_sync(mapping_.fd);
   if (auto reserved = reserve_home_addresses(address); !reserved) return reserved;
   const std::size_t home = header_.home_offset;
   if (kind == map_kind::private_log) {
-    if (os::map(*whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == MAP_FAILED) return path_error("map", mapping_.path);
-    if (!os::read_all(mapping_.fd, mapping_.base, home, 0)) return path_error("read", mapping_.path);
+    if (os::map(*whole, home, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                -1) == MAP_FAILED)
+      return path_error("map", mapping_.path);
+    if (!os::read_all(mapping_.fd, mapping_.base, home, 0))
+      return path_error("read", mapping_.path);
   } else if (kind == map_kind::relocated_home && header_.home == format::home_kind::in_place) {
-    void* const home_at = os::map(nullptr, mapping_.size - home, PROT_READ | PROT_WRITE, MAP_SHARED, mapping_.fd, home);
-    if (home_at == MAP_FAILED || os::map(mapping_.base + home, mapping_.size - home, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == MAP_FAILED)
+    void* const home_at = os::map(nullptr, mapping_.size - home, PROT_READ | PROT_WRITE, MAP_SHARED,
+                                  mapping_.fd, home);
+    if (home_at == MAP_FAILED || os::map(mapping_.base + home, mapping_.size - home, PROT_NONE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == MAP_FAILED)
       return path_error("map", mapping_.path);
     home_delta_ = static_cast<std::byte*>(home_at) - (mapping_.base + home);
   }
   return {};
 }
 
-pool_file::pool_file(pool_file&& other) noexcept { *this = std::move(other); }
+pool_file::pool_file(pool_file&& other) noexcept {
+  *this = std::move(other);
+}
 
 pool_file& pool_file::operator=(pool_file&& other) noexcept {
   if (this != &other) {
@@ -506,16 +681,21 @@ pool_file& pool_file::operator=(pool_file&& other) noexcept {
   return *this;
 }
 
-pool_file::~pool_file() { release(); }
+pool_file::~pool_file() {
+  release();
+}
 
 void pool_file::release() noexcept {
   unlock();
   if (mapped_) {
-    if (home_delta_ != 0) ::munmap(mapping_.base + header_.home_offset + home_delta_, mapping_.size - header_.home_offset);
+    if (home_delta_ != 0)
+      ::munmap(mapping_.base + header_.home_offset + home_delta_,
+               mapping_.size - header_.home_offset);
     ::munmap(mapping_.base, reserved_);
   }
   mapped_ = false;
-  if (home_reservation_ != nullptr) ::munmap(std::exchange(home_reservation_, nullptr), header_.home_size);
+  if (home_reservation_ != nullptr)
+    ::munmap(std::exchange(home_reservation_, nullptr), header_.home_size);
 }
 
 }  // namespace stele::storage

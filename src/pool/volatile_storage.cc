@@ -28,12 +28,14 @@ std::string unescaped(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto is_octal = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '7'; };
-    const bool escape = text[i] == '\\' && i + 3 < text.size() && is_octal(i + 1) && is_octal(i + 2) && is_octal(i + 3);
+    const bool escape = text[i] == '\\' && i + 3 < text.size() && is_octal(i + 1) &&
+                        is_octal(i + 2) && is_octal(i + 3);
     if (!escape) {
       plain += text[i];
       continue;
     }
-    plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+    plain +=
+        static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
     i += 3;
   }
   return plain;
@@ -42,7 +44,8 @@ std::string unescaped(std::string_view text) {
 // The mount that a path lies in, not what lies at its mount point by name: mounts hide each other.
 std::optional<mount> mount_of(const std::string& path) {
   struct statx status = {};
-  if (::statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) != 0 || (status.stx_mask & STATX_MNT_ID) == 0)
+  if (::statx(AT_FDCWD, path.c_str(), 0, STATX_MNT_ID, &status) != 0 ||
+      (status.stx_mask & STATX_MNT_ID) == 0)
     return std::nullopt;
   std::ifstream all("/proc/self/mountinfo");
   for (std::string line; std::getline(all, line);) {
@@ -89,7 +92,8 @@ bool is_volatile_device(fs::path folder, unsigned depth) {
   return false;
 }
 bool is_volatile_device(dev_t device, unsigned depth) {
-  return is_volatile_device(fmt::format("/sys/dev/block/{}:{}", major(device), minor(device)), depth);
+  return is_volatile_device(fmt::format("/sys/dev/block/{}:{}", major(device), minor(device)),
+                            depth);
 }
 
 bool is_volatile_overlay(const mount& m, unsigned depth) {
@@ -102,7 +106,8 @@ bool is_volatile(const std::string& path, unsigned depth) {
   constexpr auto tmpfs_magic = 0x01021994u, ramfs_magic = 0x858458F6u;
   struct statfs system = {};
   struct stat file = {};
-  if (depth > max_depth || ::statfs(path.c_str(), &system) != 0 || ::stat(path.c_str(), &file) != 0) return false;
+  if (depth > max_depth || ::statfs(path.c_str(), &system) != 0 || ::stat(path.c_str(), &file) != 0)
+    return false;
   const auto type = static_cast<unsigned>(system.f_type);
   if (type == tmpfs_magic || type == ramfs_magic) return true;
   const auto m = mount_of(path);

@@ -37,9 +37,11 @@ void for_each_part(std::uintptr_t address, std::size_t size, Part&& part) {
 
 // A store to memory that no transaction covers: an ordinary variable's, or a mistake.
 void check_volatile(std::uintptr_t address) {
-  base::check(runtime_at(address) == nullptr,
-              this_access.size == 0 ? "a store to a pool outside a transaction would be torn by a crash; put it inside pool::update"
-                                             : "a store to a pool inside a transaction on another pool; a transaction changes one pool");
+  base::check(runtime_at(address) == nullptr, this_access.size == 0
+                                                  ? "a store to a pool outside a transaction would "
+                                                    "be torn by a crash; put it inside pool::update"
+                                                  : "a store to a pool inside a transaction on "
+                                                    "another pool; a transaction changes one pool");
 }
 
 void end_transaction() noexcept {
@@ -57,8 +59,9 @@ void end_transaction() noexcept {
   this_runtime = nullptr;
 }
 
-// Waits a random while that grows with the attempts lost, so that two losers do not meet again. Who has lost often waits for a commit that
-// waits for its device, which needs the processor more than the loser does.
+// Waits a random while that grows with the attempts lost, so that two losers do not meet again. Who
+// has lost often waits for a commit that waits for its device, which needs the processor more than
+// the loser does.
 void back_off(unsigned attempts) {
   static thread_local base::rng random(reinterpret_cast<std::uintptr_t>(&this_access));
   if (attempts < 4) return;
@@ -73,7 +76,9 @@ void back_off(unsigned attempts) {
 
 }  // namespace
 
-std::uint64_t load_word(std::uintptr_t address) { return this_access.running->load_word(address - this_access.pool_base); }
+std::uint64_t load_word(std::uintptr_t address) {
+  return this_access.running->load_word(address - this_access.pool_base);
+}
 
 void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
   if (!in_transaction(address, size)) [[unlikely]] {
@@ -82,7 +87,8 @@ void store_word(std::uintptr_t address, std::uint64_t bits, unsigned size) {
     return;
   }
   const unsigned shift = address & 7;
-  this_access.running->store_bits((address & ~std::uintptr_t{7}) - this_access.pool_base, bits << (8 * shift),
+  this_access.running->store_bits((address & ~std::uintptr_t{7}) - this_access.pool_base,
+                                  bits << (8 * shift),
                                   static_cast<std::uint8_t>(((1u << size) - 1) << shift));
 }
 
@@ -93,13 +99,21 @@ STELE_IN_ONE_PIECE void store_whole_word(std::uintptr_t address, std::uint64_t b
   store_word(address, bits, 8);
 }
 
-void grow_undo_buffer() { this_access.running->grow_undo_buffer(); }
+void grow_undo_buffer() {
+  this_access.running->grow_undo_buffer();
+}
 
-void throw_bad_pointer() { throw failure({errc::corrupt, "the content is damaged: a link or a length leads out of the heap; check the pool, or restore it from a copy"}); }
+void throw_bad_pointer() {
+  throw failure({errc::corrupt,
+                 "the content is damaged: a link or a length leads out of the heap; check the "
+                 "pool, or restore it from a copy"});
+}
 
 void load_routed_range(std::uintptr_t address, void* to, std::size_t size) {
   const access& a = this_access;
-  if (a.load_size - (address - a.pool_base) < size) throw failure({errc::corrupt, "a load reaches past the end of its pool: a length in its content is damaged"});
+  if (a.load_size - (address - a.pool_base) < size)
+    throw failure({errc::corrupt,
+                   "a load reaches past the end of its pool: a length in its content is damaged"});
   if (a.running->try_fast_read(address - a.pool_base, static_cast<std::byte*>(to), size)) [[likely]]
     return;
   for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
@@ -119,30 +133,40 @@ void store_range(void* to, const void* from, std::size_t size) {
     return;
   }
   for_each_part(address, size, [&](std::uintptr_t at, std::size_t done, std::size_t part) {
-    this_access.running->store_part(at - this_access.pool_base, static_cast<const std::byte*>(from) + done, part);
+    this_access.running->store_part(at - this_access.pool_base,
+                                    static_cast<const std::byte*>(from) + done, part);
   });
 }
 
 void fill_zero(void* to, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(to);
-  base::check(in_transaction(address, size), "make<T>() outside a transaction; put it inside pool::update");
-  for_each_part(address, size, [&](std::uintptr_t at, std::size_t, std::size_t part) { this_access.running->store_part(at - this_access.pool_base, nullptr, part); });
+  base::check(in_transaction(address, size),
+              "make<T>() outside a transaction; put it inside pool::update");
+  for_each_part(address, size, [&](std::uintptr_t at, std::size_t, std::size_t part) {
+    this_access.running->store_part(at - this_access.pool_base, nullptr, part);
+  });
 }
 
 void* allocate(std::size_t size, std::size_t alignment) {
-  if (this_access.size == 0) throw failure({errc::invalid_argument, "make<T>() outside a transaction; put it inside pool::update"});
-  return reinterpret_cast<void*>(this_access.pool_base + this_access.running->allocate(size, alignment));
+  if (this_access.size == 0)
+    throw failure(
+        {errc::invalid_argument, "make<T>() outside a transaction; put it inside pool::update"});
+  return reinterpret_cast<void*>(this_access.pool_base +
+                                 this_access.running->allocate(size, alignment));
 }
 
 void deallocate(void* block) {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   if (!in_transaction(address, 1))
-    throw failure({errc::invalid_argument, "destroy() of an object that is not in the pool of the running transaction"});
+    throw failure({errc::invalid_argument,
+                   "destroy() of an object that is not in the pool of the running transaction"});
   this_access.running->deallocate(address - this_access.pool_base);
 }
 
 // Where the heap of the running transaction's pool begins.
-std::uint64_t heap_begin_of_running() noexcept { return this_runtime->state().file.header().chunks_offset; }
+std::uint64_t heap_begin_of_running() noexcept {
+  return this_runtime->state().file.header().chunks_offset;
+}
 
 namespace {
 
@@ -151,7 +175,8 @@ begin_status refused(error why) {
   return begin_status::refused;
 }
 
-// A mechanism that has work to do first may find no memory for it: the thread is in no transaction then.
+// A mechanism that has work to do first may find no memory for it: the thread is in no transaction
+// then.
 inline void begin_or_roll_back(thread_context& v, bool writes, durability d) try {
   v.tx->begin(v, writes, d == durability::ordered);
 } catch (...) {
@@ -162,12 +187,17 @@ inline void begin_or_roll_back(thread_context& v, bool writes, durability d) try
 
 // While a transaction of this thread runs, or is between two attempts.
 [[gnu::noinline]] begin_status begin_nested(runtime& r, bool writes, durability d) {
-  if (this_runtime != &r) return refused({errc::nested, "a transaction on another pool is running in this thread; end it first"});
+  if (this_runtime != &r)
+    return refused(
+        {errc::nested, "a transaction on another pool is running in this thread; end it first"});
   if (!this_context->retrying) return begin_status::joined;
   this_context->retrying = false;
   if (r.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]] {
     end_transaction();
-    return refused({errc::poisoned, r.state().file.path() + " cannot be used any more: an earlier write failed, or part of the file is gone (truncated, or unreadable); reopen it"});
+    return refused(
+        {errc::poisoned,
+         r.state().file.path() + " cannot be used any more: an earlier write failed, or part of "
+                                 "the file is gone (truncated, or unreadable); reopen it"});
   }
   begin_or_roll_back(*this_context, writes, d);
   return begin_status::started;
@@ -186,7 +216,9 @@ commit_status fail_attempt(error why) {
   last_attempt_error = std::move(why);
   return commit_status::failed;
 }
-error last_error() { return std::move(last_attempt_error); }
+error last_error() {
+  return std::move(last_attempt_error);
+}
 
 STELE_IN_ONE_PIECE begin_status begin_transaction(runtime& r, bool writes, durability d) {
   if (this_runtime != nullptr) [[unlikely]]
@@ -220,9 +252,11 @@ void roll_back_transaction() noexcept {
 
 namespace {
 
-// Gathers the free memory of a full pool, in transactions of its own. Without success the next allocation fails.
+// Gathers the free memory of a full pool, in transactions of its own. Without success the next
+// allocation fails.
 void reclaim(transaction& tx) noexcept {
-  if (this_runtime->state().overlays.load(std::memory_order_relaxed) != 0) this_runtime->release_idle_overlays(*this_context);  // what ordered commits freed
+  if (this_runtime->state().overlays.load(std::memory_order_relaxed) != 0)
+    this_runtime->release_idle_overlays(*this_context);  // what ordered commits freed
   this_runtime->reclaim_idle_caches(*this_context);
   tx.exceeds_log = true;  // what it frees is counted to fit the log's end
   for (std::size_t chunks = 1; chunks != 0;) {
@@ -245,7 +279,9 @@ void retry_transaction() noexcept {
   transaction& tx = *this_context->tx;
   tx.rollback();
   const unsigned attempts = ++tx.attempts;
-  if (attempts >= 2 && this_runtime->state().overlays.load(std::memory_order_relaxed) != 0) this_runtime->release_idle_overlays(*this_context);  // the lock in the way may be an ordered commit's
+  if (attempts >= 2 && this_runtime->state().overlays.load(std::memory_order_relaxed) != 0)
+    this_runtime->release_idle_overlays(
+        *this_context);  // the lock in the way may be an ordered commit's
   if (tx.wants_reclaim) {
     tx.wants_reclaim = false;
     tx.reclaim_tried = true;

@@ -1,5 +1,6 @@
-// Which lines of home a thread has loaded, for who estimates what the cache holds: a sample of them, the newest, left by one thread and
-// taken by another. Source: Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), section IV.
+// Which lines of home a thread has loaded, for who estimates what the cache holds: a sample of
+// them, the newest, left by one thread and taken by another. Source: Wu, Ren and Li,
+// "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), section IV.
 #pragma once
 
 #include <algorithm>
@@ -25,12 +26,13 @@ class access_buffer {
     tail_.store(tail + 1, std::memory_order_release);
   }
 
-  // One taker at a time: each(offset) for what was noted since it took the last time, oldest first. Offsets that the thread overwrites
-  // meanwhile are told by their newer ones.
+  // One taker at a time: each(offset) for what was noted since it took the last time, oldest first.
+  // Offsets that the thread overwrites meanwhile are told by their newer ones.
   template <class Each>
   void drain(Each&& each) {
     const std::uint64_t tail = tail_.load(std::memory_order_acquire);
-    for (head_ = std::max(head_, tail - std::min(tail, capacity)); head_ != tail; ++head_) each(offsets_[head_ % capacity].load(std::memory_order_relaxed));
+    for (head_ = std::max(head_, tail - std::min(tail, capacity)); head_ != tail; ++head_)
+      each(offsets_[head_ % capacity].load(std::memory_order_relaxed));
   }
 
  private:

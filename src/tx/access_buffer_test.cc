@@ -15,10 +15,12 @@ std::vector<std::uint64_t> taken(access_buffer& b) {
 
 TEST(access_buffer, keeps_a_sample_in_order) {
   access_buffer b;
-  for (std::uint64_t line = 0; line < 5 * access_buffer::sample_interval; ++line) b.append(64 * line);
+  for (std::uint64_t line = 0; line < 5 * access_buffer::sample_interval; ++line)
+    b.append(64 * line);
   const auto all = taken(b);
   ASSERT_EQ(all.size(), 5u);
-  for (std::size_t i = 1; i < all.size(); ++i) EXPECT_EQ(all[i] - all[i - 1], 64 * access_buffer::sample_interval);
+  for (std::size_t i = 1; i < all.size(); ++i)
+    EXPECT_EQ(all[i] - all[i - 1], 64 * access_buffer::sample_interval);
   EXPECT_TRUE(taken(b).empty()) << "each is taken once";
 }
 

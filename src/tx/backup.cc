@@ -1,8 +1,10 @@
-// A copy of a pool that is in use, as it was at one moment: when the backup began and no transaction ran.
+// A copy of a pool that is in use, as it was at one moment: when the backup began and no
+// transaction ran.
 //
-// Everything that was in use then is copied while transactions go on; who stores to a page that is not copied yet copies it first
-// (page_snapshot.h). What a copy must have of its own is made on the way: an id, and with it the check bits of every guarded
-// word and the sums of blocks. The file has no name until it is whole. Contract: pool<Root>::backup.
+// Everything that was in use then is copied while transactions go on; who stores to a page that is
+// not copied yet copies it first (page_snapshot.h). What a copy must have of its own is made on the
+// way: an id, and with it the check bits of every guarded word and the sums of blocks. The file has
+// no name until it is whole. Contract: pool<Root>::backup.
 #include <base/check.h>
 #include <base/mutant.h>
 #include <fmt/format.h>
@@ -23,7 +25,9 @@ namespace {
 
 constexpr std::uint64_t page = page_snapshot::page_size;
 constexpr std::uint64_t max_queued_pages = 8192;  // pages: 32 MiB
-constexpr std::uint64_t max_pages_per_copy = base::schedule_explorer_build ? 1 : 16;  // copied at a time: they stay in the processor's cache, and nobody waits long for one of them
+constexpr std::uint64_t max_pages_per_copy =
+    base::schedule_explorer_build ? 1 : 16;  // copied at a time: they stay in the processor's
+                                             // cache, and nobody waits long for one of them
 
 class backup_copy final : private page_snapshot {
  public:
@@ -35,7 +39,9 @@ class backup_copy final : private page_snapshot {
         file_(std::move(file)),
         on_progress_(on_progress),
         id_(id),
-        block_checksums_(h_.block_checksums_offset != 0 ? format::block_checksum_count(h_.size - h_.home_offset) : 0),
+        block_checksums_(h_.block_checksums_offset != 0
+                             ? format::block_checksum_count(h_.size - h_.home_offset)
+                             : 0),
         page_queue_(std::min<std::uint64_t>(max_queued_pages, h_.size / page)) {}
   ~backup_copy() override {
     if (runtime_.backup_snapshot() == nullptr) return;
@@ -50,9 +56,13 @@ class backup_copy final : private page_snapshot {
     if (!runtime_.in_place()) pause_.reset();
     for (const auto& [offset, bytes] : used_)
       if (auto copied = copy(offset, bytes); !copied) return copied;
-    if (runtime_.state().poisoned.load()) return fail(errc::poisoned, fmt::format("writing to {} has failed: there is nothing sound to copy", pool_.path()));
+    if (runtime_.state().poisoned.load())
+      return fail(
+          errc::poisoned,
+          fmt::format("writing to {} has failed: there is nothing sound to copy", pool_.path()));
     if (auto written = write_table(); !written) return written;
-    if (auto space = file_.reserve(h_.size); !space) return space;  // what is free in it: last, so that nothing is written twice
+    if (auto space = file_.reserve(h_.size); !space)
+      return space;  // what is free in it: last, so that nothing is written twice
     return file_.publish();
   }
 
@@ -79,11 +89,16 @@ class backup_copy final : private page_snapshot {
       const std::uint64_t count = claim_run(p, std::min(max_pages_per_copy, end - p));
       if (auto copied = copy_pages(p, count); !copied) return copied;
       p += std::max<std::uint64_t>(count, 1);
-      if (!report_progress(p * page - offset)) return fail(errc::cancelled, fmt::format("the backup of {} was stopped; nothing is left of it", pool_.path()));
+      if (!report_progress(p * page - offset))
+        return fail(
+            errc::cancelled,
+            fmt::format("the backup of {} was stopped; nothing is left of it", pool_.path()));
     }
     copied_bytes_ += bytes;
     if (auto written = write_queued_pages(); !written) return written;
-    if (failed_.load()) return fail(errc::io, fmt::format("cannot write the copy of {}; nothing is left of it", pool_.path()));
+    if (failed_.load())
+      return fail(errc::io,
+                  fmt::format("cannot write the copy of {}; nothing is left of it", pool_.path()));
     return {};
   }
   // Now and then, and at first. False: stop.
@@ -97,7 +112,8 @@ class backup_copy final : private page_snapshot {
   // Truncation may be storing to sums of blocks; the copy gets others.
   static void copy_words(std::byte* to, const std::byte* from, std::size_t size) noexcept {
     for (std::size_t at = 0; at < size; at += 8) {
-      const std::uint64_t word = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(from + at), __ATOMIC_RELAXED);
+      const std::uint64_t word =
+          __atomic_load_n(reinterpret_cast<const std::uint64_t*>(from + at), __ATOMIC_RELAXED);
       std::memcpy(to + at, &word, 8);
     }
   }
@@ -113,26 +129,37 @@ class backup_copy final : private page_snapshot {
     if (!page_queue_.try_push(bytes, offset) && !put(bytes, offset)) failed_.store(true);
   }
   result<> write_queued_pages() {
-    return page_queue_.drain([&](std::span<const std::byte> bytes, std::uint64_t offset) { return put(bytes, offset); });
+    return page_queue_.drain(
+        [&](std::span<const std::byte> bytes, std::uint64_t offset) { return put(bytes, offset); });
   }
   // Whole blocks, to this place; their sums are for later. Thread-safe for pages of one's own.
   result<> put(std::span<const std::byte> bytes, std::uint64_t offset) {
-    for (std::uint64_t at = 0; !block_checksums_.empty() && at < bytes.size(); at += format::checksum_block_size)
-      block_checksums_[(offset + at - h_.home_offset) / format::checksum_block_size] = format::compute_block_checksum(bytes.data() + at, id_, offset + at);
+    for (std::uint64_t at = 0; !block_checksums_.empty() && at < bytes.size();
+         at += format::checksum_block_size)
+      block_checksums_[(offset + at - h_.home_offset) / format::checksum_block_size] =
+          format::compute_block_checksum(bytes.data() + at, id_, offset + at);
     return file_.write(bytes, offset);
   }
 
-  // Home header and chunk table, in whole blocks; a pool that has grown has its table apart from the header.
+  // Home header and chunk table, in whole blocks; a pool that has grown has its table apart from
+  // the header.
   void copy_table() {
     const std::uint64_t table_end = h_.table_offset + 8 * h_.chunk_count;
-    const auto block_of = [&](std::uint64_t offset) { return offset - (offset - h_.home_offset) % format::checksum_block_size; };
-    const auto bytes_of = [&](std::uint64_t from, std::uint64_t to) { return std::vector<std::byte>(pool_.at(from), pool_.at(to)); };
-    if (h_.table_offset > h_.chunks_offset) home_header_ = bytes_of(h_.home_offset, h_.home_offset + format::checksum_block_size);
+    const auto block_of = [&](std::uint64_t offset) {
+      return offset - (offset - h_.home_offset) % format::checksum_block_size;
+    };
+    const auto bytes_of = [&](std::uint64_t from, std::uint64_t to) {
+      return std::vector<std::byte>(pool_.at(from), pool_.at(to));
+    };
+    if (h_.table_offset > h_.chunks_offset)
+      home_header_ = bytes_of(h_.home_offset, h_.home_offset + format::checksum_block_size);
     table_from_ = block_of(h_.table_offset);
     table_ = bytes_of(table_from_, block_of(table_end - 1) + format::checksum_block_size);
-    for (std::uint64_t at = h_.table_offset; at < table_end; at += 8) reguard(table_.data() + (at - table_from_), at);
+    for (std::uint64_t at = h_.table_offset; at < table_end; at += 8)
+      reguard(table_.data() + (at - table_from_), at);
     const std::uint64_t magic_at = offsetof(format::home_header, magic);
-    reguard((home_header_.empty() ? table_ : home_header_).data() + magic_at, h_.home_offset + magic_at);
+    reguard((home_header_.empty() ? table_ : home_header_).data() + magic_at,
+            h_.home_offset + magic_at);
   }
   // With the sums, and the header last.
   result<> write_table() {
@@ -140,7 +167,10 @@ class backup_copy final : private page_snapshot {
       if (auto written = put(home_header_, h_.home_offset); !written) return written;
     if (auto written = put(table_, table_from_); !written) return written;
     if (!block_checksums_.empty())
-      if (auto written = file_.write(std::as_bytes(std::span(block_checksums_)), h_.block_checksums_offset); !written) return written;
+      if (auto written =
+              file_.write(std::as_bytes(std::span(block_checksums_)), h_.block_checksums_offset);
+          !written)
+        return written;
     return file_.write(header_area_, 0);
   }
   void reguard(std::byte* word_at, std::uint64_t offset) const {
@@ -150,7 +180,8 @@ class backup_copy final : private page_snapshot {
     std::memcpy(word_at, &word, 8);
   }
 
-  // The header as it was at creation, under the new id; a closed session, all commits at home, empty logs.
+  // The header as it was at creation, under the new id; a closed session, all commits at home,
+  // empty logs.
   void lay_out(std::byte* front) const {
     pool_header h;
     std::memcpy(&h, pool_.base(), sizeof h);
@@ -158,8 +189,12 @@ class backup_copy final : private page_snapshot {
     h.checksum = format::header_checksum(h);
     storage::pool_file::write_header(front, h);
     put_word(front, format::watermark_offset, runtime_.state().clock.load());
-    if (h_.block_checksums_offset != 0) put_word(front, format::block_checksum_state_offset, static_cast<std::uint64_t>(format::block_checksum_state::valid));
-    put_word(front, format::magic_state_offset, format::read_control_word(pool_.base(), pool_.header().id, format::magic_state_offset).value_or(0));
+    if (h_.block_checksums_offset != 0)
+      put_word(front, format::block_checksum_state_offset,
+               static_cast<std::uint64_t>(format::block_checksum_state::valid));
+    put_word(front, format::magic_state_offset,
+             format::read_control_word(pool_.base(), pool_.header().id, format::magic_state_offset)
+                 .value_or(0));
     const auto growth = format::read_growth(pool_.base(), h_.id);
     if (!growth || growth->chunk_count == 0) return;
     put_word(front, format::growth_slot_offset(1), growth->chunk_count);
@@ -192,7 +227,10 @@ result<> back_up(runtime& r, const std::string& path, const progress& on_progres
   const auto& h = r.state().file.header();
   if (auto begun = begin_maintenance(r, "backed up"); !begun) return begun;
   if (h.home == format::home_kind::log)
-    return fail(errc::unsupported, fmt::format("{} cannot be backed up while it is open: a pool of log_structured cannot yet; close it and copy the file", r.state().file.path()));
+    return fail(errc::unsupported,
+                fmt::format("{} cannot be backed up while it is open: a pool of log_structured "
+                            "cannot yet; close it and copy the file",
+                            r.state().file.path()));
   const std::lock_guard one(r.maintenance());
   auto file = storage::new_file::make(path, h.size);
   if (!file) return std::unexpected(file.error());

@@ -1,6 +1,8 @@
-// Commits pass it, each on a lane of its own; whoever closes it has a moment when none is between its record and its home stores.
+// Commits pass it, each on a lane of its own; whoever closes it has a moment when none is between
+// its record and its home stores.
 //
-// Passing costs a store and a load: who closes pays (base/epochs.h: asymmetric_fence_light, asymmetric_fence_heavy). Closers exclude each other by other means.
+// Passing costs a store and a load: who closes pays (base/epochs.h: asymmetric_fence_light,
+// asymmetric_fence_heavy). Closers exclude each other by other means.
 #pragma once
 
 #include <base/epochs.h>
@@ -24,7 +26,9 @@ class commit_gate {
       while (closed_.load(std::memory_order_acquire)) media::cpu::relax();
     }
   }
-  void leave(unsigned lane) noexcept { lanes_[lane].inside.store(false, std::memory_order_release); }
+  void leave(unsigned lane) noexcept {
+    lanes_[lane].inside.store(false, std::memory_order_release);
+  }
 
   void close() noexcept {
     closed_.store(true, std::memory_order_relaxed);

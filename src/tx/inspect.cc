@@ -34,7 +34,8 @@ std::optional<std::uint64_t> lock_holder_of(int fd) {
 }
 
 struct read_only_file {
-  explicit read_only_file(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  explicit read_only_file(const std::string& path)
+      : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
   read_only_file(const read_only_file&) = delete;
   read_only_file& operator=(const read_only_file&) = delete;
   ~read_only_file() {
@@ -45,30 +46,44 @@ struct read_only_file {
 
 std::string name_of_logs(std::uint8_t kind) {
   switch (static_cast<log_kind>(kind)) {
-    case log_kind::none: return "none";
-    case log_kind::torn_bit: return "torn-bit ring";
-    case log_kind::ordered_writes: return "ordered writes (base)";
-    case log_kind::lines_or_blocks: return "blocks or lines, as each log's head says";
-    case log_kind::archapt_redo: return "torn-bit rings (redo), home under checksums";
-    case log_kind::archapt_undo: return "torn-bit rings (undo), home under checksums";
-    case log_kind::chunks: return "chunks (log_structured)";
+    case log_kind::none:
+      return "none";
+    case log_kind::torn_bit:
+      return "torn-bit ring";
+    case log_kind::ordered_writes:
+      return "ordered writes (base)";
+    case log_kind::lines_or_blocks:
+      return "blocks or lines, as each log's head says";
+    case log_kind::archapt_redo:
+      return "torn-bit rings (redo), home under checksums";
+    case log_kind::archapt_undo:
+      return "torn-bit rings (undo), home under checksums";
+    case log_kind::chunks:
+      return "chunks (log_structured)";
   }
   return fmt::format("kind {}", kind);
 }
 
-// From the head of a log that a session has closed lie lines of earlier laps. One of the lap to come would be read as a record after
-// the next crash, whoever put it there.
+// From the head of a log that a session has closed lie lines of earlier laps. One of the lap to
+// come would be read as a record after the next crash, whoever put it there.
 result<> check_closed(const pool_state& state, const ring_view& ring, std::uint64_t head) {
-  for (std::uint64_t at = head & format::log_position_mask; at < (head & format::log_position_mask) + ring.lines; ++at) {
+  for (std::uint64_t at = head & format::log_position_mask;
+       at < (head & format::log_position_mask) + ring.lines; ++at) {
     const std::byte* const from = ring.bytes + at % ring.lines * line_size;
     const bool sense = (at / ring.lines & 1) == 0;
     format::log_line line;
     std::array<format::log_block, format::blocks_per_line> blocks;
     std::memcpy(&line, from, line_size);
     std::memcpy(&blocks, from, line_size);
-    const bool written = (head & format::log_blocks_bit) != 0 ? std::ranges::any_of(blocks, [&](const auto& b) { return format::is_untorn(b, sense); }) : format::is_untorn(line, sense);
+    const bool written =
+        (head & format::log_blocks_bit) != 0
+            ? std::ranges::any_of(blocks,
+                                  [&](const auto& b) { return format::is_untorn(b, sense); })
+            : format::is_untorn(line, sense);
     if (written)
-      return fail(errc::corrupt, fmt::format("{}: the log at offset {} was closed and has line {} of a lap to come; restore the pool from a copy", state.file.path(), ring.log_offset, at % ring.lines));
+      return fail(errc::corrupt, fmt::format("{}: the log at offset {} was closed and has line {} "
+                                             "of a lap to come; restore the pool from a copy",
+                                             state.file.path(), ring.log_offset, at % ring.lines));
   }
   return {};
 }
@@ -77,17 +92,20 @@ result<> check_closed(const pool_state& state, const ring_view& ring, std::uint6
 result<std::vector<log_report>> read_logs(const pool_state& state, log_kind kind, bool closed) {
   const auto& h = state.file.header();
   std::vector<log_report> logs(h.log_count);
-  const bool rings = kind == log_kind::torn_bit || kind == log_kind::lines_or_blocks || kind == log_kind::archapt_redo || kind == log_kind::archapt_undo;
+  const bool rings = kind == log_kind::torn_bit || kind == log_kind::lines_or_blocks ||
+                     kind == log_kind::archapt_redo || kind == log_kind::archapt_undo;
   if (!rings) return logs;
   log_record record;
   for (std::uint32_t i = 0; i < h.log_count; ++i) {
     const std::uint64_t offset = h.log_offset + i * h.log_size;
-    const ring_view ring{state.file.base() + offset + format::log_control_size, (h.log_size - format::log_control_size) / line_size, offset};
+    const ring_view ring{state.file.base() + offset + format::log_control_size,
+                         (h.log_size - format::log_control_size) / line_size, offset};
     const auto head = read_log_head(state.file, offset);
     if (!head) return std::unexpected(head.error());
     if ((*head & format::log_void_bit) != 0) continue;
     if (closed) {
-      if (auto empty = check_closed(state, ring, *head); !empty) return std::unexpected(empty.error());
+      if (auto empty = check_closed(state, ring, *head); !empty)
+        return std::unexpected(empty.error());
       continue;
     }
     for (std::uint64_t position = *head & format::log_position_mask;;) {
@@ -113,8 +131,11 @@ result<> check_root(const pool_state& state, check_report& report) {
   report.root_offset = home.root_offset;
   report.root_size = home.root_size;
   const bool none = home.root_offset == 0 && home.root_size == 0;
-  const bool inside = home.root_offset >= h.chunks_offset && home.root_offset < h.offset_end() && home.root_size <= h.offset_end() - home.root_offset;
-  if (!none && !inside) return fail(errc::corrupt, fmt::format("{}: the root (offset {}, {} bytes) is outside the heap", state.file.path(), home.root_offset, home.root_size));
+  const bool inside = home.root_offset >= h.chunks_offset && home.root_offset < h.offset_end() &&
+                      home.root_size <= h.offset_end() - home.root_offset;
+  if (!none && !inside)
+    return fail(errc::corrupt, fmt::format("{}: the root (offset {}, {} bytes) is outside the heap",
+                                           state.file.path(), home.root_offset, home.root_size));
   return {};
 }
 
@@ -123,16 +144,29 @@ result<> check_root(const pool_state& state, check_report& report) {
 result<pool_info> info_of(const std::string& path) {
   auto header = storage::pool_file::peek(path);
   if (!header) return std::unexpected(header.error());
-  pool_info info{.header = *header, .logs_of = {}, .in_use_by = {}, .durability = durability_of_path(path), .fallback = {}};
+  pool_info info{.header = *header,
+                 .logs_of = {},
+                 .in_use_by = {},
+                 .durability = durability_of_path(path),
+                 .fallback = {}};
   const read_only_file file(path);
   info.in_use_by = lock_holder_of(file.fd);
   std::array<std::byte, format::header_area_size> front;
-  if (::pread(file.fd, front.data(), front.size(), 0) != ssize_t{front.size()}) return base::fail_errno(errc::io, fmt::format("cannot read {}", path));
+  if (::pread(file.fd, front.data(), front.size(), 0) != ssize_t{front.size()})
+    return base::fail_errno(errc::io, fmt::format("cannot read {}", path));
   const auto value = format::read_control_word(front.data(), header->id, format::session_offset);
-  if (!value) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
+  if (!value)
+    return fail(
+        errc::corrupt,
+        fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy",
+                    path));
   const auto session = format::session::unpack(*value);
   const auto fallback = format::read_fallback(front.data(), header->id);
-  if (!fallback) return fail(errc::corrupt, fmt::format("{}: the words that say whether it went back to a checkpoint are damaged (check bits); restore the pool from a copy", path));
+  if (!fallback)
+    return fail(errc::corrupt,
+                fmt::format("{}: the words that say whether it went back to a checkpoint are "
+                            "damaged (check bits); restore the pool from a copy",
+                            path));
   info.fallback = *fallback;
   info.left_open = session.open;
   info.logs_of = name_of_logs(session.log_kind);
@@ -142,56 +176,79 @@ result<pool_info> info_of(const std::string& path) {
 namespace {
 
 // A private copy of a pool that nobody has open: a picture of it in motion proves nothing.
-result<storage::pool_file> copy_of_unopened(const std::string& path, const result<pool_info>& info) {
+result<storage::pool_file> copy_of_unopened(const std::string& path,
+                                            const result<pool_info>& info) {
   if (!info) return std::unexpected(info.error());
-  if (info->in_use_by) return fail(errc::in_use, fmt::format("{} is open in process {}; close it there before checking it", path, *info->in_use_by));
+  if (info->in_use_by)
+    return fail(errc::in_use,
+                fmt::format("{} is open in process {}; close it there before checking it", path,
+                            *info->in_use_by));
   return storage::pool_file::open_copy(path);
 }
 
 // A page of the file that cannot be read while the copy is walked is an error, not a signal.
 std::unique_ptr<pool_state> guarded_copy(storage::pool_file file) {
   auto state = std::make_unique<pool_state>(std::move(file));
-  state->lost_pages_guard = media::sigbus_guard(state->file.base(), state->file.reserved_bytes(), state->poisoned);
+  state->lost_pages_guard =
+      media::sigbus_guard(state->file.base(), state->file.reserved_bytes(), state->poisoned);
   return state;
 }
 result<> check_pages(const pool_state& state) {
   if (!state.poisoned.load()) return {};
-  return fail(errc::io, fmt::format("{}: part of the file could not be read (a bad page, or it has been truncated meanwhile); restore the pool from a copy", state.file.path()));
+  return fail(errc::io, fmt::format("{}: part of the file could not be read (a bad page, or it has "
+                                    "been truncated meanwhile); restore the pool from a copy",
+                                    state.file.path()));
 }
 
 // The same, recovered, and what its logs held before.
-result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, const pool_info& info, std::vector<log_report>& logs) {
+result<std::unique_ptr<pool_state>> recovered_copy(const std::string& path, const pool_info& info,
+                                                   std::vector<log_report>& logs) {
   auto file = copy_of_unopened(path, info);
   if (!file) return std::unexpected(file.error());
   auto state = guarded_copy(std::move(*file));
-  const auto session = format::read_control_word(state->file.base(), state->file.header().id, format::session_offset);
-  if (!session) return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", path));
+  const auto session = format::read_control_word(state->file.base(), state->file.header().id,
+                                                 format::session_offset);
+  if (!session)
+    return fail(
+        errc::corrupt,
+        fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy",
+                    path));
   const auto left = format::session::unpack(*session);
   auto read = read_logs(*state, static_cast<log_kind>(left.log_kind), !left.open);
   if (!read) return std::unexpected(read.error());
   logs = std::move(*read);
-  if (auto recovered = recover_if_open(*state, {.what = media_choice::kind::process}); !recovered) return std::unexpected(recovered.error());
-  if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
+  if (auto recovered = recover_if_open(*state, {.what = media_choice::kind::process}); !recovered)
+    return std::unexpected(recovered.error());
+  if (auto loaded = state->heap.load(state->space.get()); !loaded)
+    return std::unexpected(loaded.error());
   return state;
 }
 
-// A pool whose TxIDs are as good as used up was not used by anybody: its next sessions would be its last.
+// A pool whose TxIDs are as good as used up was not used by anybody: its next sessions would be its
+// last.
 result<> verify_clock(const pool_state& state, std::uint64_t newest) {
   constexpr std::uint64_t enough_for_long = std::uint64_t{1} << 40;
-  const auto mark = format::read_control_word(state.file.base(), state.file.header().id, format::watermark_offset);
+  const auto mark = format::read_control_word(state.file.base(), state.file.header().id,
+                                              format::watermark_offset);
   if (mark && std::max(*mark, newest) < format::txid_limit - enough_for_long) return {};
-  return fail(errc::corrupt, fmt::format("{}: its newest TxID is damaged, or one that no program draws; restore the pool from a copy", state.file.path()));
+  return fail(errc::corrupt, fmt::format("{}: its newest TxID is damaged, or one that no program "
+                                         "draws; restore the pool from a copy",
+                                         state.file.path()));
 }
 
-result<> verify_block_checksums(const pool_state& state, check_report& report, const progress& on_progress) {
-  const auto session = format::read_control_word(state.file.base(), state.file.header().id, format::session_offset);
-  if (state.space != nullptr) return verify_log(*state.space, session && !format::session::unpack(*session).open);
+result<> verify_block_checksums(const pool_state& state, check_report& report,
+                                const progress& on_progress) {
+  const auto session =
+      format::read_control_word(state.file.base(), state.file.header().id, format::session_offset);
+  if (state.space != nullptr)
+    return verify_log(*state.space, session && !format::session::unpack(*session).open);
   const storage::block_checksums sums(state.file);
   const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());
   report.sums = *kept;
   if (!*kept) return {};
-  auto counted = state.heap.for_each_used_run([&](std::uint64_t, std::uint64_t bytes) { report.verified_bytes += bytes; });
+  auto counted = state.heap.for_each_used_run(
+      [&](std::uint64_t, std::uint64_t bytes) { report.verified_bytes += bytes; });
   return counted ? sums.verify(state.heap, on_progress) : counted;
 }
 
@@ -216,7 +273,8 @@ result<check_report> check_pool(const std::string& path, const progress& on_prog
   auto state = recovered_copy(path, *info, report.logs);
   if (!state) return std::unexpected(state.error());
   auto verified = verify(**state, report, on_progress);
-  if (auto read = check_pages(**state); !read) return std::unexpected(read.error());  // whatever was made of zeroes in place of what was there
+  if (auto read = check_pages(**state); !read)
+    return std::unexpected(read.error());  // whatever was made of zeroes in place of what was there
   if (!verified) return std::unexpected(verified.error());
   return report;
 }
@@ -232,18 +290,22 @@ result<std::vector<std::string>> repair_pool(const std::string& path) {
   auto opened = open_path(path, {});
   if (!opened) return std::unexpected(opened.error());
   if (auto closed = (*opened)->close(); !closed) return std::unexpected(closed.error());
-  done.push_back(fmt::format("it had not been closed; it is recovered, with every commit up to {}, and closed", report->newest_commit));
+  done.push_back(
+      fmt::format("it had not been closed; it is recovered, with every commit up to {}, and closed",
+                  report->newest_commit));
   return done;
 }
 
 result<std::unique_ptr<runtime>> open_copy_of(const std::string& path, verification how) {
   auto file = copy_of_unopened(path, info_of(path));
   if (!file) return std::unexpected(file.error());
-  const auto mechanism = find_mechanism(file->header().home == format::home_kind::log ? "log_structured" : "default");
+  const auto mechanism =
+      find_mechanism(file->header().home == format::home_kind::log ? "log_structured" : "default");
   if (!mechanism) return std::unexpected(mechanism.error());
   media_choice media{.what = media_choice::kind::process};
   media.tuning.background = false;
-  return open_on(guarded_copy(std::move(*file)), media, **mechanism, {.verify = how, .background = false});
+  return open_on(guarded_copy(std::move(*file)), media, **mechanism,
+                 {.verify = how, .background = false});
 }
 
 }  // namespace stele::detail

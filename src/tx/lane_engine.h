@@ -1,16 +1,16 @@
-// What every mechanism shares on a given medium: lanes (a medium object and a ring for each log), control words, storing
-// home, spilling records that outgrow a ring, and recovery of torn-bit logs.
+// What every mechanism shares on a given medium: lanes (a medium object and a ring for each log),
+// control words, storing home, spilling records that outgrow a ring, and recovery of torn-bit logs.
 #pragma once
 
 #include <base/check.h>
-#include <base/relaxed_counter.h>
 #include <base/mutant.h>
+#include <base/relaxed_counter.h>
 #include <fmt/format.h>
-#include <tx/media_engine.h>
 #include <tx/log/block_log.h>
-#include <tx/log/line_set.h>
 #include <tx/log/dirty_line_queue.h>
+#include <tx/log/line_set.h>
 #include <tx/log/ring.h>
+#include <tx/media_engine.h>
 #include <tx/transaction.h>
 
 #include <algorithm>
@@ -30,11 +30,15 @@ class lane_engine : public media_engine<Media> {
   using media_engine<Media>::read_word;
   using media_engine<Media>::write_word;
 
-  lane_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared, log_kind kind) : media_engine<Media>(state, std::move(shared), kind) {
-    for (unsigned i = 0; i < state.file.header().log_count; ++i) lanes_.emplace_back(*this->shared_, i, state.file);
+  lane_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared, log_kind kind)
+      : media_engine<Media>(state, std::move(shared), kind) {
+    for (unsigned i = 0; i < state.file.header().log_count; ++i)
+      lanes_.emplace_back(*this->shared_, i, state.file);
   }
 
-  void set_up(const engine_tuning&) override { updates_checksums_ = this->maintains_block_checksums() && this->block_checksums_.present(); }
+  void set_up(const engine_tuning&) override {
+    updates_checksums_ = this->maintains_block_checksums() && this->block_checksums_.present();
+  }
   [[nodiscard]] result<> recover() override { return {}; }
   [[nodiscard]] result<> reserve_log(transaction&) override { return {}; }
 
@@ -48,7 +52,9 @@ class lane_engine : public media_engine<Media> {
     return t;
   }
 
-  void note(unsigned log, media::tape_mark m, std::uint64_t argument) override { lanes_[log].media.note(m, argument); }
+  void note(unsigned log, media::tape_mark m, std::uint64_t argument) override {
+    lanes_[log].media.note(m, argument);
+  }
 
  protected:
   struct spill {
@@ -62,7 +68,12 @@ class lane_engine : public media_engine<Media> {
 
   // What one thread at a time uses.
   struct alignas(64) lane {
-    lane(typename Media::shared& shared, unsigned n, const storage::pool_file& file) : number(n), media(shared, n), log(media, file, n), blocks(media, log, file.header().id), file_(file) {}
+    lane(typename Media::shared& shared, unsigned n, const storage::pool_file& file)
+        : number(n),
+          media(shared, n),
+          log(media, file, n),
+          blocks(media, log, file.header().id),
+          file_(file) {}
     const unsigned number;
     Media media;
     ring<Media> log;
@@ -71,20 +82,24 @@ class lane_engine : public media_engine<Media> {
     bool has_blocks = false;  // the log's records are blocks
     std::uint64_t flags() const noexcept { return has_blocks ? format::log_blocks_bit : 0; }
 
-    // The next committed transaction at `position`, up to the published tail `end`. False: there are aborted ones only.
-    [[nodiscard]] result<bool> read(std::uint64_t& position, std::uint64_t end, log_record& record) const {
+    // The next committed transaction at `position`, up to the published tail `end`. False: there
+    // are aborted ones only.
+    [[nodiscard]] result<bool> read(std::uint64_t& position, std::uint64_t end,
+                                    log_record& record) const {
       if (has_blocks) return read_block_record(file_, log.view(), position, end, record);
       auto whole = log.read(position, record);
       base::check(whole && *whole, "a log record of this session cannot be read back");
       return whole;
     }
-    std::uint64_t reserved_spill = 0, reserved_bytes = 0;  // chunks for the record about to be written
-    std::list<spill> reserved;                             // its place in spills: a commit takes no memory
-    std::mutex spills_mutex;                               // also of holes
-    std::list<spill> spills;                               // chunks that records in the ring point to
-    std::deque<aborted_range> aborted_ranges;                                // lines of aborted transactions, which nobody has flushed
+    std::uint64_t reserved_spill = 0,
+                  reserved_bytes = 0;  // chunks for the record about to be written
+    std::list<spill> reserved;         // its place in spills: a commit takes no memory
+    std::mutex spills_mutex;           // also of holes
+    std::list<spill> spills;           // chunks that records in the ring point to
+    std::deque<aborted_range>
+        aborted_ranges;  // lines of aborted transactions, which nobody has flushed
     base::relaxed_counter spill_count;
-    bool spilled = false;                                  // the record that is being committed is
+    bool spilled = false;  // the record that is being committed is
 
    private:
     const storage::pool_file& file_;
@@ -93,7 +108,9 @@ class lane_engine : public media_engine<Media> {
   bool any_failed() noexcept override {
     return std::ranges::any_of(lanes_, [](const lane& l) { return l.media.failed(); });
   }
-  bool fence_ok(lane& l, const std::source_location& at = std::source_location::current()) { return fence_ok(l.media, at); }
+  bool fence_ok(lane& l, const std::source_location& at = std::source_location::current()) {
+    return fence_ok(l.media, at);
+  }
 
   // Head words of lanes whose owners may be running: through the control medium.
   void write_head(lane& l, std::uint64_t position, std::uint64_t flags = 0) {
@@ -112,7 +129,8 @@ class lane_engine : public media_engine<Media> {
       return media.store(home + 8 * w, &line.words[w], 8);
     if (std::has_single_bit(line.mask)) {  // a heap state
       const auto byte = static_cast<unsigned>(std::countr_zero(line.mask));
-      return media.store(home + byte, reinterpret_cast<const std::byte*>(line.words.data()) + byte, 1);
+      return media.store(home + byte, reinterpret_cast<const std::byte*>(line.words.data()) + byte,
+                         1);
     }
     unsigned left = 0;
     if (!all_words_whole(line.mask, left)) [[unlikely]]
@@ -123,16 +141,19 @@ class lane_engine : public media_engine<Media> {
       media.store(home + 8 * w, &line.words[w], 8);
     }
   }
-  [[gnu::noinline]] static void store_parts_home(Media& media, std::byte* home, const written_line& line) {
+  [[gnu::noinline]] static void store_parts_home(Media& media, std::byte* home,
+                                                 const written_line& line) {
     for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
       const auto w = static_cast<unsigned>(std::countr_zero(left));
       store_word_home(media, home + 8 * w, &line.words[w], line.word_mask(w));
     }
   }
-  static void store_word_home(Media& media, std::byte* to, const std::uint64_t* word, std::uint8_t mask) {
+  static void store_word_home(Media& media, std::byte* to, const std::uint64_t* word,
+                              std::uint8_t mask) {
     if (mask == 0xFF) return media.store(to, word, 8);
     for (unsigned left = mask; left != 0;) {
-      const auto begin = static_cast<unsigned>(std::countr_zero(left)), bytes = static_cast<unsigned>(std::countr_one(left >> begin));
+      const auto begin = static_cast<unsigned>(std::countr_zero(left)),
+                 bytes = static_cast<unsigned>(std::countr_one(left >> begin));
       media.store(to + begin, reinterpret_cast<const std::byte*>(word) + begin, bytes);
       left &= left + (1u << begin);
     }
@@ -142,10 +163,12 @@ class lane_engine : public media_engine<Media> {
     const auto lines = t.lines();
     std::uint64_t by = 0;
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      if (updates_checksums_) by += checksum_delta_of(lines[i], new_words) - checksum_delta_of(lines[i], home_words(t));
+      if (updates_checksums_)
+        by += checksum_delta_of(lines[i], new_words) - checksum_delta_of(lines[i], home_words(t));
       store_home(l.media, state_.file, lines[i]);
       const bool last = i + 1 == lines.size();
-      if (updates_checksums_ && (last || block_of(lines[i + 1]) != block_of(lines[i]))) add_to_checksum(l.media, block_of(lines[i]), std::exchange(by, 0));
+      if (updates_checksums_ && (last || block_of(lines[i + 1]) != block_of(lines[i])))
+        add_to_checksum(l.media, block_of(lines[i]), std::exchange(by, 0));
       if (last && base::planted<Media>(skips_last)) break;
       l.media.flush(state_.file.at(lines[i].offset), line_size);
     }
@@ -153,13 +176,19 @@ class lane_engine : public media_engine<Media> {
 
   // --- sums of home's blocks: docs/protocol/sums.md ---
 
-  static std::uint64_t block_of(const written_line& line) noexcept { return line.offset / format::checksum_block_size * format::checksum_block_size; }
-  static constexpr auto new_words = [](const written_line& line, unsigned w) { return line.words[w]; };
+  static std::uint64_t block_of(const written_line& line) noexcept {
+    return line.offset / format::checksum_block_size * format::checksum_block_size;
+  }
+  static constexpr auto new_words = [](const written_line& line, unsigned w) {
+    return line.words[w];
+  };
   // What the transaction's words replace, as commits before it have left them.
   auto home_words(const transaction& t) const {
     return [this, &t](const written_line& line, unsigned w) {
       const std::uint64_t offset = line.offset + 8 * w;
-      return t.read_through_overlay(offset, __atomic_load_n(reinterpret_cast<const std::uint64_t*>(state_.file.at(offset)), __ATOMIC_RELAXED));
+      return t.read_through_overlay(
+          offset, __atomic_load_n(reinterpret_cast<const std::uint64_t*>(state_.file.at(offset)),
+                                  __ATOMIC_RELAXED));
     };
   }
   template <class WordOf>
@@ -167,7 +196,8 @@ class lane_engine : public media_engine<Media> {
     std::uint64_t sum = 0;
     for (unsigned left = stored_words(line.mask); left != 0; left &= left - 1) {
       const auto w = static_cast<unsigned>(std::countr_zero(left));
-      sum += format::checksum_term(word_of(line, w) & expand_mask(line.word_mask(w)), line.offset + 8 * w);
+      sum += format::checksum_term(word_of(line, w) & expand_mask(line.word_mask(w)),
+                                   line.offset + 8 * w);
     }
     return sum;
   }
@@ -189,7 +219,8 @@ class lane_engine : public media_engine<Media> {
   static std::uint64_t checksum_delta_count(const transaction& t) {
     const auto lines = t.lines();
     std::uint64_t stretches = 0;
-    for (std::size_t i = 0; i < lines.size(); ++i) stretches += i == 0 || block_of(lines[i]) != block_of(lines[i - 1]) ? 1 : 0;
+    for (std::size_t i = 0; i < lines.size(); ++i)
+      stretches += i == 0 || block_of(lines[i]) != block_of(lines[i - 1]) ? 1 : 0;
     return stretches;
   }
   // each(block, what the words of the stretch weighed before)
@@ -199,46 +230,58 @@ class lane_engine : public media_engine<Media> {
     std::uint64_t weight = 0;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       weight += checksum_delta_of(lines[i], home_words(t));
-      if (i + 1 == lines.size() || block_of(lines[i + 1]) != block_of(lines[i])) each(block_of(lines[i]), std::exchange(weight, 0));
+      if (i + 1 == lines.size() || block_of(lines[i + 1]) != block_of(lines[i]))
+        each(block_of(lines[i]), std::exchange(weight, 0));
     }
   }
   // A sum has no owner: commits that change other lines of its block add to it, one at a time.
   void add_to_checksum(Media& media, std::uint64_t block, std::uint64_t by) {
     if (by == 0 || base::planted<Media>(base::mutant::sums_not_counted)) return;
-    const std::lock_guard one(checksum_mutexes_[block / format::checksum_block_size % std::size(checksum_mutexes_)]);
+    const std::lock_guard one(
+        checksum_mutexes_[block / format::checksum_block_size % std::size(checksum_mutexes_)]);
     this->block_checksums_.apply_delta(media, block, by);
   }
-  // S6: nothing is said of chunks that take a record, before it goes there; when they are free again, what they hold is what they are.
+  // S6: nothing is said of chunks that take a record, before it goes there; when they are free
+  // again, what they hold is what they are.
   bool invalidate_block_checksums(Media& media, const lane& l) {
-    if (!block_checksums_active() || base::planted<Media>(base::mutant::sums_spill_kept)) return true;
+    if (!block_checksums_active() || base::planted<Media>(base::mutant::sums_spill_kept))
+      return true;
     this->block_checksums_.invalidate(media, l.reserved_spill, l.reserved_bytes);
     return fence_ok(media);
   }
   void recompute_unknown_checksums(Media& media, std::uint64_t offset, std::uint64_t bytes) {
     if (!block_checksums_active()) return;
-    for (std::uint64_t block = this->block_checksums_.block_of(offset); block < offset + bytes; block += format::checksum_block_size)
-      if (this->block_checksums_.stored(block) == format::block_checksum_unknown) this->block_checksums_.recompute(media, block);  // others still count: records may name them
+    for (std::uint64_t block = this->block_checksums_.block_of(offset); block < offset + bytes;
+         block += format::checksum_block_size)
+      if (this->block_checksums_.stored(block) == format::block_checksum_unknown)
+        this->block_checksums_.recompute(media,
+                                         block);  // others still count: records may name them
   }
 
   // Chunks that an attempt reserved and did not come to use.
   void release_reserved(lane& l) {
-    if (l.reserved_bytes != 0) recompute_unknown_checksums(l.media, l.reserved_spill, l.reserved_bytes);
+    if (l.reserved_bytes != 0)
+      recompute_unknown_checksums(l.media, l.reserved_spill, l.reserved_bytes);
     if (l.reserved_bytes != 0) state_.heap.release_chunks(l.reserved_spill, l.reserved_bytes);
     l.reserved_spill = l.reserved_bytes = 0;
     l.reserved.clear();
   }
 
-  // Chunks for a record that is longer than the ring: taken in memory only, so a crash leaves nothing behind. Objects that
-  // were there may still be in use by transactions that began before they were destroyed.
+  // Chunks for a record that is longer than the ring: taken in memory only, so a crash leaves
+  // nothing behind. Objects that were there may still be in use by transactions that began before
+  // they were destroyed.
   [[nodiscard]] result<> reserve_spill(lane& l, transaction& t, std::uint64_t words) {
     if (l.reserved.empty()) l.reserved.emplace_back();
     auto reserved = state_.heap.reserve_chunks(words * 8);
     if (!reserved)
-      return base::fail(errc::full, fmt::format("{}: no room for the log of a transaction of {} bytes; make smaller transactions or a larger pool", state_.file.path(), words * 8));
+      return base::fail(errc::full, fmt::format("{}: no room for the log of a transaction of {} "
+                                                "bytes; make smaller transactions or a larger pool",
+                                                state_.file.path(), words * 8));
     l.reserved_spill = *reserved;
     l.reserved_bytes = words * 8;
     try {
-      if (!base::planted<Media>(base::mutant::heap_claimless)) t.claim(l.reserved_spill, l.reserved_bytes);
+      if (!base::planted<Media>(base::mutant::heap_claimless))
+        t.claim(l.reserved_spill, l.reserved_bytes);
     } catch (...) {
       release_reserved(l);
       throw;
@@ -247,11 +290,15 @@ class lane_engine : public media_engine<Media> {
     return {};
   }
 
-  static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) { return value; };  // what redo records hold
+  static constexpr auto new_value = [](std::uint64_t, std::uint64_t value) {
+    return value;
+  };  // what redo records hold
 
-  // Appends the record of t: what `word_of(offset, value)` makes of each word stored (its new or old value).
+  // Appends the record of t: what `word_of(offset, value)` makes of each word stored (its new or
+  // old value).
   template <class WordOf>
-  void append(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
+  void append(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t,
+              WordOf&& word_of) {
     if (l.reserved_bytes != 0) [[unlikely]]
       return append_spilled(l, l, kind, txid, t, word_of);
     l.log.append(kind, txid, [&](auto& out) {
@@ -267,11 +314,14 @@ class lane_engine : public media_engine<Media> {
     if (logs_checksum_deltas_) [[unlikely]]
       write_checksum_deltas(t, out);
   }
-  // The runs of t. Words on end make one run also over neighbouring lines, unless what is before was written out meanwhile.
+  // The runs of t. Words on end make one run also over neighbouring lines, unless what is before
+  // was written out meanwhile.
   template <class Writer, class WordOf>
-  [[gnu::always_inline]] static void write_runs(const transaction& t, Writer& out, WordOf&& word_of) {
+  [[gnu::always_inline]] static void write_runs(const transaction& t, Writer& out,
+                                                WordOf&& word_of) {
     std::uint64_t* to = out.end();
-    std::uint64_t* run = nullptr;  // the head of the run that a line's first word may go on with, at `goes_on`
+    std::uint64_t* run =
+        nullptr;  // the head of the run that a line's first word may go on with, at `goes_on`
     std::uint64_t goes_on = 0;
     for (const written_line& line : t.lines()) {
       std::uint64_t* const room = out.reserve(to, 2 * 8);
@@ -313,15 +363,20 @@ class lane_engine : public media_engine<Media> {
     out.set_end(to);
   }
   template <class Out, class WordOf>
-  [[gnu::noinline]] static void write_any_runs(std::span<const written_line> lines, Out& out, WordOf&& word_of) {
+  [[gnu::noinline]] static void write_any_runs(std::span<const written_line> lines, Out& out,
+                                               WordOf&& word_of) {
     std::uint64_t offset = 0;
     for_each_run(
         lines, format::max_run_words,
-        [&](std::uint64_t at, std::uint8_t mask, std::uint32_t count) { out.append_word(format::run_header{offset = at, mask, count}.pack()); },
+        [&](std::uint64_t at, std::uint8_t mask, std::uint32_t count) {
+          out.append_word(format::run_header{offset = at, mask, count}.pack());
+        },
         [&](std::uint64_t value) { out.append_word(word_of(offset, value)), offset += 8; });
   }
   template <store_mode way = store_mode::non_temporal, class WordOf>
-  [[gnu::noinline]] void append_spilled(lane& own, lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of, std::uint64_t front = 0) {
+  [[gnu::noinline]] void append_spilled(lane& own, lane& l, format::record_kind kind,
+                                        std::uint64_t txid, const transaction& t, WordOf&& word_of,
+                                        std::uint64_t front = 0) {
     const spilled_payload at = stream_spill(own, l, t, word_of);
     auto fill = [&](auto& record) {
       if (format::has_prefix_word(kind)) record.append_word(front);
@@ -329,8 +384,8 @@ class lane_engine : public media_engine<Media> {
     };
     l.log.template append<way>(format::record_kind::spilled, txid, fill, kind);
   }
-  // Streams t's runs to the chunks that `own` has reserved, durable when it returns; the chunks are l's, whose ring gets the record, from
-  // now on. Takes no memory.
+  // Streams t's runs to the chunks that `own` has reserved, durable when it returns; the chunks are
+  // l's, whose ring gets the record, from now on. Takes no memory.
   template <class WordOf>
   spilled_payload stream_spill(lane& own, lane& l, const transaction& t, WordOf&& word_of) {
     struct spill_writer {
@@ -346,12 +401,14 @@ class lane_engine : public media_engine<Media> {
       }
     };
     t.before_store(own.reserved_spill, own.reserved_bytes);
-    spill_writer out{&l.media, state_.file.at(own.reserved_spill), base::checksum(state_.file.header().id ^ own.reserved_spill)};
+    spill_writer out{&l.media, state_.file.at(own.reserved_spill),
+                     base::checksum(state_.file.header().id ^ own.reserved_spill)};
     write_any_runs(t.lines(), out, word_of);
     if (logs_checksum_deltas_) write_checksum_deltas(t, out);
     const std::uint64_t words = out.words;
     if (words % 8 != 0) l.media.stream(out.to + words / 8 * line_size, &out.line, line_size);
-    if (!base::planted<Media>(base::mutant::log_spill_unfenced)) l.media.fence();  // the payload is whole before a record points to it
+    if (!base::planted<Media>(base::mutant::log_spill_unfenced))
+      l.media.fence();  // the payload is whole before a record points to it
     const spilled_payload where{own.reserved_spill, words, out.sum.value()};
     {
       const std::lock_guard hold(l.spills_mutex);
@@ -366,47 +423,61 @@ class lane_engine : public media_engine<Media> {
   void release_spills(lane& l, std::uint64_t head) {
     const std::lock_guard hold(l.spills_mutex);
     while (!l.spills.empty() && l.spills.front().position < head) {
-      recompute_unknown_checksums(logs_checksum_deltas_ ? control_ : l.media, l.spills.front().offset, l.spills.front().bytes);
+      recompute_unknown_checksums(logs_checksum_deltas_ ? control_ : l.media,
+                                  l.spills.front().offset, l.spills.front().bytes);
       state_.heap.release_chunks(l.spills.front().offset, l.spills.front().bytes);
       l.spills.pop_front();
     }
   }
-  // Lines that are about to be cut off must show this lap's torn bits on media before the next lap comes: aborted ones
-  // may not have been written there. Durable after the control medium's next fence.
+  // Lines that are about to be cut off must show this lap's torn bits on media before the next lap
+  // comes: aborted ones may not have been written there. Durable after the control medium's next
+  // fence.
   void flush_aborted_ranges(lane& l, std::uint64_t head) {
     const std::lock_guard hold(l.spills_mutex);
-    for (; !l.aborted_ranges.empty() && l.aborted_ranges.front().from < head; l.aborted_ranges.pop_front()) flush_log_lines(control_, l, l.aborted_ranges.front());
+    for (; !l.aborted_ranges.empty() && l.aborted_ranges.front().from < head;
+         l.aborted_ranges.pop_front())
+      flush_log_lines(control_, l, l.aborted_ranges.front());
   }
   static void flush_log_lines(Media& media, const lane& l, aborted_range lines) {
-    for (std::uint64_t line = lines.from; line < lines.to; ++line) media.flush(l.log.bytes() + line % l.log.capacity_lines() * line_size, line_size);
+    for (std::uint64_t line = lines.from; line < lines.to; ++line)
+      media.flush(l.log.bytes() + line % l.log.capacity_lines() * line_size, line_size);
   }
-  // Upper bound first (a line stored in eight parts takes a head and a word for each): most transactions are far from the
-  // ring's size.
+  // Upper bound first (a line stored in eight parts takes a head and a word for each): most
+  // transactions are far from the ring's size.
   static std::uint64_t lines_needed(const transaction& t, std::uint64_t plenty) {
     constexpr std::uint64_t front = 2;  // the TxID, and that of the ordered commit before it
     const std::uint64_t weights = max_checksum_delta_words(t.lines().size());
     const std::uint64_t bound = lines_for_words(front + 16 * t.lines().size() + weights);
     if (bound <= plenty) return bound;
     const std::uint64_t words = payload_words(t.lines()) + weights;
-    return lines_for_words(front + words + words / line_writer<Media>::min_contiguous_words);  // a run may be broken each so many words
+    return lines_for_words(
+        front + words +
+        words /
+            line_writer<Media>::min_contiguous_words);  // a run may be broken each so many words
   }
 
   std::deque<lane> lanes_;
   base::relaxed_counter truncations_;
-  bool block_checksums_active() const noexcept { return logs_checksum_deltas_ || updates_checksums_; }
+  bool block_checksums_active() const noexcept {
+    return logs_checksum_deltas_ || updates_checksums_;
+  }
   bool logs_checksum_deltas_ = false;  // records say what their words weighed before
-  bool updates_checksums_ = false;  // commits add to the sums
+  bool updates_checksums_ = false;     // commits add to the sums
   std::array<std::mutex, 16> checksum_mutexes_;
 };
 
-// An engine whose logs are torn-bit rings: recovery by replaying every whole record above the watermark.
+// An engine whose logs are torn-bit rings: recovery by replaying every whole record above the
+// watermark.
 template <class Media>
 class torn_bit_engine : public lane_engine<Media> {
  public:
-  torn_bit_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared, log_kind kind = log_kind::torn_bit) : lane_engine<Media>(state, std::move(shared), kind) {}
+  torn_bit_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared,
+                  log_kind kind = log_kind::torn_bit)
+      : lane_engine<Media>(state, std::move(shared), kind) {}
 
-  // docs/protocol/recovery.md, steps R1 to R6. May be cut off after any store and run again: until R4 the logs are as they
-  // were and replay gives the same home; from R4 on the watermark has every record ignored.
+  // docs/protocol/recovery.md, steps R1 to R6. May be cut off after any store and run again: until
+  // R4 the logs are as they were and replay gives the same home; from R4 on the watermark has every
+  // record ignored.
   [[nodiscard]] result<> recover() override {
     using base::mutant;
     using base::planted;
@@ -415,10 +486,13 @@ class torn_bit_engine : public lane_engine<Media> {
     std::vector<logged_record> records;
     std::vector<std::uint64_t> words;
     if (auto read = scan_logs(*mark, records, words); !read) return read;  // R1
-    const bool sorted = planted<Media>(mutant::recover_unsorted) || std::ranges::is_sorted(records, {}, &logged_record::txid);  // mostly: one thread
+    const bool sorted =
+        planted<Media>(mutant::recover_unsorted) ||
+        std::ranges::is_sorted(records, {}, &logged_record::txid);             // mostly: one thread
     if (!sorted) std::ranges::stable_sort(records, {}, &logged_record::txid);  // R2
     std::uint64_t newest = *mark;
-    for (const logged_record& r : records) newest = std::max(newest, r.txid);  // also of those that are dropped: their TxIDs are used
+    for (const logged_record& r : records)
+      newest = std::max(newest, r.txid);  // also of those that are dropped: their TxIDs are used
     if (!planted<Media>(mutant::default_chain_ignored)) discard_orphans(*mark, records);
     if (planted<Media>(mutant::recover_truncate_first)) empty_logs();
     line_set lines;  // each flushed once, however often it was stored to
@@ -444,7 +518,9 @@ class torn_bit_engine : public lane_engine<Media> {
     for (auto& l : this->lanes_) {
       const auto head = l.log.read_head();
       if (!head) return std::unexpected(head.error());
-      ours = ours && (*head & format::log_void_bit) == 0 && (*head & format::log_position_mask) < max_head_position && ((*head & format::log_blocks_bit) != 0) == begins_with_blocks();
+      ours = ours && (*head & format::log_void_bit) == 0 &&
+             (*head & format::log_position_mask) < max_head_position &&
+             ((*head & format::log_blocks_bit) != 0) == begins_with_blocks();
     }
     for (auto& l : this->lanes_) {
       l.has_blocks = begins_with_blocks();
@@ -463,21 +539,29 @@ class torn_bit_engine : public lane_engine<Media> {
   };
 
   // R1: the whole records above the watermark, of every log.
-  [[nodiscard]] result<> scan_logs(std::uint64_t mark, std::vector<logged_record>& records, std::vector<std::uint64_t>& words) {
+  [[nodiscard]] result<> scan_logs(std::uint64_t mark, std::vector<logged_record>& records,
+                                   std::vector<std::uint64_t>& words) {
     for (auto& l : this->lanes_) {
       const auto head = l.log.read_head();
       if (!head) return std::unexpected(head.error());
       if ((*head & format::log_void_bit) != 0) continue;  // recovery was emptying this ring
       log_record record;
       for (std::uint64_t position = *head & format::log_position_mask;;) {
-        const auto whole = read_record_by_head(this->state_.file, l.log.view(), *head, position, record);
+        const auto whole =
+            read_record_by_head(this->state_.file, l.log.view(), *head, position, record);
         if (!whole) return std::unexpected(std::move(whole.error()));
         if (!*whole) break;
         if (record.txid <= mark) continue;
-        if (record.txid >= format::txid_limit || words.size() + record.payload.size() > this->state_.file.header().size / 8)
-          return base::fail(errc::corrupt, fmt::format("{}: the log at offset {} has a record with a TxID that no program draws, or more of them than the pool has room for; restore the pool from a copy",
-                                                       this->state_.file.path(), this->log_offset(l)));
-        records.push_back({record.txid, record.front, words.size(), record.payload.size(), record.kind});
+        if (record.txid >= format::txid_limit ||
+            words.size() + record.payload.size() > this->state_.file.header().size / 8)
+          return base::fail(
+              errc::corrupt,
+              fmt::format(
+                  "{}: the log at offset {} has a record with a TxID that no program draws, or "
+                  "more of them than the pool has room for; restore the pool from a copy",
+                  this->state_.file.path(), this->log_offset(l)));
+        records.push_back(
+            {record.txid, record.front, words.size(), record.payload.size(), record.kind});
         words.insert(words.end(), record.payload.begin(), record.payload.end());
       }
       if (base::planted<Media>(base::mutant::recover_first_log_only)) break;
@@ -490,7 +574,8 @@ class torn_bit_engine : public lane_engine<Media> {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < records.size(); ++i) {
       const auto end = records.begin() + static_cast<std::ptrdiff_t>(kept);
-      const auto before = std::ranges::lower_bound(records.begin(), end, records[i].front, {}, &logged_record::txid);
+      const auto before = std::ranges::lower_bound(records.begin(), end, records[i].front, {},
+                                                   &logged_record::txid);
       if (records[i].front > mark && (before == end || before->txid != records[i].front)) continue;
       records[kept++] = records[i];
     }
@@ -499,28 +584,40 @@ class torn_bit_engine : public lane_engine<Media> {
 
   [[nodiscard]] result<> replay(std::span<const std::uint64_t> payload, line_set& lines) {
     auto& file = this->state_.file;
-    return for_each_stored_run(file, payload, [&](format::run_header head, const std::uint64_t* words) {
-      for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i, head.mask);
-      for_each_line(head, [&](std::uint64_t line) { lines.add(line); });
-    });
+    return for_each_stored_run(
+        file, payload, [&](format::run_header head, const std::uint64_t* words) {
+          for (std::uint32_t i = 0; i < head.count; ++i)
+            this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i,
+                                  head.mask);
+          for_each_line(head, [&](std::uint64_t line) { lines.add(line); });
+        });
   }
 
-  // Home is as it is to be, these lines of it in memory only: they become durable, then the logs are emptied.
-  [[nodiscard]] result<> end_recovery(const line_set& lines, std::uint64_t newest, const checksum_deltas& changes = {}) {
+  // Home is as it is to be, these lines of it in memory only: they become durable, then the logs
+  // are emptied.
+  [[nodiscard]] result<> end_recovery(const line_set& lines, std::uint64_t newest,
+                                      const checksum_deltas& changes = {}) {
     using base::mutant;
     using base::planted;
     const auto sums = this->block_checksums_.state();
     if (!sums) return std::unexpected(sums.error());
     const bool moves = *sums == format::block_checksum_state::valid && !changes.empty();
     if (!planted<Media>(mutant::recover_unflushed))
-      for (std::uint64_t line : lines.all()) this->control_.flush(this->state_.file.at(line), line_size);
-    if (moves) this->mark_checksums_moving(mutant::sums_recovery_unsaid);  // a recovery that is cut off must not count them in twice
+      for (std::uint64_t line : lines.all())
+        this->control_.flush(this->state_.file.at(line), line_size);
+    if (moves)
+      this->mark_checksums_moving(
+          mutant::sums_recovery_unsaid);  // a recovery that is cut off must not count them in twice
     if (this->control_.failed()) return this->check_medium();
-    if (!planted<Media>(mutant::sums_not_recovered)) moves ? this->apply_checksum_deltas(changes, true) : this->recompute_block_checksums(lines.all(), *sums);
-    if (!planted<Media>(mutant::recover_no_home_fence)) this->control_.fence();  // R3: home is durable before the logs are cut
+    if (!planted<Media>(mutant::sums_not_recovered))
+      moves ? this->apply_checksum_deltas(changes, true)
+            : this->recompute_block_checksums(lines.all(), *sums);
+    if (!planted<Media>(mutant::recover_no_home_fence))
+      this->control_.fence();  // R3: home is durable before the logs are cut
     this->state_.clock.store(newest);
     this->write_word(format::watermark_offset, newest);
-    if (!planted<Media>(mutant::recover_no_mark_fence)) this->control_.fence();  // R4: no record counts any more before rings are emptied
+    if (!planted<Media>(mutant::recover_no_mark_fence))
+      this->control_.fence();  // R4: no record counts any more before rings are emptied
     if (!planted<Media>(mutant::recover_truncate_first)) empty_logs();  // R5, R6
     if (moves || *sums == format::block_checksum_state::updating) {
       this->write_checksum_state(format::block_checksum_state::valid);
@@ -529,12 +626,16 @@ class torn_bit_engine : public lane_engine<Media> {
     return this->check_medium();
   }
 
-  // R5: every ring is declared void; R6: zeroed, so that nothing of a torn record is left, and begun anew.
+  // R5: every ring is declared void; R6: zeroed, so that nothing of a torn record is left, and
+  // begun anew.
   void empty_logs() {
-    for (auto& l : this->lanes_) this->write_head(l, 0, base::planted<Media>(base::mutant::recover_heads_first) ? 0 : format::log_void_bit);
+    for (auto& l : this->lanes_)
+      this->write_head(
+          l, 0, base::planted<Media>(base::mutant::recover_heads_first) ? 0 : format::log_void_bit);
     this->control_.fence();  // void before the first line is zeroed
     for (auto& l : this->lanes_)
-      if (!base::planted<Media>(base::mutant::recover_no_scrub)) zero_log(l, l.log.capacity_lines());
+      if (!base::planted<Media>(base::mutant::recover_no_scrub))
+        zero_log(l, l.log.capacity_lines());
     this->control_.fence();  // zeroed before a head says so
     for (auto& l : this->lanes_) this->write_head(l, 0, l.flags());
     this->control_.fence();  // heads before the first record
@@ -542,7 +643,8 @@ class torn_bit_engine : public lane_engine<Media> {
   void zero_log(typename lane_engine<Media>::lane& l, std::uint64_t lines) {
     static constexpr format::log_line zeroes{};
     for (std::uint64_t i = 0; i < lines; ++i)
-      if (std::memcmp(l.log.bytes() + i * line_size, &zeroes, line_size) != 0) this->control_.stream(l.log.bytes() + i * line_size, &zeroes, line_size);
+      if (std::memcmp(l.log.bytes() + i * line_size, &zeroes, line_size) != 0)
+        this->control_.stream(l.log.bytes() + i * line_size, &zeroes, line_size);
   }
 };
 

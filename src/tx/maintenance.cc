@@ -11,18 +11,21 @@ using base::fail;
 result<> begin_maintenance(runtime& r, const char* what) {
   if (this_access.size != 0)
     return fail(errc::nested,
-                fmt::format("{} cannot be {} inside a transaction; do it when that has ended", r.state().file.path(), what));
+                fmt::format("{} cannot be {} inside a transaction; do it when that has ended",
+                            r.state().file.path(), what));
   return r.check_usable();
 }
 
 namespace {
 
-// The chunks of a pool of at least so many bytes that has a new chunk table behind the present ones, and a chunk besides.
-// The table's own chunks lengthen it.
+// The chunks of a pool of at least so many bytes that has a new chunk table behind the present
+// ones, and a chunk besides. The table's own chunks lengthen it.
 format::growth growth_to(const format::pool_header& h, std::uint64_t size) {
   const std::uint64_t chunk = std::uint64_t{1} << h.chunk_shift;
   std::uint64_t count = (size - h.chunks_offset + chunk - 1) >> h.chunk_shift;
-  for (std::uint64_t least = 0; (least = h.chunk_count + storage::table_chunk_count(h, count) + 1) > count;) count = least;
+  for (std::uint64_t least = 0;
+       (least = h.chunk_count + storage::table_chunk_count(h, count) + 1) > count;)
+    count = least;
   return {count, h.chunk_count};
 }
 
@@ -34,14 +37,20 @@ result<> grow(runtime& r, std::size_t size_bytes) {
   const std::lock_guard one(r.maintenance());
   const auto& h = state.file.header();
   if (size_bytes <= h.size) return {};
-  if (size_bytes > storage::max_pool_size) return fail(errc::invalid_argument, fmt::format("{} cannot have {} bytes; {} (64 TiB) are the most", state.file.path(), size_bytes, storage::max_pool_size));
+  if (size_bytes > storage::max_pool_size)
+    return fail(errc::invalid_argument,
+                fmt::format("{} cannot have {} bytes; {} (64 TiB) are the most", state.file.path(),
+                            size_bytes, storage::max_pool_size));
   if (h.home == format::home_kind::log || h.parity_block_size != 0)
-    return fail(errc::unsupported, fmt::format("{} cannot grow: pools of log_structured and archapt have the size they were created with", state.file.path()));
+    return fail(errc::unsupported, fmt::format("{} cannot grow: pools of log_structured and "
+                                               "archapt have the size they were created with",
+                                               state.file.path()));
   const format::growth to = growth_to(h, size_bytes);
   const auto after = storage::grown_header(h, to, state.file.path());
   if (!after) return std::unexpected(after.error());
   const runtime::pause paused(r);
-  if (auto empty = r.mechanism().checkpoint(); !empty) return empty;  // no record speaks of the present table any more
+  if (auto empty = r.mechanism().checkpoint(); !empty)
+    return empty;  // no record speaks of the present table any more
   if (auto room = state.file.extend(after->size); !room) return room;
   state.heap.reserve_growth(to.chunk_count);  // when it has grown there is no way back
   if (auto grown = r.mechanism().grow(to); !grown) return grown;
@@ -58,10 +67,12 @@ result<> check_storage(runtime& r) {
   const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());
   if (*kept)
-    if (auto even = r.mechanism().refresh_block_checksums(); !even) return even;  // else they go with what is durable
+    if (auto even = r.mechanism().refresh_block_checksums(); !even)
+      return even;  // else they go with what is durable
   const auto heap = state.heap.audit();
   const auto judged = heap && *kept ? sums.verify(state.heap) : result<>{};
-  if (auto checked = r.check_usable(); !checked) return checked;  // what was judged may be zeroes in place of a lost page
+  if (auto checked = r.check_usable(); !checked)
+    return checked;  // what was judged may be zeroes in place of a lost page
   if (!heap) return std::unexpected(heap.error());
   return judged;
 }

@@ -1,4 +1,5 @@
-// Opening a pool: file, recovery, heap, engine, root; and the functions behind pool<Root>'s members.
+// Opening a pool: file, recovery, heap, engine, root; and the functions behind pool<Root>'s
+// members.
 #include <fmt/format.h>
 #include <format/slot_log.h>
 #include <media/tape.h>
@@ -11,8 +12,8 @@
 #include <tx/runtime.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <base/check.h>
+#include <algorithm>
 
 namespace stele::detail {
 
@@ -21,8 +22,10 @@ using kind = media_choice::kind;
 
 namespace {
 
-// What an acknowledged commit survives: the instructions of a medium are worth what lies behind the mapping.
-std::string durability_of(const media_choice& m, const mechanism_entry& mechanism, const storage::pool_file& file) {
+// What an acknowledged commit survives: the instructions of a medium are worth what lies behind the
+// mapping.
+std::string durability_of(const media_choice& m, const mechanism_entry& mechanism,
+                          const storage::pool_file& file) {
   if (mechanism.name == "none") return "none";
   if (m.what == kind::file) return storage::is_volatile(file.path()) ? "process" : "power";
   if (!file.direct_access() || m.what == kind::process) return "process";
@@ -30,34 +33,54 @@ std::string durability_of(const media_choice& m, const mechanism_entry& mechanis
 }
 
 // 0: nothing survives, 1: a process's end, 2: power loss.
-unsigned strength_of(std::string_view durability) { return durability.starts_with("power") ? 2 : durability == "process" ? 1 : 0; }
+unsigned strength_of(std::string_view durability) {
+  return durability.starts_with("power") ? 2 : durability == "process" ? 1 : 0;
+}
 
 // Errors: unsupported, when the pool gives less than is asked for.
-result<> check_required(const pool_options& options, const std::string& durability, const std::string& path) {
+result<> check_required(const pool_options& options, const std::string& durability,
+                        const std::string& path) {
   if (options.require.empty() || strength_of(durability) >= strength_of(options.require)) return {};
-  return fail(errc::unsupported, fmt::format("{} would give its commits the durability '{}', and '{}' is asked for: put it on a disk with media 'file', or on persistent memory that is mapped "
-                                             "directly (DAX), and use a mechanism other than 'none'; nothing was changed", path, durability, options.require));
+  return fail(
+      errc::unsupported,
+      fmt::format("{} would give its commits the durability '{}', and '{}' is asked for: put it on "
+                  "a disk with media 'file', or on persistent memory that is mapped "
+                  "directly (DAX), and use a mechanism other than 'none'; nothing was changed",
+                  path, durability, options.require));
 }
 result<> check_required_word(const std::string& word) {
   if (word.empty() || word == "power" || word == "process") return {};
-  return fail(errc::invalid_argument, fmt::format("no pool can be asked for the durability '{}'; ask for 'power' or 'process'", word));
+  return fail(
+      errc::invalid_argument,
+      fmt::format("no pool can be asked for the durability '{}'; ask for 'power' or 'process'",
+                  word));
 }
 
 // Sums cost a commit nothing where it does not pay for lines.
-result<bool> wants_block_checksums(const pool_options& options, const media_choice& media, const mechanism_entry& mechanism) {
+result<bool> wants_block_checksums(const pool_options& options, const media_choice& media,
+                                   const mechanism_entry& mechanism) {
   const bool possible = mechanism.home == format::home_kind::in_place;
   if (options.block_checksums == checksums::on && !possible)
-    return fail(errc::invalid_argument, fmt::format("pools for the mechanism '{}' have no sums of blocks; leave them at automatic", mechanism.name));
-  return possible && (options.block_checksums == checksums::on || (options.block_checksums == checksums::automatic && (media.what == kind::file || media.what == kind::process)));
+    return fail(
+        errc::invalid_argument,
+        fmt::format("pools for the mechanism '{}' have no sums of blocks; leave them at automatic",
+                    mechanism.name));
+  return possible && (options.block_checksums == checksums::on ||
+                      (options.block_checksums == checksums::automatic &&
+                       (media.what == kind::file || media.what == kind::process)));
 }
 
-// auto: cache-line write-back where that reaches persistent memory, else the file's own sync; in memory (tmpfs, or
-// what lies on it) nothing but the process can be survived.
+// auto: cache-line write-back where that reaches persistent memory, else the file's own sync; in
+// memory (tmpfs, or what lies on it) nothing but the process can be survived.
 result<media_choice> choose_media(const pool_options& options, const std::string& path) {
   if (!options.tape.empty() && options.media != "auto" && options.media != "adr")
-    return fail(errc::unsupported, fmt::format("a tape records the medium adr, not '{}'; leave the medium out", options.media));
+    return fail(errc::unsupported,
+                fmt::format("a tape records the medium adr, not '{}'; leave the medium out",
+                            options.media));
   if (!options.tape.empty() && registered_lab_media() == nullptr)
-    return fail(errc::unsupported, "tapes are recorded by programs that link the laboratory (stele-lab tape record); this one does not");
+    return fail(errc::unsupported,
+                "tapes are recorded by programs that link the laboratory (stele-lab tape record); "
+                "this one does not");
   if (options.media != "auto") return parse_media(options.media);
   if (!options.tape.empty()) return media_choice{.what = kind::adr};
   return media_choice{.what = storage::is_volatile(path)        ? kind::process
@@ -67,22 +90,33 @@ result<media_choice> choose_media(const pool_options& options, const std::string
 
 // User space can write back lines that it names, not a whole cache.
 result<> check_bulk(const pool_options& options, const media_choice& m) {
-  if (options.bulk != bulk_persistence::whole_cache || m.what == kind::file || !options.tape.empty()) return {};
-  return fail(errc::unsupported, "no program can write a processor's whole cache back: bulk persistence of the whole cache needs the medium file, or a tape; use log_walk");
+  if (options.bulk != bulk_persistence::whole_cache || m.what == kind::file ||
+      !options.tape.empty())
+    return {};
+  return fail(errc::unsupported,
+              "no program can write a processor's whole cache back: bulk persistence of the whole "
+              "cache needs the medium file, or a tape; use log_walk");
 }
 
 result<format::session> read_session(const storage::pool_file& file) {
-  const auto value = format::read_control_word(file.base(), file.header().id, format::session_offset);
+  const auto value =
+      format::read_control_word(file.base(), file.header().id, format::session_offset);
   if (!value || (*value & 0xFFFF) != (format::session{}.pack() & 0xFFFF))
-    return fail(errc::corrupt, fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy", file.path()));
+    return fail(
+        errc::corrupt,
+        fmt::format("{}: the session word is damaged (check bits); restore the pool from a copy",
+                    file.path()));
   return format::session::unpack(*value);
 }
 
-// What home holds after recovery is what its sums say; a log that is home itself has its blocks' checksums.
+// What home holds after recovery is what its sums say; a log that is home itself has its blocks'
+// checksums.
 result<> verify_block_checksums(const pool_state& state, verification how, bool closed) {
   constexpr std::uint64_t quickly_read = std::uint64_t{256} << 20;
   const storage::block_checksums sums(state.file);
-  if (how == verification::never || (how == verification::automatic && state.file.header().size > quickly_read)) return {};
+  if (how == verification::never ||
+      (how == verification::automatic && state.file.header().size > quickly_read))
+    return {};
   if (state.space != nullptr) return verify_log(*state.space, closed);
   const auto kept = sums.valid();
   if (!kept) return std::unexpected(kept.error());
@@ -92,8 +126,13 @@ result<> verify_block_checksums(const pool_state& state, verification how, bool 
 }  // namespace
 
 media::tape_options tape_options_of(const format::pool_header& h, log_kind logs) {
-  media::tape_options shape{.pool_size = h.size, .home_offset = h.home_offset, .log_offset = h.log_offset, .log_size = h.log_size};
-  if (logs == log_kind::ordered_writes) shape.commit_offset = format::slot_commits_offset, shape.commit_size = format::slot_commits_size;
+  media::tape_options shape{.pool_size = h.size,
+                            .home_offset = h.home_offset,
+                            .log_offset = h.log_offset,
+                            .log_size = h.log_size};
+  if (logs == log_kind::ordered_writes)
+    shape.commit_offset = format::slot_commits_offset,
+    shape.commit_size = format::slot_commits_size;
   return shape;
 }
 
@@ -101,34 +140,54 @@ result<> recover_if_open(pool_state& state, const media_choice& media) {
   auto session = read_session(state.file);
   if (!session) return std::unexpected(session.error());
   if (!session->open && state.file.header().home == format::home_kind::in_place) return {};
-  if (state.file.header().home == format::home_kind::log) session->log_kind = static_cast<std::uint8_t>(log_kind::chunks);  // also of a fresh pool
-  const mechanism_entry* recoverer = recovery_mechanism_of(static_cast<log_kind>(session->log_kind));
+  if (state.file.header().home == format::home_kind::log)
+    session->log_kind = static_cast<std::uint8_t>(log_kind::chunks);  // also of a fresh pool
+  const mechanism_entry* recoverer =
+      recovery_mechanism_of(static_cast<log_kind>(session->log_kind));
   if (recoverer == nullptr && session->log_kind != 0)
-    return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does not know (log kind {}); use the matching release", state.file.path(), session->log_kind));
+    return fail(errc::version, fmt::format("{} was left open by a mechanism that this program does "
+                                           "not know (log kind {}); use the matching release",
+                                           state.file.path(), session->log_kind));
   if (recoverer == nullptr) return {};
   const auto& h = state.file.header();
   if (recoverer->home != h.home)
-    return fail(errc::corrupt, fmt::format("{}: its session word names logs (kind {}) that such a pool cannot have; restore the pool from a copy", state.file.path(), session->log_kind));
+    return fail(errc::corrupt, fmt::format("{}: its session word names logs (kind {}) that such a "
+                                           "pool cannot have; restore the pool from a copy",
+                                           state.file.path(), session->log_kind));
   media_choice recovery_media = media;
-  recovery_media.tuning.background = recovery_media.tuning.background && recoverer->home == format::home_kind::log;  // it reads in parallel
+  recovery_media.tuning.background =
+      recovery_media.tuning.background &&
+      recoverer->home == format::home_kind::log;  // it reads in parallel
   return recoverer->on(state, recovery_media)->recover();
 }
 
-result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state, const media_choice& media, const mechanism_entry& mechanism, const pool_options& options) {
+result<std::unique_ptr<runtime>> open_on(std::unique_ptr<pool_state> state,
+                                         const media_choice& media,
+                                         const mechanism_entry& mechanism,
+                                         const pool_options& options) {
   if (mechanism.home != state->file.header().home)
-    return fail(errc::invalid_argument, fmt::format("{} is a pool {}; the mechanism '{}' works on the other kind: open it with {}", state->file.path(),
-                                                    mechanism.home == format::home_kind::log ? "with its home in place" : "without a home, all log", mechanism.name,
-                                                    mechanism.home == format::home_kind::log ? "'default'" : "'log_structured'"));
+    return fail(
+        errc::invalid_argument,
+        fmt::format("{} is a pool {}; the mechanism '{}' works on the other kind: open it with {}",
+                    state->file.path(),
+                    mechanism.home == format::home_kind::log ? "with its home in place"
+                                                             : "without a home, all log",
+                    mechanism.name,
+                    mechanism.home == format::home_kind::log ? "'default'" : "'log_structured'"));
   const auto left = read_session(state->file);
   if (!left) return std::unexpected(left.error());
-  if (auto recovered = recover_if_open(*state, media); !recovered) return std::unexpected(recovered.error());
-  if (auto loaded = state->heap.load(state->space.get()); !loaded) return std::unexpected(loaded.error());
-  if (auto checked = verify_block_checksums(*state, options.verify, !left->open); !checked) return std::unexpected(checked.error());
+  if (auto recovered = recover_if_open(*state, media); !recovered)
+    return std::unexpected(recovered.error());
+  if (auto loaded = state->heap.load(state->space.get()); !loaded)
+    return std::unexpected(loaded.error());
+  if (auto checked = verify_block_checksums(*state, options.verify, !left->open); !checked)
+    return std::unexpected(checked.error());
   const auto session = read_session(state->file);
   std::unique_ptr<engine> e = mechanism.on(*state, media);
   if (auto started = e->start(session->log_kind); !started) return std::unexpected(started.error());
   std::string durability = durability_of(media, mechanism, state->file);
-  return std::make_unique<runtime>(std::move(state), std::move(e), options, mechanism.name, std::move(durability));
+  return std::make_unique<runtime>(std::move(state), std::move(e), options, mechanism.name,
+                                   std::move(durability));
 }
 
 pool_handle::pool_handle(std::unique_ptr<runtime> r) : runtime_(std::move(r)) {}
@@ -145,10 +204,14 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   if (!mechanism) return std::unexpected(mechanism.error());
   const auto valid = choose_media(options, path);  // before anything is made
   if (!valid) return std::unexpected(valid.error());
-  if (auto known = check_required_word(options.require); !known) return std::unexpected(known.error());
+  if (auto known = check_required_word(options.require); !known)
+    return std::unexpected(known.error());
   bool fresh = false;
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
-    auto shape = (*mechanism)->shape_for({options.create_size, options.log_size, options.log_count, options.layout}, options.archapt);
+    auto shape =
+        (*mechanism)
+            ->shape_for({options.create_size, options.log_size, options.log_count, options.layout},
+                        options.archapt);
     const auto sums = wants_block_checksums(options, *valid, **mechanism);
     if (!sums) return std::unexpected(sums.error());
     shape.sums = *sums;
@@ -158,24 +221,37 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   }
   auto media = choose_media(options, path);
   if (!media) return std::unexpected(media.error());
-  media->tuning = {.background = options.background, .shared_log = media->what == kind::file, .bulk = options.bulk, .adaptive = options.adaptive, .log_structured = options.log_structured, .archapt = options.archapt, .media_latency_ns = media->tuning.media_latency_ns};
-  if (auto possible = check_bulk(options, *media); !possible) return std::unexpected(possible.error());
+  media->tuning = {.background = options.background,
+                   .shared_log = media->what == kind::file,
+                   .bulk = options.bulk,
+                   .adaptive = options.adaptive,
+                   .log_structured = options.log_structured,
+                   .archapt = options.archapt,
+                   .media_latency_ns = media->tuning.media_latency_ns};
+  if (auto possible = check_bulk(options, *media); !possible)
+    return std::unexpected(possible.error());
   const auto map = media->what == kind::file ? storage::map_kind::private_log : (*mechanism)->map;
   auto file = storage::pool_file::open(path, map, options.map_at);
   if (!file) return std::unexpected(file.error());
-  if (options.mechanism.empty() && file->header().home == format::home_kind::log) mechanism = find_mechanism("log_structured");
-  if (auto enough = check_required(options, durability_of(*media, **mechanism, *file), path); !enough) {
+  if (options.mechanism.empty() && file->header().home == format::home_kind::log)
+    mechanism = find_mechanism("log_structured");
+  if (auto enough = check_required(options, durability_of(*media, **mechanism, *file), path);
+      !enough) {
     if (fresh) ::unlink(path.c_str());
     return std::unexpected(enough.error());
   }
   const auto& name = file->header().layout;
   const std::string layout(name.begin(), std::find(name.begin(), name.end(), '\0'));
   if (!options.layout.empty() && layout != options.layout)
-    return fail(errc::layout, fmt::format("{} holds the layout '{}', not '{}'; open it with the program that made it", path, layout, options.layout));
+    return fail(
+        errc::layout,
+        fmt::format("{} holds the layout '{}', not '{}'; open it with the program that made it",
+                    path, layout, options.layout));
   auto state = std::make_unique<pool_state>(std::move(*file));
   std::unique_ptr<media::tape_writer> tape;
   if (!options.tape.empty()) {
-    auto writer = media::tape_writer::to_file(options.tape, tape_options_of(state->file.header(), (*mechanism)->logs));
+    auto writer = media::tape_writer::to_file(
+        options.tape, tape_options_of(state->file.header(), (*mechanism)->logs));
     if (!writer) return std::unexpected(writer.error());
     tape = std::move(*writer);
     tape->image(state->file.base(), state->file.header().size);
@@ -186,7 +262,8 @@ result<std::unique_ptr<runtime>> open_path(const std::string& path, const pool_o
   return opened;
 }
 
-result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options, std::size_t root_size) {
+result<pool_handle> pool_handle::open(const std::string& path, const pool_options& options,
+                                      std::size_t root_size) {
   auto opened = open_path(path, options);
   if (!opened) return std::unexpected(opened.error());
   return from_runtime(std::move(*opened), root_size);
@@ -202,23 +279,37 @@ result<pool_handle> pool_handle::from_runtime(std::unique_ptr<runtime> r, std::s
 
 namespace {
 
-std::unexpected<error> fail_version(const std::string& path, std::uint64_t held, std::uint64_t known) {
+std::unexpected<error> fail_version(const std::string& path, std::uint64_t held,
+                                    std::uint64_t known) {
   if (held > known)
-    return fail(errc::layout, fmt::format("{} holds version {} of its layout, this program knows versions up to {}: open it with a newer one", path, held, known));
-  return fail(errc::layout, fmt::format("{} holds version {} of its layout, this program's is {}, and it has no migration (pool_options::migrate): open it with the program that made it", path, held, known));
+    return fail(errc::layout, fmt::format("{} holds version {} of its layout, this program knows "
+                                          "versions up to {}: open it with a newer one",
+                                          path, held, known));
+  return fail(
+      errc::layout,
+      fmt::format("{} holds version {} of its layout, this program's is {}, and it has no "
+                  "migration (pool_options::migrate): open it with the program that made it",
+                  path, held, known));
 }
 
 }  // namespace
 
-// Brings a pool of an earlier layout version to the program's. Inside the transaction that looks for the root.
-result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_version, std::size_t size) {
+// Brings a pool of an earlier layout version to the program's. Inside the transaction that looks
+// for the root.
+result<void*> runtime::migrate_root(std::uint64_t* header, std::uint64_t held_version,
+                                    std::size_t size) {
   const std::string& path = state_->file.path();
-  if (held_version > options_.layout_version || !options_.migrate) return fail_version(path, held_version, options_.layout_version);
+  if (held_version > options_.layout_version || !options_.migrate)
+    return fail_version(path, held_version, options_.layout_version);
   migration m(held_version, base() + load(header), load(header + 1));
   if (auto done = options_.migrate(m); !done) return std::unexpected(std::move(done.error()));
   const auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(m.new_root()) - base());
-  if (m.root_size() != size || offset < state_->file.header().chunks_offset || offset > this->size() - size)
-    return fail(errc::layout, fmt::format("the migration of {} leaves a root of {} bytes, this program's is {}: give the migration the new root (migration::replace_root)", path, m.root_size(), size));
+  if (m.root_size() != size || offset < state_->file.header().chunks_offset ||
+      offset > this->size() - size)
+    return fail(errc::layout,
+                fmt::format("the migration of {} leaves a root of {} bytes, this program's is {}: "
+                            "give the migration the new root (migration::replace_root)",
+                            path, m.root_size(), size));
   store(header, offset);
   store(header + 1, std::uint64_t{size});
   store(header + 2, options_.layout_version);
@@ -232,9 +323,16 @@ result<void*> runtime::root(std::size_t size) {
   return run_transaction(*this, true, durability::durable, [&]() -> result<void*> {
     const std::uint64_t offset = load(header), held = load(header + 1), version = load(header + 2);
     if (offset != 0) {
-      if (offset < state_->file.header().chunks_offset || offset % 8 != 0 || held > this->size() || offset > this->size() - held) return fail(errc::corrupt, fmt::format("{}: the root offset {} is outside the heap", path, offset));
+      if (offset < state_->file.header().chunks_offset || offset % 8 != 0 || held > this->size() ||
+          offset > this->size() - held)
+        return fail(errc::corrupt,
+                    fmt::format("{}: the root offset {} is outside the heap", path, offset));
       if (version != options_.layout_version) return migrate_root(header, version, size);
-      if (held != size) return fail(errc::layout, fmt::format("the root of {} is {} bytes, this program's is {}: another layout; open it with the program that made it", path, held, size));
+      if (held != size)
+        return fail(errc::layout,
+                    fmt::format("the root of {} is {} bytes, this program's is {}: another layout; "
+                                "open it with the program that made it",
+                                path, held, size));
       return base() + offset;
     }
     auto* const root = static_cast<std::byte*>(allocate(size, line_size));
@@ -246,20 +344,38 @@ result<void*> runtime::root(std::size_t size) {
   });
 }
 
-result<> sync_pool(runtime& r) { return r.mechanism().sync(); }
-result<> close_pool(runtime& r) { return r.close(); }
-std::uint64_t newest_commit(const runtime& r) noexcept { return r.newest_commit(); }
-void notify_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> callback) { r.notify_when_durable(commit, std::move(callback)); }
-pool_counters counters_of(const runtime& r) noexcept { return r.counters(); }
+result<> sync_pool(runtime& r) {
+  return r.mechanism().sync();
+}
+result<> close_pool(runtime& r) {
+  return r.close();
+}
+std::uint64_t newest_commit(const runtime& r) noexcept {
+  return r.newest_commit();
+}
+void notify_when_durable(runtime& r, std::uint64_t commit, std::function<void(result<>)> callback) {
+  r.notify_when_durable(commit, std::move(callback));
+}
+pool_counters counters_of(const runtime& r) noexcept {
+  return r.counters();
+}
 std::optional<pool_fallback> fallback_of(runtime& r) {
   const auto& file = r.state().file;
   const auto found = format::read_fallback(file.base(), file.header().id);
   if (!found || found->state == format::fallback_state::none) return std::nullopt;
   return pool_fallback{{found->to}, {found->from}, r.state().fallback_reason};
 }
-result<> acknowledge_fallback(runtime& r) { return r.mechanism().acknowledge_fallback(); }
-pool_space space_of(const runtime& r) { return r.space(); }
-std::string durability_of(const runtime& r) { return r.durability_in_force(); }
-std::string mechanism_of(const runtime& r) { return r.mechanism_name(); }
+result<> acknowledge_fallback(runtime& r) {
+  return r.mechanism().acknowledge_fallback();
+}
+pool_space space_of(const runtime& r) {
+  return r.space();
+}
+std::string durability_of(const runtime& r) {
+  return r.durability_in_force();
+}
+std::string mechanism_of(const runtime& r) {
+  return r.mechanism_name();
+}
 
 }  // namespace stele::detail

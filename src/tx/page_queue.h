@@ -1,6 +1,8 @@
-// Copies of pages on their way to a file: threads that must not wait for it leave them here, one thread takes them out and writes them.
+// Copies of pages on their way to a file: threads that must not wait for it leave them here, one
+// thread takes them out and writes them.
 //
-// There is room for so many; who finds none writes its page itself. Nothing allocates after the constructor. Thread-safe; one taker.
+// There is room for so many; who finds none writes its page itself. Nothing allocates after the
+// constructor. Thread-safe; one taker.
 #pragma once
 
 #include <tx/page_snapshot.h>

@@ -14,7 +14,8 @@ constexpr std::uint64_t page = page_snapshot::page_size, pages = 512;
 // Copies pages of `source` to pages of its own.
 class copying final : public page_snapshot {
  public:
-  explicit copying(std::vector<std::uint64_t>& source) : page_snapshot(pages * page), copy(source.size()), source_(source) {}
+  explicit copying(std::vector<std::uint64_t>& source)
+      : page_snapshot(pages * page), copy(source.size()), source_(source) {}
   void copy_rest() {
     for (std::uint64_t p = 0; p < pages;) {
       const std::uint64_t count = claim_run(p, 3);

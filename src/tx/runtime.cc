@@ -27,7 +27,8 @@ std::map<std::uint64_t, runtime*>& open_runtimes() {
 }
 std::atomic<std::uint64_t> next_id{1};
 
-constexpr unsigned bias_threshold = 512;  // updates by one thread before it is worth two system calls to free it of locks
+constexpr unsigned bias_threshold =
+    512;  // updates by one thread before it is worth two system calls to free it of locks
 
 // The pools that this thread has visited; gives the logs back when the thread ends.
 struct thread_registrations {
@@ -36,7 +37,8 @@ struct thread_registrations {
   ~thread_registrations() {
     const std::lock_guard hold(open_mutex);
     for (const thread_registration& v : all)
-      if (auto found = open_runtimes().find(v.id); found != open_runtimes().end()) found->second->unregister_thread(*v.context);
+      if (auto found = open_runtimes().find(v.id); found != open_runtimes().end())
+        found->second->unregister_thread(*v.context);
   }
 };
 thread_local thread_registrations this_thread_registrations;
@@ -62,7 +64,8 @@ result<> copy_result(const result<>& how) noexcept {
   return std::unexpected(make_error(how.error().code, [&] { return how.error().message; }));
 }
 
-// A child of fork shares the file but not the lock's meaning, nor our threads: every open pool is out of bounds there.
+// A child of fork shares the file but not the lock's meaning, nor our threads: every open pool is
+// out of bounds there.
 void poison_in_child() noexcept {
   for (auto& [id, r] : open_runtimes()) r->state().poisoned.store(true, std::memory_order_relaxed);
 }
@@ -72,21 +75,24 @@ void poison_in_child() noexcept {
 
 constinit thread_local thread_registration last_registration{0, nullptr};
 
-runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string mechanism, std::string durability)
+runtime::runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e,
+                 const pool_options& options, std::string mechanism, std::string durability)
     : state_(std::move(s)),
       engine_(std::move(e)),
       options_(options),
       mechanism_name_(std::move(mechanism)),
       durability_(std::move(durability)),
       home_is_remapped_(state_->file.home_delta() != 0 || state_->space != nullptr),
-      in_place_(options.policy != concurrency::stm && engine_->stores_in_place() && !home_is_remapped()),
+      in_place_(options.policy != concurrency::stm && engine_->stores_in_place() &&
+                !home_is_remapped()),
       may_execute_in_log_(engine_->may_execute_in_log()),
       defers_ordered_(engine_->defers_ordered()),
       log_slots_(state_->file.header().log_count),
       id_(next_id.fetch_add(1)) {
   state_->notify_durable = [this] { notify_durable(engine_->durable_through(), {}); };
   if (options_.policy == concurrency::stm) {
-    const std::uint64_t count = std::clamp<std::uint64_t>(std::bit_ceil(size() / line_size), 64, 1u << 20);
+    const std::uint64_t count =
+        std::clamp<std::uint64_t>(std::bit_ceil(size() / line_size), 64, 1u << 20);
     locks_ = std::make_unique<line_lock[]>(count);
     lock_mask_ = count - 1;
   }
@@ -99,25 +105,34 @@ runtime::~runtime() {
   try {
     (void)close();
   } catch (const std::bad_alloc&) {
-    notify_durable(pool_state::no_commit, std::unexpected(make_error(errc::poisoned, [this] { return state_->file.path() + " was not closed; opening it recovers it"; })));
+    notify_durable(pool_state::no_commit, std::unexpected(make_error(errc::poisoned, [this] {
+                     return state_->file.path() + " was not closed; opening it recovers it";
+                   })));
   }
   {
     const std::lock_guard hold(open_mutex);
     open_runtimes().erase(id_);
   }
-  engine_.reset();  // a pool that could not be closed has its background thread still, which works on the transactions of
-                    // log_slots_
+  engine_.reset();  // a pool that could not be closed has its background thread still, which works
+                    // on the transactions of log_slots_
 }
 
-void runtime::set_tape(std::unique_ptr<media::tape_writer> tape) { tape_ = std::move(tape); }
+void runtime::set_tape(std::unique_ptr<media::tape_writer> tape) {
+  tape_ = std::move(tape);
+}
 
 // The first time, or when another thread has the log or the bias.
 result<thread_context*> runtime::enter_slow() {
   if (state_->poisoned.load(std::memory_order_relaxed)) [[unlikely]]
-    return fail(errc::poisoned, fmt::format("{} cannot be used any more: an earlier write failed, part of the file is gone (truncated, or unreadable), or this is a fork "
-                                            "of the process that opened it; reopen it", state_->file.path()));
+    return fail(errc::poisoned,
+                fmt::format("{} cannot be used any more: an earlier write failed, part of the file "
+                            "is gone (truncated, or unreadable), or this is a fork "
+                            "of the process that opened it; reopen it",
+                            state_->file.path()));
   if (last_registration.id != id_) {
-    auto known = std::find_if(this_thread_registrations.all.begin(), this_thread_registrations.all.end(), [&](const thread_registration& v) { return v.id == id_; });
+    auto known =
+        std::find_if(this_thread_registrations.all.begin(), this_thread_registrations.all.end(),
+                     [&](const thread_registration& v) { return v.id == id_; });
     if (known == this_thread_registrations.all.end()) {
       erase_closed(this_thread_registrations.all);
       base::reserve_more(this_thread_registrations.all, 1);
@@ -132,7 +147,8 @@ result<thread_context*> runtime::enter_slow() {
   for (;;) {
     v.in_transaction.store(true, std::memory_order_relaxed);
     base::asymmetric_fence_light();
-    if (v.tx == nullptr || log_slots_[v.tx->log()].owner.load(std::memory_order_acquire) != &v) [[unlikely]] {
+    if (v.tx == nullptr || log_slots_[v.tx->log()].owner.load(std::memory_order_acquire) != &v)
+        [[unlikely]] {
       v.in_transaction.store(false, std::memory_order_release);
       auto tx = acquire_log(v);
       if (!tx) return std::unexpected(std::move(tx.error()));
@@ -145,8 +161,9 @@ result<thread_context*> runtime::enter_slow() {
   }
 }
 
-// Takes the bias from another thread: it locks from now on, or is in one last transaction without locks. Until that has
-// ended the bias is nobody's but not gone, so that every thread that comes waits here.
+// Takes the bias from another thread: it locks from now on, or is in one last transaction without
+// locks. Until that has ended the bias is nobody's but not gone, so that every thread that comes
+// waits here.
 void runtime::revoke_bias(const thread_context& v) {
   const std::lock_guard hold(bias_mutex_);
   const thread_context* const other = biased_.load(std::memory_order_relaxed);
@@ -157,22 +174,28 @@ void runtime::revoke_bias(const thread_context& v) {
   biased_.store(nullptr, std::memory_order_release);
 }
 
-// A thread that has long been the only writer need not lock until another comes. Its caller holds the writer lock.
+// A thread that has long been the only writer need not lock until another comes. Its caller holds
+// the writer lock.
 void runtime::grant_bias(thread_context& v) noexcept {
   const std::unique_lock hold(bias_mutex_, std::try_to_lock);
   if (!hold.owns_lock()) return;
   biased_.store(&v, std::memory_order_relaxed);
-  base::asymmetric_fence_heavy();  // whoever begins from here on sees the bias; whoever is inside already is seen here
+  base::asymmetric_fence_heavy();  // whoever begins from here on sees the bias; whoever is inside
+                                   // already is seen here
   const std::lock_guard hold_visitors(threads_mutex_);
-  const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& o) { return o.get() != &v && o->in_transaction.load(std::memory_order_acquire); });
+  const bool others = std::any_of(threads_.begin(), threads_.end(), [&](const auto& o) {
+    return o.get() != &v && o->in_transaction.load(std::memory_order_acquire);
+  });
   if (others) biased_.store(nullptr, std::memory_order_relaxed);
 }
 
-// Finds a log for a thread_context: a free one, else one whose owner is between transactions, else waits for either.
+// Finds a log for a thread_context: a free one, else one whose owner is between transactions, else
+// waits for either.
 result<transaction*> runtime::acquire_log(thread_context& v) {
   std::unique_lock hold(registry_);
   for (;;) {
-    if (closed_) return fail(errc::invalid_argument, fmt::format("{} has been closed", state_->file.path()));
+    if (closed_)
+      return fail(errc::invalid_argument, fmt::format("{} has been closed", state_->file.path()));
     if (paused_) {
       log_released_.wait_for(hold, std::chrono::milliseconds(1));
       continue;
@@ -181,7 +204,8 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
       if (p.owner.load(std::memory_order_relaxed) == nullptr) return assign_log(v, p);
     for (log_slot& p : log_slots_) {
       thread_context* const owner = p.owner.exchange(&v, std::memory_order_relaxed);
-      base::asymmetric_fence_heavy();  // from here on the owner sees, at its next begin, that the log is gone
+      base::asymmetric_fence_heavy();  // from here on the owner sees, at its next begin, that the
+                                       // log is gone
       if (!owner->in_transaction.load(std::memory_order_acquire)) return assign_log(v, p);
       p.owner.store(owner, std::memory_order_release);
     }
@@ -191,17 +215,20 @@ result<transaction*> runtime::acquire_log(thread_context& v) {
 
 // Makes the thread_context the owner of a log that no running transaction uses. Holds registry_.
 transaction* runtime::assign_log(thread_context& v, log_slot& p) {
-  if (!p.tx) p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - log_slots_.data()));
+  if (!p.tx)
+    p.tx = std::make_unique<transaction>(*this, static_cast<unsigned>(&p - log_slots_.data()));
   p.owner.store(&v, std::memory_order_relaxed);
   v.tx = p.tx.get();
   v.in_transaction.store(true, std::memory_order_relaxed);
-  if (policy() == concurrency::single_writer && threads_.size() == 1) biased_.store(&v, std::memory_order_relaxed);
+  if (policy() == concurrency::single_writer && threads_.size() == 1)
+    biased_.store(&v, std::memory_order_relaxed);
   return v.tx;
 }
 
 void runtime::unregister_thread(thread_context& v) noexcept {
   const std::scoped_lock hold(bias_mutex_, registry_);
-  if (biased_.load(std::memory_order_relaxed) == &v) biased_.store(nullptr, std::memory_order_relaxed);
+  if (biased_.load(std::memory_order_relaxed) == &v)
+    biased_.store(nullptr, std::memory_order_relaxed);
   for (log_slot& p : log_slots_)
     if (p.owner.load(std::memory_order_relaxed) == &v) {
       if (p.tx) state_->heap.return_cached_blocks(p.tx->cache);
@@ -216,11 +243,14 @@ void pool_state::await_announced(unsigned except) const noexcept {
   for (std::size_t i = 0; i < committing.size(); ++i) {
     if (i == except) continue;
     const std::uint64_t announced = committing[i].value.load(std::memory_order_seq_cst);
-    while (announced != no_commit && committing[i].value.load(std::memory_order_acquire) == announced) media::cpu::relax();
+    while (announced != no_commit &&
+           committing[i].value.load(std::memory_order_acquire) == announced)
+      media::cpu::relax();
   }
 }
 
-// A commit that announced itself before it could see the flag may have drawn its TxID without asking: it is waited for.
+// A commit that announced itself before it could see the flag may have drawn its TxID without
+// asking: it is waited for.
 void runtime::enter_ordered_mode(unsigned log) {
   state_->ordered_mode.store(true, std::memory_order_seq_cst);
   base::asymmetric_fence_heavy();
@@ -228,8 +258,10 @@ void runtime::enter_ordered_mode(unsigned log) {
 }
 
 void runtime::flush_deferred_of_others_slow(const thread_context& v, bool writes) {
-  const bool own_alone = v.tx->has_deferred() && state_->deferred_logs.load(std::memory_order_acquire) == 1;
-  const bool reads_as_owner = policy() == concurrency::external || biased_.load(std::memory_order_relaxed) == &v;
+  const bool own_alone =
+      v.tx->has_deferred() && state_->deferred_logs.load(std::memory_order_acquire) == 1;
+  const bool reads_as_owner =
+      policy() == concurrency::external || biased_.load(std::memory_order_relaxed) == &v;
   if (!own_alone || !(writes || reads_as_owner)) engine_->flush_deferred();
 }
 
@@ -257,11 +289,14 @@ void runtime::release_idle_overlays(const thread_context& v) noexcept {
   }
 }
 
-// The thread that may be inside a transaction on this log: its owner, or the one that a pause took it from. Null: nobody. Under registry_.
+// The thread that may be inside a transaction on this log: its owner, or the one that a pause took
+// it from. Null: nobody. Under registry_.
 const thread_context* runtime::user_of(const log_slot& p) const noexcept {
-  if (const thread_context* const owner = p.owner.load(std::memory_order_relaxed); owner != nullptr) return owner;
+  if (const thread_context* const owner = p.owner.load(std::memory_order_relaxed); owner != nullptr)
+    return owner;
   if (!paused_ || base::planted(base::mutant::retire_paused)) return nullptr;
-  const auto known = std::ranges::find(threads_, p.paused_owner, &std::unique_ptr<thread_context>::get);
+  const auto known =
+      std::ranges::find(threads_, p.paused_owner, &std::unique_ptr<thread_context>::get);
   return known != threads_.end() ? p.paused_owner : nullptr;
 }
 
@@ -282,7 +317,8 @@ runtime::pause::pause(runtime& r) noexcept : runtime_(r) {
 void runtime::pause::stop() noexcept {
   const std::lock_guard hold(runtime_.registry_);
   runtime_.paused_ = true;
-  for (log_slot& p : runtime_.log_slots_) p.paused_owner = p.owner.exchange(nullptr, std::memory_order_relaxed);
+  for (log_slot& p : runtime_.log_slots_)
+    p.paused_owner = p.owner.exchange(nullptr, std::memory_order_relaxed);
 }
 
 void runtime::pause::wait() noexcept {
@@ -334,7 +370,8 @@ void runtime::unlock_writer(thread_context& v) noexcept {
 }
 
 void runtime::begin_read(thread_context& v) {
-  if (policy() != concurrency::single_writer || biased_.load(std::memory_order_relaxed) == &v) return;
+  if (policy() != concurrency::single_writer || biased_.load(std::memory_order_relaxed) == &v)
+    return;
   for (;;) {
     v.reading.store(true, std::memory_order_seq_cst);
     if (!readers_blocked_.load(std::memory_order_seq_cst)) return;
@@ -346,16 +383,20 @@ void runtime::begin_read(thread_context& v) {
 void runtime::block_readers() {
   if (policy() != concurrency::single_writer) return;
   readers_blocked_.store(true, std::memory_order_seq_cst);
-  const std::lock_guard hold(threads_mutex_);  // not registry_: who holds that may be waiting for this writer to end
+  const std::lock_guard hold(
+      threads_mutex_);  // not registry_: who holds that may be waiting for this writer to end
   for (const auto& v : threads_)
     while (v->reading.load(std::memory_order_seq_cst)) media::cpu::relax();
 }
 
-void runtime::unblock_readers() noexcept { readers_blocked_.store(false, std::memory_order_release); }
+void runtime::unblock_readers() noexcept {
+  readers_blocked_.store(false, std::memory_order_release);
+}
 
 std::uint64_t runtime::newest_commit() const noexcept {
   std::uint64_t newest = 0;
-  for (const log_slot& p : log_slots_) newest = std::max(newest, p.newest.load(std::memory_order_acquire));
+  for (const log_slot& p : log_slots_)
+    newest = std::max(newest, p.newest.load(std::memory_order_acquire));
   return newest;
 }
 
@@ -366,16 +407,23 @@ void runtime::notify_when_durable(std::uint64_t txid, std::function<void(result<
     state_->has_durable_callbacks.store(true, std::memory_order_release);
   }
   if (closed_ || state_->poisoned.load())
-    notify_durable(pool_state::no_commit, std::unexpected(make_error(errc::poisoned, [this] { return fmt::format("{} is not in use any more: whether this commit is durable, opening it tells", state_->file.path()); })));
+    notify_durable(
+        pool_state::no_commit, std::unexpected(make_error(errc::poisoned, [this] {
+          return fmt::format(
+              "{} is not in use any more: whether this commit is durable, opening it tells",
+              state_->file.path());
+        })));
   else
     notify_durable(engine_->durable_through(), {});
 }
 
 void runtime::notify_durable(std::uint64_t through, const result<>& how) noexcept {
-  std::multimap<std::uint64_t, std::function<void(result<>)>> now;  // takes over what is there, so it needs no memory
+  std::multimap<std::uint64_t, std::function<void(result<>)>>
+      now;  // takes over what is there, so it needs no memory
   {
     const std::lock_guard hold(durable_callbacks_mutex_);
-    while (!durable_callbacks_.empty() && durable_callbacks_.begin()->first <= through) now.insert(now.end(), durable_callbacks_.extract(durable_callbacks_.begin()));
+    while (!durable_callbacks_.empty() && durable_callbacks_.begin()->first <= through)
+      now.insert(now.end(), durable_callbacks_.extract(durable_callbacks_.begin()));
     state_->has_durable_callbacks.store(!durable_callbacks_.empty(), std::memory_order_release);
   }
   for (const auto& [txid, callback] : now) callback(copy_result(how));
@@ -387,7 +435,9 @@ result<> runtime::close() {
     const std::lock_guard hold(registry_);
     if (closed_) return {};
     for (const auto& v : threads_)
-      if (v->in_transaction.load(std::memory_order_acquire)) return fail(errc::in_use, fmt::format("{} cannot be closed while a transaction runs", state_->file.path()));
+      if (v->in_transaction.load(std::memory_order_acquire))
+        return fail(errc::in_use, fmt::format("{} cannot be closed while a transaction runs",
+                                              state_->file.path()));
     closed_ = true;
     for (log_slot& p : log_slots_) p.owner.store(nullptr, std::memory_order_relaxed);
   }
@@ -406,16 +456,21 @@ result<> runtime::check_usable() {
     return whole;
   }
   if (!state_->poisoned.load()) return {};
-  return fail(errc::poisoned, fmt::format("{} cannot be used any more: an earlier write failed, or part of the file is gone "
-                                          "(truncated, or unreadable); reopen it",
-                                          state_->file.path()));
+  return fail(
+      errc::poisoned,
+      fmt::format(
+          "{} cannot be used any more: an earlier write failed, or part of the file is gone "
+          "(truncated, or unreadable); reopen it",
+          state_->file.path()));
 }
 
 result<> runtime::close_engine() {
   if (state_->poisoned.load()) {
-    result<> left = fail(errc::poisoned, fmt::format("{} was left as it is: an earlier write failed, or part of the file is "
-                                                     "gone (truncated, or unreadable); opening it recovers it",
-                                                     state_->file.path()));
+    result<> left =
+        fail(errc::poisoned,
+             fmt::format("{} was left as it is: an earlier write failed, or part of the file is "
+                         "gone (truncated, or unreadable); opening it recovers it",
+                         state_->file.path()));
     notify_durable(pool_state::no_commit, left);
     return left;
   }
@@ -479,10 +534,12 @@ pool_space runtime::space() const {
     const auto& log = *state_->space;
     s.log_bytes = h.log_offset;
     s.used_bytes = log.usage.total_live() * 8;
-    const std::uint64_t in_use = (log.chunk_count() - log.free_chunks()) * std::uint64_t{log.chunk_words()} * 8;
+    const std::uint64_t in_use =
+        (log.chunk_count() - log.free_chunks()) * std::uint64_t{log.chunk_words()} * 8;
     s.free_bytes = h.size - h.log_offset - s.used_bytes;
     s.largest_free = log.free_chunks() * std::uint64_t{log.chunk_words()} * 8;
-    s.fragmentation = in_use == 0 ? 0 : 1 - static_cast<double>(s.used_bytes) / static_cast<double>(in_use);
+    s.fragmentation =
+        in_use == 0 ? 0 : 1 - static_cast<double>(s.used_bytes) / static_cast<double>(in_use);
     return s;
   }
   const double taken = static_cast<double>(sum->used_chunks * chunk);
@@ -492,7 +549,9 @@ pool_space runtime::space() const {
 
 std::uint64_t runtime::root_offset() const noexcept {
   const std::uint64_t at = state_->file.header().home_offset;
-  return state_->space != nullptr ? state_->space->word_at(at) : reinterpret_cast<const format::home_header*>(state_->file.at(at))->root_offset;
+  return state_->space != nullptr
+             ? state_->space->word_at(at)
+             : reinterpret_cast<const format::home_header*>(state_->file.at(at))->root_offset;
 }
 
 // The pool that holds an address, for stores outside a transaction.

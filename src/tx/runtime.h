@@ -1,8 +1,9 @@
 // A pool in use: its state, engine, threads and the shared parts of the concurrency policies.
 //
-// A thread that runs its first transaction on a pool becomes a thread_context and owns one of the logs until it ends, or
-// until another thread finds all logs taken and takes over one whose owner is between transactions. The owner notices at its
-// next begin. That check costs no locked instruction: the taker pays with membarrier(2).
+// A thread that runs its first transaction on a pool becomes a thread_context and owns one of the
+// logs until it ends, or until another thread finds all logs taken and takes over one whose owner
+// is between transactions. The owner notices at its next begin. That check costs no locked
+// instruction: the taker pays with membarrier(2).
 #pragma once
 
 #include <base/epochs.h>
@@ -19,13 +20,13 @@
 namespace stele::detail {
 
 // One thread's stay at one pool.
-struct alignas(64) thread_context {  // its thread stores to it, each transaction
-  std::atomic<bool> in_transaction{false};          // between begin and end of a transaction
-  std::atomic<bool> reading{false};         // single_writer: a reader that home stores must wait for
-  transaction* tx = nullptr;                // of the log that this thread owned last
-  bool retrying = false;                    // between two attempts of one body
-  bool holds_writer = false;                // the writer lock
-  bool holds_fallback_lock = false;               // the lock of transactions that keep losing
+struct alignas(64) thread_context {         // its thread stores to it, each transaction
+  std::atomic<bool> in_transaction{false};  // between begin and end of a transaction
+  std::atomic<bool> reading{false};  // single_writer: a reader that home stores must wait for
+  transaction* tx = nullptr;         // of the log that this thread owned last
+  bool retrying = false;             // between two attempts of one body
+  bool holds_writer = false;         // the writer lock
+  bool holds_fallback_lock = false;  // the lock of transactions that keep losing
 };
 
 struct thread_registration {
@@ -36,7 +37,8 @@ extern constinit thread_local thread_registration last_registration;  // of this
 
 class runtime {
  public:
-  runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options, std::string mechanism, std::string durability);
+  runtime(std::unique_ptr<pool_state> s, std::unique_ptr<engine> e, const pool_options& options,
+          std::string mechanism, std::string durability);
   ~runtime();
 
   pool_state& state() noexcept { return *state_; }
@@ -44,7 +46,8 @@ class runtime {
   engine& mechanism() noexcept { return *engine_; }
   const std::string& mechanism_name() const noexcept { return mechanism_name_; }
   concurrency policy() const noexcept { return options_.policy; }
-  // Stores go home as they are made: with nothing to protect and one writer, a write set would be waste.
+  // Stores go home as they are made: with nothing to protect and one writer, a write set would be
+  // waste.
   bool in_place() const noexcept { return in_place_; }
   bool may_execute_in_log() const noexcept { return may_execute_in_log_; }
   bool defers_ordered() const noexcept { return defers_ordered_; }
@@ -60,26 +63,34 @@ class runtime {
   // The calling thread's thread_context, inside from now on and owning a log. Errors: poisoned.
   [[nodiscard]] result<thread_context*> enter_slow();
   thread_context* enter() noexcept;  // null: enter_slow()
-  void leave(thread_context& v) noexcept { v.in_transaction.store(false, std::memory_order_release); }
+  void leave(thread_context& v) noexcept {
+    v.in_transaction.store(false, std::memory_order_release);
+  }
   void unregister_thread(thread_context& v) noexcept;  // its thread ends
 
   void lock_writer(thread_context& v) {
-    if (policy() == concurrency::single_writer && biased_.load(std::memory_order_relaxed) != &v) lock_writer_slow(v);
+    if (policy() == concurrency::single_writer && biased_.load(std::memory_order_relaxed) != &v)
+      lock_writer_slow(v);
   }
   void unlock_writer(thread_context& v) noexcept;  // v.holds_writer
   void begin_read(thread_context& v);
   void block_readers();
   void unblock_readers() noexcept;
-  // Before the first ordered commit of the session: from here on every commit draws its TxID in order.
+  // Before the first ordered commit of the session: from here on every commit draws its TxID in
+  // order.
   void enter_ordered_mode(unsigned log);
-  // Ordered commits of other threads are home when this returns, for policies that read home without asking.
+  // Ordered commits of other threads are home when this returns, for policies that read home
+  // without asking.
   void flush_deferred_of_others(const thread_context& v, bool writes) {
-    if (policy() != concurrency::stm && state_->deferred_logs.load(std::memory_order_acquire) != 0) [[unlikely]]
+    if (policy() != concurrency::stm && state_->deferred_logs.load(std::memory_order_acquire) != 0)
+        [[unlikely]]
       flush_deferred_of_others_slow(v, writes);
   }
-  // Settles, and gives back the locks of threads that are between transactions; theirs who run go when their next one begins.
+  // Settles, and gives back the locks of threads that are between transactions; theirs who run go
+  // when their next one begins.
   void release_idle_overlays(const thread_context& v) noexcept;
-  // While it lives no transaction runs or begins, and home has every commit. A running transaction is waited for; not in one. Takes no memory.
+  // While it lives no transaction runs or begins, and home has every commit. A running transaction
+  // is waited for; not in one. Takes no memory.
   class pause {
    public:
     explicit pause(runtime& r) noexcept;
@@ -97,10 +108,15 @@ class runtime {
   // Long work on the whole pool, one at a time: backup, growth, check.
   std::mutex& maintenance() noexcept { return maintenance_mutex_; }
   // Home as it was, for a backup that runs; null: none does. Set while no transaction runs.
-  void set_backup_snapshot(page_snapshot* snapshot) noexcept { backup_snapshot_.store(snapshot, std::memory_order_release); }
-  page_snapshot* backup_snapshot() const noexcept { return backup_snapshot_.load(std::memory_order_relaxed); }
+  void set_backup_snapshot(page_snapshot* snapshot) noexcept {
+    backup_snapshot_.store(snapshot, std::memory_order_release);
+  }
+  page_snapshot* backup_snapshot() const noexcept {
+    return backup_snapshot_.load(std::memory_order_relaxed);
+  }
 
-  // Takes the free blocks that threads between transactions keep at hand; those threads take a log anew.
+  // Takes the free blocks that threads between transactions keep at hand; those threads take a log
+  // anew.
   void reclaim_idle_caches(const thread_context& v) noexcept;
   // Serialises transactions that keep losing.
   std::mutex& fallback_lock() noexcept { return fallback_mutex_; }
@@ -126,7 +142,8 @@ class runtime {
     std::atomic<std::uint64_t> commits{0}, aborts{0}, reads{0}, newest{0}, stored_in_place{0};
   };
 
-  [[nodiscard]] result<void*> migrate_root(std::uint64_t* header, std::uint64_t held_version, std::size_t size);
+  [[nodiscard]] result<void*> migrate_root(std::uint64_t* header, std::uint64_t held_version,
+                                           std::size_t size);
   void notify_durable(std::uint64_t through, const result<>& how) noexcept;
   [[nodiscard]] result<> close_engine();
   void lock_writer_slow(thread_context& v);
@@ -157,8 +174,8 @@ class runtime {
   std::condition_variable log_released_;
   std::mutex threads_mutex_;  // after registry_; either of the two suffices to read threads_
   std::vector<std::unique_ptr<thread_context>> threads_;
-  // single_writer: the thread_context that takes no locks, since it is the only one about; others end that when they begin. The check
-  // is a load; the other side pays with membarrier.
+  // single_writer: the thread_context that takes no locks, since it is the only one about; others
+  // end that when they begin. The check is a load; the other side pays with membarrier.
   std::atomic<thread_context*> biased_{nullptr};
   std::mutex bias_mutex_;
   thread_context bias_being_revoked_;
@@ -182,7 +199,8 @@ inline thread_context* runtime::enter() noexcept {
   thread_context& v = *last_registration.context;
   v.in_transaction.store(true, std::memory_order_relaxed);
   base::asymmetric_fence_light();
-  const bool owns = v.tx != nullptr && log_slots_[v.tx->log()].owner.load(std::memory_order_acquire) == &v;
+  const bool owns =
+      v.tx != nullptr && log_slots_[v.tx->log()].owner.load(std::memory_order_acquire) == &v;
   const thread_context* const other = biased_.load(std::memory_order_acquire);
   if (owns && (other == nullptr || other == &v)) [[likely]]
     return &v;

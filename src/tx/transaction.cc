@@ -11,7 +11,15 @@
 namespace stele::detail {
 
 transaction::transaction(runtime& r, unsigned log)
-    : runtime_(r), log_(log), home_(r.base() + r.state().file.home_delta()), all_locks_(r.locks()), lock_mask_(r.lock_mask()), stm_(r.policy() == concurrency::stm), space_(r.state().space.get()), map_cache_(space_ != nullptr ? space_->cache_entries() : 0), access_buffer_(r.mechanism().access_buffer_of(log)) {}
+    : runtime_(r),
+      log_(log),
+      home_(r.base() + r.state().file.home_delta()),
+      all_locks_(r.locks()),
+      lock_mask_(r.lock_mask()),
+      stm_(r.policy() == concurrency::stm),
+      space_(r.state().space.get()),
+      map_cache_(space_ != nullptr ? space_->cache_entries() : 0),
+      access_buffer_(r.mechanism().access_buffer_of(log)) {}
 
 void transaction::grow_undo_buffer() {
   const std::size_t used = static_cast<std::size_t>(this_access.undo_next - in_place_undo_.data());
@@ -39,7 +47,9 @@ void transaction::undo_in_place() noexcept {
 // Moves the snapshot to now if everything read so far is as it was.
 void transaction::extend_snapshot() {
   const std::uint64_t now = runtime_.state().clock.load(std::memory_order_acquire);
-  if ((has_unrecorded_reads_ || !reads_valid()) && !base::planted_in_schedule_explorer(base::mutant::stm_extend_unchecked)) conflict();
+  if ((has_unrecorded_reads_ || !reads_valid()) &&
+      !base::planted_in_schedule_explorer(base::mutant::stm_extend_unchecked))
+    conflict();
   snapshot_ = now;
 }
 
@@ -47,32 +57,41 @@ bool transaction::reads_valid() const noexcept {
   const std::uint64_t own_lock = std::uint64_t{log_} << 1 | 1;
   for (const read_entry& r : reads_) {
     const std::uint64_t now = r.lock->load(std::memory_order_acquire);
-    if (now != r.version && now != own_lock) return false;  // a lock taken by us was checked against the snapshot when we took it
+    if (now != r.version && now != own_lock)
+      return false;  // a lock taken by us was checked against the snapshot when we took it
   }
   return true;
 }
 
-void transaction::conflict() { throw restart{}; }
+void transaction::conflict() {
+  throw restart{};
+}
 
 // Stores a word's bytes in the log: what it holds of the word already stays.
-void transaction::store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
+void transaction::store_in_log(written_line& line, std::uint64_t offset, std::uint64_t bits,
+                               std::uint8_t mask) {
   const unsigned word = static_cast<unsigned>(offset - line.offset) / 8;
   const std::uint8_t old = line.word_mask(word);
   auto* const at = old != 0 ? reinterpret_cast<format::log_block*>(line.words[word]) : nullptr;
   const std::uint64_t counting = expand_mask(mask), kept = at != nullptr ? format::word_of(*at) : 0;
   const std::uint64_t merged = (kept & ~counting) | (bits & counting);
-  line.words[word] = reinterpret_cast<std::uint64_t>(runtime_.mechanism().store_in_log(*this, at, line.offset + 8 * word, merged, old | mask));
+  line.words[word] = reinterpret_cast<std::uint64_t>(
+      runtime_.mechanism().store_in_log(*this, at, line.offset + 8 * word, merged, old | mask));
   line.mask |= std::uint64_t{mask} << (8 * word);
 }
 
-// Bytes of one line of a log-structured pool: a look at the map for each run of words that are kept together.
+// Bytes of one line of a log-structured pool: a look at the map for each run of words that are kept
+// together.
 void transaction::copy_logged(std::uint64_t offset, std::byte* to, std::size_t size) noexcept {
   using pair [[gnu::vector_size(16)]] = std::uint64_t;
   const auto* const log = reinterpret_cast<const std::uint64_t*>(space_->file().base());
-  const auto word = [&](const storage::home_map::lookup_result& f, std::uint64_t i) { return storage::is_data(f.at) ? __atomic_load_n(log + f.at + i, __ATOMIC_ACQUIRE) : 0; };
+  const auto word = [&](const storage::home_map::lookup_result& f, std::uint64_t i) {
+    return storage::is_data(f.at) ? __atomic_load_n(log + f.at + i, __ATOMIC_ACQUIRE) : 0;
+  };
   for (std::uint64_t home = space_->home_of(offset), skip = offset & 7; size != 0; skip = 0) {
     const storage::home_map::lookup_result f = space_->map.find(home, map_cache_);
-    if (skip == 0 && size % sizeof(pair) == 0 && f.run * std::uint64_t{8} >= size) {  // as wide as it is going to be read
+    if (skip == 0 && size % sizeof(pair) == 0 &&
+        f.run * std::uint64_t{8} >= size) {  // as wide as it is going to be read
       for (std::size_t at = 0; at < size; at += sizeof(pair)) {
         const pair two = {word(f, at / 8), word(f, at / 8 + 1)};
         std::memcpy(to + at, &two, sizeof two);
@@ -95,7 +114,8 @@ std::uint64_t transaction::stm_load_slow(std::uint64_t offset) {
 }
 
 void transaction::store_word_slow(std::uint64_t offset, std::uint64_t bits) {
-  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1}, in_line = offset - line_offset;
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1},
+                      in_line = offset - line_offset;
   written_line& line = line_for_store(line_offset);
   line.words[in_line / 8] = bits;
   line.mask |= std::uint64_t{0xFF} << in_line;
@@ -103,9 +123,13 @@ void transaction::store_word_slow(std::uint64_t offset, std::uint64_t bits) {
 
 // A store that is not for the write set: it goes to the log or home, or is refused.
 void transaction::store_slow(std::uint64_t offset, std::uint64_t bits, std::uint8_t mask) {
-  if (store_target_ == store_target::read_only) throw failure({errc::read_only, "a store inside pool::read; use pool::update to change the pool"});
-  if (in_log()) return store_in_log(line_for_store(offset & ~std::uint64_t{line_size - 1}), offset, bits, mask);
-  const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)), size = static_cast<unsigned>(std::popcount(mask));
+  if (store_target_ == store_target::read_only)
+    throw failure(
+        {errc::read_only, "a store inside pool::read; use pool::update to change the pool"});
+  if (in_log())
+    return store_in_log(line_for_store(offset & ~std::uint64_t{line_size - 1}), offset, bits, mask);
+  const unsigned skip = static_cast<unsigned>(std::countr_zero(mask)),
+                 size = static_cast<unsigned>(std::popcount(mask));
   bits >>= 8 * skip;
   store_in_place(offset + skip, &bits, size);
 }
@@ -130,40 +154,55 @@ void transaction::write_private(std::uint64_t offset, std::uint64_t value, unsig
   filter_ |= bit;
   const unsigned at = static_cast<unsigned>(offset - line_offset);
   if (in_log()) {
-    const std::uint8_t mask = static_cast<std::uint8_t>(size == 8 ? 0xFF : ((1u << size) - 1) << (at & 7));
+    const std::uint8_t mask =
+        static_cast<std::uint8_t>(size == 8 ? 0xFF : ((1u << size) - 1) << (at & 7));
     return store_in_log(*line, offset & ~std::uint64_t{7}, value << (8 * (at & 7)), mask);
   }
-  const std::uint64_t bytes = byte_range(at & 7, size), bits = expand_mask(static_cast<std::uint8_t>(bytes));
+  const std::uint64_t bytes = byte_range(at & 7, size),
+                      bits = expand_mask(static_cast<std::uint8_t>(bytes));
   std::uint64_t& word = line->words[at / 8];
-  word = (word & ~bits) | (value << (8 * (at & 7)) & bits);  // whole, as the commit is going to read it
+  word = (word & ~bits) |
+         (value << (8 * (at & 7)) & bits);  // whole, as the commit is going to read it
   line->mask |= bytes << (at & ~7u);
 }
 
 std::uint64_t transaction::read_private(std::uint64_t offset, unsigned size) {
-  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1}, word_offset = offset & ~std::uint64_t{7};
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1},
+                      word_offset = offset & ~std::uint64_t{7};
   const written_line* own = writes_.find(line_offset);
   const unsigned at = static_cast<unsigned>(word_offset - line_offset) / 8;
   const bool all_own = own != nullptr && own->word_mask(at) == 0xFF;
-  const std::uint64_t home = all_own ? 0 : read_through_overlay(word_offset, home_word(word_offset));
+  const std::uint64_t home =
+      all_own ? 0 : read_through_overlay(word_offset, home_word(word_offset));
   const std::uint64_t word = own != nullptr ? merge_word(*own, at, home) : home;
   return size == 8 ? word : (word >> (8 * (offset & 7))) & ((std::uint64_t{1} << (8 * size)) - 1);
 }
 
 void transaction::claim(std::uint64_t offset, std::size_t size) {
   if (!stm_) return;
-  for (std::uint64_t line = offset & ~std::uint64_t{line_size - 1}; line < offset + size; line += line_size) acquire_lock(line);
+  for (std::uint64_t line = offset & ~std::uint64_t{line_size - 1}; line < offset + size;
+       line += line_size)
+    acquire_lock(line);
 }
 
 // A log's record takes two words for a descriptor; a full pool has no room for a longer one.
-std::size_t transaction::reclaim() { return heap().reclaim(cache, changes_, *this, runtime_.state().file.header().log_size / line_size); }
+std::size_t transaction::reclaim() {
+  return heap().reclaim(cache, changes_, *this,
+                        runtime_.state().file.header().log_size / line_size);
+}
 
 std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
-  if (store_target_ == store_target::read_only) throw failure({errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
+  if (store_target_ == store_target::read_only)
+    throw failure(
+        {errc::read_only, "an allocation inside pool::read; use pool::update to change the pool"});
   auto block = heap().allocate(cache, changes_, *this, size, alignment);
-  // Who freed it may have committed after this snapshot, in which it is still in use: then everything read so far has to be read anew.
-  if (block && stm_ && runtime_.state().clock.load(std::memory_order_acquire) != snapshot_ && !base::planted(base::mutant::stm_stale_allocation)) [[unlikely]]
+  // Who freed it may have committed after this snapshot, in which it is still in use: then
+  // everything read so far has to be read anew.
+  if (block && stm_ && runtime_.state().clock.load(std::memory_order_acquire) != snapshot_ &&
+      !base::planted(base::mutant::stm_stale_allocation)) [[unlikely]]
     extend_snapshot();
-  if (block && space_ != nullptr) store_word(*block, 0);  // a block is used if something of it is in the log
+  if (block && space_ != nullptr)
+    store_word(*block, 0);  // a block is used if something of it is in the log
   if (block) return *block;
   if (block.error().code == errc::full && !reclaim_tried) {
     wants_reclaim = true;
@@ -173,7 +212,9 @@ std::uint64_t transaction::allocate(std::size_t size, std::size_t alignment) {
 }
 
 void transaction::deallocate(std::uint64_t offset) {
-  if (store_target_ == store_target::read_only) throw failure({errc::read_only, "a destroy inside pool::read; use pool::update to change the pool"});
+  if (store_target_ == store_target::read_only)
+    throw failure(
+        {errc::read_only, "a destroy inside pool::read; use pool::update to change the pool"});
   auto freed = heap().deallocate(cache, changes_, *this, offset);
   if (freed) return;
   if (stm_) extend_snapshot();  // a stale snapshot explains it: start over
@@ -183,14 +224,19 @@ void transaction::deallocate(std::uint64_t offset) {
 // A TxID, one transaction at a time, so that each knows the ordered commit before it.
 bool transaction::assign_txid_in_order(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
-  state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);  // nobody waits for who waits for the mutex
+  state.committing[log_].value.store(
+      pool_state::no_commit,
+      std::memory_order_release);  // nobody waits for who waits for the mutex
   txid_lock_ = std::unique_lock(state.txid_mutex);
-  if (ordered_ && !state.ordered_mode.load(std::memory_order_relaxed)) runtime_.enter_ordered_mode(log_);
-  state.committing[log_].value.store(state.clock.load(std::memory_order_acquire), std::memory_order_seq_cst);
+  if (ordered_ && !state.ordered_mode.load(std::memory_order_relaxed))
+    runtime_.enter_ordered_mode(log_);
+  state.committing[log_].value.store(state.clock.load(std::memory_order_acquire),
+                                     std::memory_order_seq_cst);
   previous_ordered_ = state.last_ordered;
   const bool drawn = assign_txid_announced(txid);
   if (drawn && ordered_)
-    state.last_ordered = txid;  // the mutex stays held: nobody names this commit before it is pending
+    state.last_ordered =
+        txid;  // the mutex stays held: nobody names this commit before it is pending
   else
     txid_lock_.unlock();
   return drawn;
@@ -234,7 +280,8 @@ void transaction::end_overlay_store() noexcept {
 // The log's owner's, between transactions, when the overlay is home.
 void transaction::release_overlay() noexcept {
   if (!has_overlay()) return;  // its owner was quicker
-  for (const read_entry& l : overlay_locks_) l.lock->store(overlay_txid_ << 1, std::memory_order_release);
+  for (const read_entry& l : overlay_locks_)
+    l.lock->store(overlay_txid_ << 1, std::memory_order_release);
   overlay_locks_.clear();
   overlay_.clear();
   overlay_filter_ = 0;
@@ -251,7 +298,9 @@ void transaction::snapshot_pages(page_snapshot& snapshot, const write_set& store
 void transaction::before_store(std::uint64_t offset, std::uint64_t bytes) const noexcept {
   page_snapshot* const snapshot = runtime_.backup_snapshot();
   if (snapshot == nullptr || base::planted(base::mutant::backup_spill_unkept)) return;
-  for (std::uint64_t at = offset / page_snapshot::page_size * page_snapshot::page_size; at < offset + bytes; at += page_snapshot::page_size) snapshot->before_store(at);
+  for (std::uint64_t at = offset / page_snapshot::page_size * page_snapshot::page_size;
+       at < offset + bytes; at += page_snapshot::page_size)
+    snapshot->before_store(at);
 }
 
 commit_status transaction::commit_empty() noexcept {
@@ -265,7 +314,10 @@ commit_status transaction::commit_in_place() noexcept {
   auto& slot = runtime_.log_slots_[log_];
   const std::uint64_t txid = runtime_.state().clock.load(std::memory_order_relaxed) + 1;
   runtime_.state().clock.store(txid, std::memory_order_release);
-  for (const undo_entry* o = in_place_undo_.data(); o != this_access.undo_next; ++o) slot.stored_in_place.store(slot.stored_in_place.load(std::memory_order_relaxed) + (o->where >> 56), std::memory_order_relaxed);
+  for (const undo_entry* o = in_place_undo_.data(); o != this_access.undo_next; ++o)
+    slot.stored_in_place.store(
+        slot.stored_in_place.load(std::memory_order_relaxed) + (o->where >> 56),
+        std::memory_order_relaxed);
   heap().commit(cache, changes_);
   clear();
   bump(slot.commits);
@@ -280,20 +332,29 @@ commit_status transaction::roll_back_with_error(error why) {
 // Never std::bad_alloc: that would say that it is not kept.
 commit_status transaction::fail_in_doubt() const noexcept {
   try {
-    return fail_attempt({errc::poisoned, runtime_.state().file.path() + ": writing the log failed; this commit may or may not be kept. "
-                         "Reopen the pool: recovery decides from what reached the device"});
+    return fail_attempt(
+        {errc::poisoned, runtime_.state().file.path() +
+                             ": writing the log failed; this commit may or may not be kept. "
+                             "Reopen the pool: recovery decides from what reached the device"});
   } catch (const std::bad_alloc&) {
     return fail_attempt({errc::poisoned, "write failed"});  // so short that it takes no memory
   }
 }
 
 commit_status transaction::fail_poisoned() {
-  return roll_back_with_error({errc::poisoned, runtime_.state().file.path() + ": an earlier write failed, or part of the file is gone (truncated, or unreadable); nothing of this "
-                        "transaction counts. Reopen the pool, or restore it from a copy"});
+  return roll_back_with_error(
+      {errc::poisoned, runtime_.state().file.path() +
+                           ": an earlier write failed, or part of the file is gone (truncated, or "
+                           "unreadable); nothing of this "
+                           "transaction counts. Reopen the pool, or restore it from a copy"});
 }
 
-bool engine::assign_txid(transaction& t, std::uint64_t& txid) { return t.assign_txid(txid); }
-commit_status engine::run_commit(transaction& t) { return t.commit_by(*this); }
+bool engine::assign_txid(transaction& t, std::uint64_t& txid) {
+  return t.assign_txid(txid);
+}
+commit_status engine::run_commit(transaction& t) {
+  return t.commit_by(*this);
+}
 
 void transaction::rollback() noexcept {
   if (store_target_ == store_target::home) undo_in_place();

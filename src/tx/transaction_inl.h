@@ -1,4 +1,5 @@
-// The way of a transaction that nothing stands in the way of: its begin, what every field access of an update comes to, its commit.
+// The way of a transaction that nothing stands in the way of: its begin, what every field access of
+// an update comes to, its commit.
 #pragma once
 
 #include <base/mutant.h>
@@ -13,12 +14,14 @@ namespace stele::detail {
 inline constexpr unsigned spin_limit = 128;  // looks at a locked line before giving up on it
 
 #if defined(__SANITIZE_THREAD__) && !defined(STELE_SCHEDULED)
-inline constexpr bool sanitizes_threads = true;  // it takes loads of 16 bytes that are looked at afterwards for races
+inline constexpr bool sanitizes_threads =
+    true;  // it takes loads of 16 bytes that are looked at afterwards for races
 #else
 inline constexpr bool sanitizes_threads = false;
 #endif
 
-inline std::uint64_t transaction::merge_word(const written_line& line, unsigned word, std::uint64_t below) const noexcept {
+inline std::uint64_t transaction::merge_word(const written_line& line, unsigned word,
+                                             std::uint64_t below) const noexcept {
   const std::uint8_t mask = line.word_mask(word);
   if (mask == 0) return below;
   const std::uint64_t bits = expand_mask(mask);
@@ -42,15 +45,19 @@ inline std::uint64_t transaction::load_word(std::uint64_t offset) {
     access_buffer_->append(offset);
   if (filter_ != 0 && (filter_ & filter_bit(this_access.pool_base + line)) != 0) {
     if (const written_line* own = writes_.find(line); own != nullptr && own->word_mask(word) != 0)
-      return own->word_mask(word) == 0xFF ? value(*own, word) : merge_word(*own, word, read_through_overlay(offset, home_word(offset)));
+      return own->word_mask(word) == 0xFF
+                 ? value(*own, word)
+                 : merge_word(*own, word, read_through_overlay(offset, home_word(offset)));
     if (!overlay_.empty()) [[unlikely]]
-      if (const written_line* before = overlay_.find(line); before != nullptr) return read_through_overlay(offset, home_word(offset));
+      if (const written_line* before = overlay_.find(line); before != nullptr)
+        return read_through_overlay(offset, home_word(offset));
   }
   return stm_ ? stm_load(offset) : home_word(offset);
 }
 
 // A word as ordered commits that are not home yet have left it.
-inline std::uint64_t transaction::read_through_overlay(std::uint64_t offset, std::uint64_t home) const noexcept {
+inline std::uint64_t transaction::read_through_overlay(std::uint64_t offset,
+                                                       std::uint64_t home) const noexcept {
   if (overlay_.empty()) [[likely]]
     return home;
   const std::uint64_t line = offset & ~std::uint64_t{line_size - 1};
@@ -91,7 +98,8 @@ inline void transaction::read_consistently(std::uint64_t offset, Read&& read) {
 inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
   line_lock& lock = lock_of(offset);
   const std::uint64_t seen = lock.load(std::memory_order_acquire), value = home_word(offset);
-  const bool again = lock.load(std::memory_order_acquire) != seen && !base::planted_in_schedule_explorer(base::mutant::stm_one_look);
+  const bool again = lock.load(std::memory_order_acquire) != seen &&
+                     !base::planted_in_schedule_explorer(base::mutant::stm_one_look);
   if ((seen & 1) != 0 || again || seen >> 1 > snapshot_) [[unlikely]]
     return stm_load_slow(offset);
   if (!record_reads_) {
@@ -105,7 +113,8 @@ inline std::uint64_t transaction::stm_load(std::uint64_t offset) {
 }
 
 // Two looks at each line's lock, and between them its bytes, as wide as they are going to be read.
-inline bool transaction::try_fast_read(std::uint64_t offset, std::byte* to, std::size_t size) noexcept {
+inline bool transaction::try_fast_read(std::uint64_t offset, std::byte* to,
+                                       std::size_t size) noexcept {
   using pair [[gnu::vector_size(16), gnu::may_alias]] = std::uint64_t;
   if (!fast_reads_ || (offset | size) % sizeof(pair) != 0) return false;
   has_unrecorded_reads_ = true;
@@ -119,7 +128,8 @@ inline bool transaction::try_fast_read(std::uint64_t offset, std::byte* to, std:
       std::memcpy(to, &two, sizeof two);
     }
     std::atomic_thread_fence(std::memory_order_acquire);  // the bytes before the second look
-    if ((seen & 1) != 0 || seen >> 1 > snapshot || lock.load(std::memory_order_relaxed) != seen) [[unlikely]]
+    if ((seen & 1) != 0 || seen >> 1 > snapshot || lock.load(std::memory_order_relaxed) != seen)
+        [[unlikely]]
       return false;
   }
   return true;
@@ -131,12 +141,16 @@ inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::siz
   const std::size_t skip = offset - line;
   if (access_buffer_ != nullptr) [[unlikely]]
     access_buffer_->append(offset);
-  const written_line* own = (filter_ & filter_bit(this_access.pool_base + line)) != 0 ? writes_.find(line) : nullptr;
+  const written_line* own =
+      (filter_ & filter_bit(this_access.pool_base + line)) != 0 ? writes_.find(line) : nullptr;
   const std::uint64_t wanted = byte_range(skip, size);
-  if (own == nullptr || (own->mask & wanted) != wanted) stm_ ? stm_load_part(line, skip, to, size) : copy_home(line, skip, to, size);
+  if (own == nullptr || (own->mask & wanted) != wanted)
+    stm_ ? stm_load_part(line, skip, to, size) : copy_home(line, skip, to, size);
   if (own == nullptr) return;
   std::uint64_t words[line_size / 8];
-  for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w) words[w] = own->word_mask(static_cast<unsigned>(w)) != 0 ? value(*own, static_cast<unsigned>(w)) : 0;
+  for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w)
+    words[w] =
+        own->word_mask(static_cast<unsigned>(w)) != 0 ? value(*own, static_cast<unsigned>(w)) : 0;
   const auto* bytes = reinterpret_cast<const std::byte*>(words);
   for (std::uint64_t left = own->mask & wanted; left != 0; left &= left - 1) {
     const auto byte = static_cast<std::size_t>(std::countr_zero(left));
@@ -144,23 +158,28 @@ inline void transaction::load_part(std::uint64_t offset, std::byte* to, std::siz
   }
 }
 
-inline void transaction::copy_home(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) noexcept {
+inline void transaction::copy_home(std::uint64_t line, std::size_t skip, std::byte* to,
+                                   std::size_t size) noexcept {
   using pair [[gnu::vector_size(16)]] = std::uint64_t;
   if (space_ != nullptr) return copy_logged(line + skip, to, size);
-  if ((skip | size) % sizeof(pair) == 0 && overlay_.empty()) [[likely]] {  // as wide as it is going to be read
+  if ((skip | size) % sizeof(pair) == 0 && overlay_.empty())
+      [[likely]] {  // as wide as it is going to be read
     const auto* const words = reinterpret_cast<const std::uint64_t*>(home_ + line + skip);
     for (std::size_t at = 0; at < size; at += sizeof(pair)) {
-      const pair two = {__atomic_load_n(words + at / 8, __ATOMIC_ACQUIRE), __atomic_load_n(words + at / 8 + 1, __ATOMIC_ACQUIRE)};
+      const pair two = {__atomic_load_n(words + at / 8, __ATOMIC_ACQUIRE),
+                        __atomic_load_n(words + at / 8 + 1, __ATOMIC_ACQUIRE)};
       std::memcpy(to + at, &two, sizeof two);
     }
     return;
   }
   std::uint64_t words[line_size / 8];
-  for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w) words[w] = read_through_overlay(line + 8 * w, home_word(line + 8 * w));
+  for (std::size_t w = skip / 8; w <= (skip + size - 1) / 8; ++w)
+    words[w] = read_through_overlay(line + 8 * w, home_word(line + 8 * w));
   std::memcpy(to, reinterpret_cast<const std::byte*>(words) + skip, size);
 }
 
-inline void transaction::stm_load_part(std::uint64_t line, std::size_t skip, std::byte* to, std::size_t size) {
+inline void transaction::stm_load_part(std::uint64_t line, std::size_t skip, std::byte* to,
+                                       std::size_t size) {
   read_consistently(line, [&] { copy_home(line, skip, to, size); });
 }
 
@@ -196,7 +215,8 @@ inline written_line& transaction::line_for_store(std::uint64_t line) {
 
 // The stores of one writer to one line after another, without a call.
 inline void transaction::store_word(std::uint64_t offset, std::uint64_t bits) {
-  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1}, in_line = offset - line_offset;
+  const std::uint64_t line_offset = offset & ~std::uint64_t{line_size - 1},
+                      in_line = offset - line_offset;
   if (store_target_ != store_target::write_set) [[unlikely]]
     return store_slow(offset, bits, 0xFF);
   if (writes_.empty() || writes_.last().offset != line_offset) {
@@ -239,7 +259,9 @@ inline void transaction::store_part(std::uint64_t offset, const std::byte* from,
 // Draws the TxID, and with stm checks that everything read is still current. False: start over.
 inline bool transaction::assign_txid(std::uint64_t& txid) {
   pool_state& state = runtime_.state();
-  if (!base::planted_in_schedule_explorer(base::mutant::stm_announce_late)) state.committing[log_].value.store(state.clock.load(std::memory_order_acquire), std::memory_order_release);
+  if (!base::planted_in_schedule_explorer(base::mutant::stm_announce_late))
+    state.committing[log_].value.store(state.clock.load(std::memory_order_acquire),
+                                       std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);  // runtime::enter_ordered_mode pays for both
   in_order_ = ordered_ || state.ordered_mode.load(std::memory_order_relaxed);
   return in_order_ ? assign_txid_in_order(txid) : assign_txid_announced(txid);
@@ -253,15 +275,22 @@ inline bool transaction::assign_txid_announced(std::uint64_t& txid) {
     return true;
   }
   txid = state.clock.fetch_add(1, std::memory_order_seq_cst) + 1;
-  if (base::planted_in_schedule_explorer(base::mutant::stm_announce_late)) state.committing[log_].value.store(txid - 1, std::memory_order_seq_cst);
-  if (txid == snapshot_ + 1 || reads_valid() || base::planted_in_schedule_explorer(base::mutant::stm_no_validation)) return true;
+  if (base::planted_in_schedule_explorer(base::mutant::stm_announce_late))
+    state.committing[log_].value.store(txid - 1, std::memory_order_seq_cst);
+  if (txid == snapshot_ + 1 || reads_valid() ||
+      base::planted_in_schedule_explorer(base::mutant::stm_no_validation))
+    return true;
   state.committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   return false;
 }
 
-inline void bump(std::atomic<std::uint64_t>& counter) noexcept { counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+inline void bump(std::atomic<std::uint64_t>& counter) noexcept {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
 
-inline storage::heap& transaction::heap() noexcept { return runtime_.state().heap; }
+inline storage::heap& transaction::heap() noexcept {
+  return runtime_.state().heap;
+}
 
 inline void transaction::begin(thread_context& v, bool writes, bool ordered) {
   context_ = &v;
@@ -282,7 +311,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered) {
   if (stm_) {
     has_unrecorded_reads_ = false;
     record_reads_ = writes || attempts > 2;
-    fast_reads_ = !record_reads_ && filter_ == 0 && space_ == nullptr && access_buffer_ == nullptr && !sanitizes_threads;
+    fast_reads_ = !record_reads_ && filter_ == 0 && space_ == nullptr &&
+                  access_buffer_ == nullptr && !sanitizes_threads;
   }
   if (writes && runtime_.in_place()) {
     store_target_ = store_target::home;
@@ -292,7 +322,8 @@ inline void transaction::begin(thread_context& v, bool writes, bool ordered) {
     a.undo_end = in_place_undo_.data() + in_place_undo_.size();
     begin_home_stores();
   }
-  if (writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin(*this)) store_target_ = store_target::log;
+  if (writes && runtime_.may_execute_in_log() && runtime_.mechanism().begin(*this))
+    store_target_ = store_target::log;
   if (space_ != nullptr) space_->epochs.pin(log_);
   if (stm_) snapshot_ = runtime_.state().clock.load(std::memory_order_acquire);
 }
@@ -314,9 +345,11 @@ inline void transaction::clear() noexcept {
 }
 
 inline commit_status transaction::commit() {
-  if (runtime_.state().poisoned.load(std::memory_order_relaxed)) [[unlikely]]  // what it has read may be zeroes in place of a lost page
+  if (runtime_.state().poisoned.load(std::memory_order_relaxed))
+      [[unlikely]]  // what it has read may be zeroes in place of a lost page
     return fail_poisoned();
-  if (store_target_ == store_target::home && this_access.undo_next != in_place_undo_.data()) return commit_in_place();
+  if (store_target_ == store_target::home && this_access.undo_next != in_place_undo_.data())
+    return commit_in_place();
   if (writes_.empty()) return volatile_undo_.locked ? commit_volatile() : commit_empty();
   return runtime_.mechanism().run_commit(*this);
 }
@@ -329,16 +362,22 @@ commit_status transaction::commit_by(Engine& e) {
   if (!e.assign_txid(*this, txid)) [[unlikely]]
     return commit_status::retry;
   page_snapshot* const backup = runtime_.backup_snapshot();
-  if (backup != nullptr && !base::planted_in_schedule_explorer(base::mutant::backup_stores_first)) [[unlikely]]
+  if (backup != nullptr && !base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
+      [[unlikely]]
     snapshot_pages(*backup, writes_);
   if (base::planted_in_schedule_explorer(base::mutant::stm_unlock_first))
     for (const read_entry& l : locks_) l.lock->store(txid << 1, std::memory_order_release);
   const bool kept = e.commit(*this, txid);
-  if (backup != nullptr && base::planted_in_schedule_explorer(base::mutant::backup_stores_first)) snapshot_pages(*backup, writes_);
+  if (backup != nullptr && base::planted_in_schedule_explorer(base::mutant::backup_stores_first))
+    snapshot_pages(*backup, writes_);
   if (has_overlay()) [[unlikely]]
-    overlay_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no older version
+    overlay_txid_ = txid;  // it may have stored to lines whose locks are the overlay's: they get no
+                           // older version
   heap().commit(cache, changes_);
-  for (const read_entry& l : locks_) l.lock->store(base::planted_in_schedule_explorer(base::mutant::stm_old_version) ? l.version : txid << 1, std::memory_order_release);
+  for (const read_entry& l : locks_)
+    l.lock->store(
+        base::planted_in_schedule_explorer(base::mutant::stm_old_version) ? l.version : txid << 1,
+        std::memory_order_release);
   runtime_.state().committing[log_].value.store(pool_state::no_commit, std::memory_order_release);
   clear();
   if (!kept) [[unlikely]]

@@ -1,4 +1,5 @@
-// Loads, locks, commit and roll-back of ordinary memory in a transaction; see volatile_undo.h for the rules.
+// Loads, locks, commit and roll-back of ordinary memory in a transaction; see volatile_undo.h for
+// the rules.
 #include <tx/transaction_inl.h>
 
 #include <algorithm>
@@ -10,9 +11,12 @@ namespace {
 
 constexpr unsigned size_shift = 56;
 
-std::uintptr_t address_of(const undo_entry& o) noexcept { return o.where & ((std::uintptr_t{1} << size_shift) - 1); }
+std::uintptr_t address_of(const undo_entry& o) noexcept {
+  return o.where & ((std::uintptr_t{1} << size_shift) - 1);
+}
 
-// Whole where it is aligned: another thread may store to it at this moment, and what was read is then dropped.
+// Whole where it is aligned: another thread may store to it at this moment, and what was read is
+// then dropped.
 void copy_racing(void* to, std::uintptr_t from, std::size_t size) noexcept {
   const auto take = [&]<class T>(T) {
     const T value = __atomic_load_n(reinterpret_cast<const T*>(from), __ATOMIC_ACQUIRE);
@@ -39,26 +43,34 @@ void volatile_undo_log::append(std::uintptr_t address, std::size_t size) {
 
 void volatile_undo_log::roll_back_to(std::size_t count) noexcept {
   for (; entries.size() > count; entries.pop_back())
-    std::memcpy(reinterpret_cast<void*>(address_of(entries.back())), &entries.back().value, entries.back().where >> size_shift);
+    std::memcpy(reinterpret_cast<void*>(address_of(entries.back())), &entries.back().value,
+                entries.back().where >> size_shift);
 }
 
-void volatile_undo_log::discard(std::size_t count, std::uintptr_t from, std::uintptr_t to) noexcept {
+void volatile_undo_log::discard(std::size_t count, std::uintptr_t from,
+                                std::uintptr_t to) noexcept {
   const auto first = entries.begin() + static_cast<std::ptrdiff_t>(count);
-  entries.erase(std::remove_if(first, entries.end(), [&](const undo_entry& o) { return address_of(o) - from < to - from; }), entries.end());
+  entries.erase(
+      std::remove_if(first, entries.end(),
+                     [&](const undo_entry& o) { return address_of(o) - from < to - from; }),
+      entries.end());
 }
 
 void transaction::load_volatile(std::uintptr_t address, void* to, std::size_t size) {
   for (std::size_t done = 0; done < size;) {
     const std::uintptr_t at = address + done;
     const std::size_t part = std::min<std::size_t>(line_size - at % line_size, size - done);
-    read_consistently(at - this_access.pool_base, [&] { copy_racing(static_cast<std::byte*>(to) + done, at, part); });
+    read_consistently(at - this_access.pool_base,
+                      [&] { copy_racing(static_cast<std::byte*>(to) + done, at, part); });
     done += part;
   }
 }
 
 void transaction::lock_volatile(std::uintptr_t address, std::size_t size) {
   volatile_undo_.locked = true;
-  for (std::uintptr_t line = address & ~std::uintptr_t{line_size - 1}; line < address + size; line += line_size) acquire_lock(line - this_access.pool_base);
+  for (std::uintptr_t line = address & ~std::uintptr_t{line_size - 1}; line < address + size;
+       line += line_size)
+    acquire_lock(line - this_access.pool_base);
 }
 
 std::uint64_t transaction::revalidate() {
@@ -66,7 +78,8 @@ std::uint64_t transaction::revalidate() {
   return snapshot_;
 }
 
-// It has no record: the TxID orders it among those who lock the same lines, and recovery never hears of it.
+// It has no record: the TxID orders it among those who lock the same lines, and recovery never
+// hears of it.
 commit_status transaction::commit_volatile() noexcept {
   const std::uint64_t txid = runtime_.state().clock.fetch_add(1, std::memory_order_seq_cst) + 1;
   if (txid != snapshot_ + 1 && !reads_valid()) return commit_status::retry;

@@ -1,7 +1,9 @@
-// The stores of a running transaction, by line: new bytes and a mask of which bytes count. The paper's "execution area".
+// The stores of a running transaction, by line: new bytes and a mask of which bytes count. The
+// paper's "execution area".
 //
-// Lines are found by a small hash table that is emptied in constant time (generation stamps). The filter in this thread's
-// access record has a bit set for every line here, so a load that misses it need not ask.
+// Lines are found by a small hash table that is emptied in constant time (generation stamps). The
+// filter in this thread's access record has a bit set for every line here, so a load that misses it
+// need not ask.
 #pragma once
 
 #include <stele/access.h>
@@ -19,13 +21,16 @@
 namespace stele::detail {
 
 struct written_line {
-  explicit written_line(std::uint64_t line) : offset(line) {}  // the words stay as they are: most are never looked at
+  explicit written_line(std::uint64_t line)
+      : offset(line) {}  // the words stay as they are: most are never looked at
 
   std::uint64_t offset;                // of the line in the pool
   std::uint64_t mask = 0;              // bit i: byte i has been stored
   std::array<std::uint64_t, 8> words;  // bytes outside the mask are unspecified
 
-  std::uint8_t word_mask(unsigned word) const noexcept { return static_cast<std::uint8_t>(mask >> (word * 8)); }
+  std::uint8_t word_mask(unsigned word) const noexcept {
+    return static_cast<std::uint8_t>(mask >> (word * 8));
+  }
 };
 
 // 0xFF for each set bit of a word mask: the bits that count.
@@ -36,7 +41,8 @@ constexpr std::uint64_t expand_mask(std::uint8_t word_mask) noexcept {
   bits = (bits | bits << 7) & 0x0101010101010101u;
   return bits * 0xFF;
 }
-static_assert(expand_mask(0xFF) == ~std::uint64_t{0} && expand_mask(0x01) == 0xFF && expand_mask(0x80) == 0xFF00000000000000u && expand_mask(0x12) == 0x000000FF0000FF00u);
+static_assert(expand_mask(0xFF) == ~std::uint64_t{0} && expand_mask(0x01) == 0xFF &&
+              expand_mask(0x80) == 0xFF00000000000000u && expand_mask(0x12) == 0x000000FF0000FF00u);
 
 // The mask of `size` bytes of a line from byte `first` on.
 constexpr std::uint64_t byte_range(std::size_t first, std::size_t size) noexcept {
@@ -46,11 +52,15 @@ constexpr std::uint64_t byte_range(std::size_t first, std::size_t size) noexcept
 class write_set {
  public:
   bool empty() const noexcept { return count_ == 0; }
-  bool full() const noexcept { return count_ == capacity_; }  // the next line that is added takes memory
+  bool full() const noexcept {
+    return count_ == capacity_;
+  }  // the next line that is added takes memory
   std::span<const written_line> lines() const noexcept { return {lines_.get(), count_}; }
   written_line& last() noexcept { return lines_.get()[count_ - 1]; }
 
-  written_line* find(std::uint64_t line) noexcept { return const_cast<written_line*>(std::as_const(*this).find(line)); }
+  written_line* find(std::uint64_t line) noexcept {
+    return const_cast<written_line*>(std::as_const(*this).find(line));
+  }
   const written_line* find(std::uint64_t line) const noexcept {
     for (std::size_t at = slot_of(line);; at = (at + 1) & (slots_.size() - 1)) {
       const slot s = slots_[at];
@@ -90,10 +100,13 @@ class write_set {
   };
   static constexpr std::size_t initial_capacity = 32;  // lines; slots are twice as many
   static std::unique_ptr<written_line, line_deleter> allocate_lines(std::size_t lines) {
-    return std::unique_ptr<written_line, line_deleter>(static_cast<written_line*>(::operator new(lines * sizeof(written_line))));
+    return std::unique_ptr<written_line, line_deleter>(
+        static_cast<written_line*>(::operator new(lines * sizeof(written_line))));
   }
 
-  std::size_t slot_of(std::uint64_t line) const noexcept { return (line / line_size * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1); }
+  std::size_t slot_of(std::uint64_t line) const noexcept {
+    return (line / line_size * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1);
+  }
   void insert(std::uint64_t line, std::uint32_t index) noexcept {
     std::size_t at = slot_of(line);
     while (slots_[at].generation == generation_) at = (at + 1) & (slots_.size() - 1);
@@ -120,7 +133,9 @@ constexpr unsigned single_whole_word(std::uint64_t mask) noexcept {
   const auto first = static_cast<unsigned>(std::countr_zero(mask | std::uint64_t{1} << 63));
   return mask >> first == 0xFF && first % 8 == 0 ? first / 8 : 8;
 }
-static_assert(single_whole_word(0xFF) == 0 && single_whole_word(0xFF00'0000'0000'0000u) == 7 && single_whole_word(0xFF0) == 8 && single_whole_word(0xFFFF) == 8 && single_whole_word(0) == 8);
+static_assert(single_whole_word(0xFF) == 0 && single_whole_word(0xFF00'0000'0000'0000u) == 7 &&
+              single_whole_word(0xFF0) == 8 && single_whole_word(0xFFFF) == 8 &&
+              single_whole_word(0) == 8);
 
 // The first word at or after `from` that has been stored, in part or whole; 8 when there is none.
 constexpr unsigned next_word(std::uint64_t mask, unsigned from) noexcept {
@@ -129,13 +144,16 @@ constexpr unsigned next_word(std::uint64_t mask, unsigned from) noexcept {
 }
 
 // A bit for each word whose mask is 0xFF, and for each that has been stored at all.
-constexpr unsigned gather_low_bits(std::uint64_t low_bits) noexcept { return static_cast<unsigned>(low_bits * 0x0102040810204080u >> 56); }
+constexpr unsigned gather_low_bits(std::uint64_t low_bits) noexcept {
+  return static_cast<unsigned>(low_bits * 0x0102040810204080u >> 56);
+}
 constexpr unsigned whole_words(std::uint64_t mask) noexcept {
   mask &= mask >> 4, mask &= mask >> 2, mask &= mask >> 1;
   return gather_low_bits(mask & 0x0101010101010101u);
 }
 constexpr unsigned stored_words(std::uint64_t mask) noexcept {
-  mask |= mask >> 4 & 0x0F0F0F0F0F0F0F0Fu, mask |= mask >> 2 & 0x3333333333333333u, mask |= mask >> 1 & 0x5555555555555555u;
+  mask |= mask >> 4 & 0x0F0F0F0F0F0F0F0Fu, mask |= mask >> 2 & 0x3333333333333333u,
+      mask |= mask >> 1 & 0x5555555555555555u;
   return gather_low_bits(mask & 0x0101010101010101u);
 }
 // The usual case, at less cost: every word that has been stored is whole. Then which.
@@ -144,12 +162,15 @@ constexpr bool all_words_whole(std::uint64_t mask, unsigned& words) noexcept {
   words = gather_low_bits(low);
   return low * 0xFF == mask;
 }
-static_assert(whole_words(0xFF00'00FF'7F00'FFFFu) == 0b10010011 && stored_words(0xFF00'0080'7F00'0001u) == 0b10011001);
+static_assert(whole_words(0xFF00'00FF'7F00'FFFFu) == 0b10010011 &&
+              stored_words(0xFF00'0080'7F00'0001u) == 0b10011001);
 
-// The stores in order, as runs: whole words on end make one run, also over neighbouring lines; a word stored in part is a run
-// of its own. head(offset, mask, count) comes first, then word(value) for each of its words.
+// The stores in order, as runs: whole words on end make one run, also over neighbouring lines; a
+// word stored in part is a run of its own. head(offset, mask, count) comes first, then word(value)
+// for each of its words.
 template <class Head, class Word>
-[[gnu::always_inline]] inline void for_each_run(std::span<const written_line> lines, std::uint32_t longest, Head&& head, Word&& word) {
+[[gnu::always_inline]] inline void for_each_run(std::span<const written_line> lines,
+                                                std::uint32_t longest, Head&& head, Word&& word) {
   unsigned done = 0;  // words of lines[i] that a run from the lines before it took
   for (std::size_t i = 0; i < lines.size(); ++i) {
     unsigned whole = 0;
@@ -165,14 +186,19 @@ template <class Head, class Word>
       if ((whole >> w & 1) == 0) {
         const std::uint8_t mask = line.word_mask(w);
         head(line.offset + 8 * w, mask, std::uint32_t{1});
-        word(line.words[w] & expand_mask(mask));  // the other bytes are of no meaning, and no business of the pool file
+        word(line.words[w] &
+             expand_mask(
+                 mask));  // the other bytes are of no meaning, and no business of the pool file
         left &= left - 1;
         continue;
       }
       const auto here = std::min(longest, static_cast<std::uint32_t>(std::countr_one(whole >> w)));
       std::uint32_t count = here;
       if (w + here == 8) [[unlikely]]
-        for (std::size_t n = i + 1; n < lines.size() && lines[n].offset == lines[n - 1].offset + line_size && count < longest; ++n) {
+        for (std::size_t n = i + 1;
+             n < lines.size() && lines[n].offset == lines[n - 1].offset + line_size &&
+             count < longest;
+             ++n) {
           const auto more = static_cast<unsigned>(std::countr_one(whole_words(lines[n].mask)));
           count = std::min(longest, count + more);
           if (more < 8) break;

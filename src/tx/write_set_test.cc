@@ -1,4 +1,5 @@
-// The write set against a byte array: what was stored last is what the runs say, whatever the order and overlap of the stores.
+// The write set against a byte array: what was stored last is what the runs say, whatever the order
+// and overlap of the stores.
 #include <base/rng.h>
 #include <gtest/gtest.h>
 #include <tx/log/record.h>
@@ -30,7 +31,10 @@ struct run {
 std::vector<run> runs_of(const write_set& set, std::uint32_t longest = format::max_run_words) {
   std::vector<run> runs;
   for_each_run(
-      set.lines(), longest, [&](std::uint64_t offset, std::uint8_t mask, std::uint32_t) { runs.push_back({offset, mask, {}}); },
+      set.lines(), longest,
+      [&](std::uint64_t offset, std::uint8_t mask, std::uint32_t) {
+        runs.push_back({offset, mask, {}});
+      },
       [&](std::uint64_t word) { runs.back().words.push_back(word); });
   return runs;
 }
@@ -94,7 +98,8 @@ TEST(write_set, runs_replayed_give_the_bytes_that_were_stored) {
     base::rng random(seed);
     write_set set;
     std::vector<std::uint8_t> model(size, 0), replayed(size, 0);
-    const std::uint64_t stores = 1 + random.below(60), widest = 1 + random.below(seed % 3 == 0 ? 2000 : 20);
+    const std::uint64_t stores = 1 + random.below(60),
+                        widest = 1 + random.below(seed % 3 == 0 ? 2000 : 20);
     for (std::uint64_t s = 0; s < stores; ++s) {
       const std::size_t n = 1 + random.below(widest), at = random.below(size - n);
       std::vector<std::uint8_t> bytes(n);

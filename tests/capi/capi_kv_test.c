@@ -1,4 +1,5 @@
-/* The key-value store of stele.h from C: items, order, refusals, transactions over several items and stores in one another.
+/* The key-value store of stele.h from C: items, order, refusals, transactions over several items
+ * and stores in one another.
  */
 #define _DEFAULT_SOURCE
 #include "check.h"
@@ -35,17 +36,21 @@ static void items_come_and_go(void) {
   stele_kv* kv = open_at(path);
   const char* text = NULL;
   CHECK(stele_kv_durability(kv, &text) == STELE_OK && strlen(text) > 3);
-  CHECK(put(kv, "b", "two") == STELE_OK && put(kv, "a", "one") == STELE_OK && put(kv, "c", "") == STELE_OK);
+  CHECK(put(kv, "b", "two") == STELE_OK && put(kv, "a", "one") == STELE_OK &&
+        put(kv, "c", "") == STELE_OK);
   CHECK(has(kv, "a", "one") && has(kv, "c", "") && has(kv, "d", NULL));
   CHECK(put(kv, "a", "ONE") == STELE_OK && has(kv, "a", "ONE"));
   char few[2] = {0, 0};
   size_t size = 0;
-  CHECK(stele_kv_get(kv, "b", 1, few, 1, &size) == STELE_OK && size == 3 && few[0] == 't' && few[1] == 0);
+  CHECK(stele_kv_get(kv, "b", 1, few, 1, &size) == STELE_OK && size == 3 && few[0] == 't' &&
+        few[1] == 0);
   CHECK(stele_kv_get(kv, "b", 1, NULL, 0, &size) == STELE_OK && size == 3);
-  CHECK(stele_kv_erase(kv, "b", 1, STELE_ORDERED) == STELE_OK && stele_kv_erase(kv, "b", 1, STELE_DURABLE) == STELE_NOT_FOUND);
+  CHECK(stele_kv_erase(kv, "b", 1, STELE_ORDERED) == STELE_OK &&
+        stele_kv_erase(kv, "b", 1, STELE_DURABLE) == STELE_NOT_FOUND);
   uint64_t count = 0;
   CHECK(stele_kv_count(kv, &count) == STELE_OK && count == 2);
-  CHECK(stele_kv_sync(kv) == STELE_OK && stele_kv_check(kv) == STELE_OK && stele_kv_close(kv) == STELE_OK);
+  CHECK(stele_kv_sync(kv) == STELE_OK && stele_kv_check(kv) == STELE_OK &&
+        stele_kv_close(kv) == STELE_OK);
   kv = open_at(path);
   CHECK(has(kv, "a", "ONE") && has(kv, "b", NULL) && has(kv, "c", ""));
   CHECK(stele_kv_close(kv) == STELE_OK && stele_kv_close(NULL) == STELE_OK);
@@ -64,7 +69,8 @@ static void a_walk_goes_in_order(void) {
   int at = 100;
   for (; stele_kv_next(cursor, &item) == STELE_OK; ++at) {
     snprintf(key, sizeof key, "%03d", at);
-    CHECK(item.key_size == 3 && item.value_size == 3 && memcmp(item.key, key, 3) == 0 && memcmp(item.value, key, 3) == 0);
+    CHECK(item.key_size == 3 && item.value_size == 3 && memcmp(item.key, key, 3) == 0 &&
+          memcmp(item.value, key, 3) == 0);
   }
   CHECK(at == 800 && stele_kv_next(cursor, &item) == STELE_NOT_FOUND);
   stele_kv_cursor_free(cursor);
@@ -94,7 +100,9 @@ static int use_another(stele_tx* tx, stele_kv* kv, void* arg) {
   return put(arg, "a", "x");
 }
 
-static int put_while_reading(stele_tx* tx, stele_kv* kv, void* arg) { return (void)tx, (void)arg, put(kv, "r", "x"); }
+static int put_while_reading(stele_tx* tx, stele_kv* kv, void* arg) {
+  return (void)tx, (void)arg, put(kv, "r", "x");
+}
 
 static void bodies_are_transactions(void) {
   stele_kv *kv = open_at(path), *other = open_at(path_of_other);
@@ -131,14 +139,16 @@ static void what_is_wrong_is_refused(void) {
   CHECK(stele_kv_update(kv, NULL, NULL, STELE_DURABLE) == STELE_INVALID_ARGUMENT);
   static char large[1 << 20];
   int code = STELE_OK;
-  for (char key = 'A'; code == STELE_OK && key < 'Z'; ++key) code = stele_kv_put(kv, &key, 1, large, sizeof large, STELE_DURABLE);
+  for (char key = 'A'; code == STELE_OK && key < 'Z'; ++key)
+    code = stele_kv_put(kv, &key, 1, large, sizeof large, STELE_DURABLE);
   CHECK(code == STELE_FULL);
   CHECK(stele_kv_erase(kv, "A", 1, STELE_DURABLE) == STELE_OK && put(kv, "A", "fits") == STELE_OK);
   CHECK(stele_kv_check(kv) == STELE_OK && stele_kv_close(kv) == STELE_OK);
 }
 
 int main(void) {
-  snprintf(directory, sizeof directory, "%s/stele-capi-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+  snprintf(directory, sizeof directory, "%s/stele-capi-XXXXXX",
+           access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
   if (mkdtemp(directory) == NULL) return perror(directory), 1;
   snprintf(path, sizeof path, "%s/kv", directory);
   snprintf(path_of_other, sizeof path_of_other, "%s/other", directory);

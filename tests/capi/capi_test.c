@@ -1,5 +1,6 @@
-/* stele.h from C: what goes right, every kind of refusal, roll-back, a conflict that is certain to happen, and what is there after
- * reopening. Prints each check that fails, and ends with their number.
+/* stele.h from C: what goes right, every kind of refusal, roll-back, a conflict that is certain to
+ * happen, and what is there after reopening. Prints each check that fails, and ends with their
+ * number.
  */
 #define _DEFAULT_SOURCE
 #include "check.h"
@@ -86,7 +87,8 @@ static uint64_t sum_of(stele_pool* pool) {
 
 static void changes_survive_closing(void) {
   stele_pool* pool = open_at(path);
-  for (uint64_t key = 1; key <= 100; ++key) CHECK(stele_update(pool, push, &key, key % 2 ? STELE_DURABLE : STELE_ORDERED) == STELE_OK);
+  for (uint64_t key = 1; key <= 100; ++key)
+    CHECK(stele_update(pool, push, &key, key % 2 ? STELE_DURABLE : STELE_ORDERED) == STELE_OK);
   CHECK(sum_of(pool) == 5050);
   uint64_t popped = 0;
   CHECK(stele_update(pool, pop, &popped, STELE_DURABLE) == STELE_OK);
@@ -119,14 +121,20 @@ static void opening_tells_what_is_wrong(void) {
 
 /* What a program compiled with an older, shorter struct hands in. */
 static void options_may_be_of_an_older_header(void) {
-  struct { size_t size, create_size; const char* layout; } old = {sizeof old, 8 << 20, NULL};
+  struct {
+    size_t size, create_size;
+    const char* layout;
+  } old = {sizeof old, 8 << 20, NULL};
   stele_pool* pool = NULL;
-  CHECK(stele_pool_open(path_of_other, (const stele_options*)&old, sizeof(root), &pool) == STELE_OK);
+  CHECK(stele_pool_open(path_of_other, (const stele_options*)&old, sizeof(root), &pool) ==
+        STELE_OK);
   CHECK(stele_pool_close(pool) == STELE_OK);
   old.size = 4096;
-  CHECK(stele_pool_open(path_of_other, (const stele_options*)&old, sizeof(root), &pool) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_pool_open(path_of_other, (const stele_options*)&old, sizeof(root), &pool) ==
+        STELE_INVALID_ARGUMENT);
   old.size = 3;
-  CHECK(stele_pool_open(path_of_other, (const stele_options*)&old, sizeof(root), &pool) == STELE_INVALID_ARGUMENT);
+  CHECK(stele_pool_open(path_of_other, (const stele_options*)&old, sizeof(root), &pool) ==
+        STELE_INVALID_ARGUMENT);
 }
 
 static void a_pool_says_what_it_is(void) {
@@ -137,7 +145,8 @@ static void a_pool_says_what_it_is(void) {
   CHECK(stele_pool_mechanism(pool, NULL) == STELE_INVALID_ARGUMENT);
   stele_space space;
   CHECK(stele_pool_space(pool, &space, sizeof space) == STELE_OK);
-  CHECK(space.size_bytes == 8 << 20 && space.used_bytes > 0 && space.largest_free <= space.free_bytes);
+  CHECK(space.size_bytes == 8 << 20 && space.used_bytes > 0 &&
+        space.largest_free <= space.free_bytes);
   uint64_t key = 1;
   CHECK(stele_update(pool, push, &key, STELE_DURABLE) == STELE_OK);
   stele_counters counters = {.reads = 77};
@@ -145,8 +154,10 @@ static void a_pool_says_what_it_is(void) {
   CHECK(counters.commits >= 1 && counters.reads == 77);
   CHECK(stele_pool_close(pool) == STELE_OK);
   CHECK(strcmp(stele_version(), "0.1.0") == 0);
-  CHECK(strcmp(stele_code_name(STELE_FULL), "full") == 0 && strcmp(stele_code_name(STELE_POISONED), "poisoned") == 0);
-  CHECK(strcmp(stele_code_name(STELE_OK), "ok") == 0 && strcmp(stele_code_name(-55), "unknown") == 0 && strcmp(stele_code_name(3), "unknown") == 0);
+  CHECK(strcmp(stele_code_name(STELE_FULL), "full") == 0 &&
+        strcmp(stele_code_name(STELE_POISONED), "poisoned") == 0);
+  CHECK(strcmp(stele_code_name(STELE_OK), "ok") == 0 &&
+        strcmp(stele_code_name(-55), "unknown") == 0 && strcmp(stele_code_name(3), "unknown") == 0);
 }
 
 static int push_and_give_up(stele_tx* tx, void* at, void* arg) {
@@ -164,13 +175,15 @@ static void a_body_that_gives_up_changes_nothing(void) {
   CHECK(sum_of(pool) == before);
   stele_space space, later;
   CHECK(stele_pool_space(pool, &space, sizeof space) == STELE_OK);
-  for (int i = 0; i < 50; ++i) CHECK(stele_update(pool, push_and_give_up, &reason, STELE_DURABLE) == 42);
+  for (int i = 0; i < 50; ++i)
+    CHECK(stele_update(pool, push_and_give_up, &reason, STELE_DURABLE) == 42);
   CHECK(stele_pool_space(pool, &later, sizeof later) == STELE_OK);
   CHECK(space.used_bytes == later.used_bytes);
   CHECK(stele_pool_close(pool) == STELE_OK);
 }
 
-/* Allocates until the pool is full, then goes on as if nothing had happened: the transaction must not commit. */
+/* Allocates until the pool is full, then goes on as if nothing had happened: the transaction must
+ * not commit. */
 static int fill(stele_tx* tx, void* at, void* arg) {
   void* block = NULL;
   int code = STELE_OK;
@@ -216,13 +229,27 @@ static int loads_past_the_end(stele_tx* tx, root* r) {
   char byte[1];
   return stele_load(tx, byte, (char*)r + (64 << 20), 1);
 }
-static int stores_from_nowhere(stele_tx* tx, root* r) { return stele_store(tx, &r->count, NULL, 8); }
-static int loads_to_nowhere(stele_tx* tx, root* r) { return stele_load_u64(tx, NULL, &r->count); }
-static int stores_a_word_askew(stele_tx* tx, root* r) { return stele_store_u64(tx, (uint64_t*)(void*)(r->text + 1), 1); }
-static int points_out_of_the_pool(stele_tx* tx, root* r) { return stele_set_ptr(tx, &r->first, directory); }
-static int frees_what_is_no_block(stele_tx* tx, root* r) { return stele_free(tx, (char*)r + 8); }
-static int frees_plain_memory(stele_tx* tx, root* r) { return (void)r, stele_free(tx, directory); }
-static int takes_no_block(stele_tx* tx, root* r) { return (void)r, stele_alloc(tx, 8, NULL); }
+static int stores_from_nowhere(stele_tx* tx, root* r) {
+  return stele_store(tx, &r->count, NULL, 8);
+}
+static int loads_to_nowhere(stele_tx* tx, root* r) {
+  return stele_load_u64(tx, NULL, &r->count);
+}
+static int stores_a_word_askew(stele_tx* tx, root* r) {
+  return stele_store_u64(tx, (uint64_t*)(void*)(r->text + 1), 1);
+}
+static int points_out_of_the_pool(stele_tx* tx, root* r) {
+  return stele_set_ptr(tx, &r->first, directory);
+}
+static int frees_what_is_no_block(stele_tx* tx, root* r) {
+  return stele_free(tx, (char*)r + 8);
+}
+static int frees_plain_memory(stele_tx* tx, root* r) {
+  return (void)r, stele_free(tx, directory);
+}
+static int takes_no_block(stele_tx* tx, root* r) {
+  return (void)r, stele_alloc(tx, 8, NULL);
+}
 
 static int make_mistake(stele_tx* tx, void* at, void* arg) {
   root* r = at;
@@ -241,8 +268,9 @@ static int other_is_zero(stele_tx* tx, const void* at, void* arg) {
 }
 
 static void mistakes_of_a_body_end_it(void) {
-  static mistake all[] = {stores_to_plain_memory, loads_past_the_end,     stores_from_nowhere,    loads_to_nowhere, stores_a_word_askew,
-                          points_out_of_the_pool, frees_what_is_no_block, frees_plain_memory, takes_no_block};
+  static mistake all[] = {stores_to_plain_memory, loads_past_the_end,  stores_from_nowhere,
+                          loads_to_nowhere,       stores_a_word_askew, points_out_of_the_pool,
+                          frees_what_is_no_block, frees_plain_memory,  takes_no_block};
   stele_pool* pool = open_at(path);
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
     CHECK(stele_update(pool, make_mistake, &all[i], STELE_DURABLE) == STELE_INVALID_ARGUMENT);
@@ -279,7 +307,9 @@ static int change_the_other(stele_tx* tx, void* at, void* arg) {
   p->codes[0] = stele_update(p->other, push, &key, STELE_DURABLE);
   return 0;
 }
-static int push_while_reading(stele_tx* tx, const void* at, void* arg) { return push(tx, (void*)at, arg); }
+static int push_while_reading(stele_tx* tx, const void* at, void* arg) {
+  return push(tx, (void*)at, arg);
+}
 
 static void inner_transactions_join_the_outer(void) {
   pair p = {open_at(path), open_at(path_of_other), {1, 1, 1}};
@@ -309,7 +339,8 @@ static int add_to_count(stele_tx* tx, void* at, void* arg) {
   return code == STELE_OK ? stele_store_u64(tx, &r->other, other + *(uint64_t*)arg) : code;
 }
 
-/* Between its load and its store the other thread commits a store to the same word, the first time. */
+/* Between its load and its store the other thread commits a store to the same word, the first time.
+ */
 static int add_after_the_other(stele_tx* tx, void* at, void* arg) {
   meeting* m = arg;
   root* r = at;
@@ -334,7 +365,9 @@ static void* the_other(void* arg) {
   return NULL;
 }
 
-static int load_other(stele_tx* tx, const void* at, void* arg) { return stele_load_u64(tx, arg, &((const root*)at)->other); }
+static int load_other(stele_tx* tx, const void* at, void* arg) {
+  return stele_load_u64(tx, arg, &((const root*)at)->other);
+}
 
 static void a_conflict_runs_the_body_again(void) {
   meeting m = {.pool = open_at(path)};
@@ -350,7 +383,9 @@ static void a_conflict_runs_the_body_again(void) {
 
 static void* add_often(void* pool) {
   uint64_t one = 1;
-  for (int i = 0; i < 5000; ++i) CHECK(stele_update(pool, add_to_count, &one, i % 3 ? STELE_DURABLE : STELE_ORDERED) == STELE_OK);
+  for (int i = 0; i < 5000; ++i)
+    CHECK(stele_update(pool, add_to_count, &one, i % 3 ? STELE_DURABLE : STELE_ORDERED) ==
+          STELE_OK);
   return NULL;
 }
 
@@ -366,7 +401,8 @@ static void no_addition_of_two_threads_is_lost(void) {
 }
 
 int main(void) {
-  snprintf(directory, sizeof directory, "%s/stele-capi-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+  snprintf(directory, sizeof directory, "%s/stele-capi-XXXXXX",
+           access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
   if (mkdtemp(directory) == NULL) return perror(directory), 1;
   snprintf(path, sizeof path, "%s/pool", directory);
   snprintf(path_of_other, sizeof path_of_other, "%s/other", directory);

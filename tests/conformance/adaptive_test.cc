@@ -1,5 +1,5 @@
-// adaptive: whichever mode it runs in, and while it changes, nothing is lost or torn; what it says of itself. And the two
-// ways of bulk persistence that a pool can ask for.
+// adaptive: whichever mode it runs in, and while it changes, nothing is lost or torn; what it says
+// of itself. And the two ways of bulk persistence that a pool can ask for.
 #include <base/rng.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
@@ -15,7 +15,8 @@ constexpr unsigned thread_count = 3;
 
 struct alignas(64) own_data {
   field<std::uint64_t> count;
-  field<std::uint64_t> words[128];  // each says by which commit it was stored last; word 0 by every one
+  field<std::uint64_t>
+      words[128];  // each says by which commit it was stored last; word 0 by every one
 };
 struct content {
   field<std::uint64_t> total;
@@ -44,17 +45,20 @@ std::string problem_of(const content& c, const std::array<std::uint64_t, thread_
   for (unsigned t = 0; t < thread_count; ++t) {
     const std::string who = "thread " + std::to_string(t) + ": ";
     const std::uint64_t n = commits[t];
-    if (c.of[t].count != n) return who + std::to_string(c.of[t].count) + " commits instead of " + std::to_string(n);
+    if (c.of[t].count != n)
+      return who + std::to_string(c.of[t].count) + " commits instead of " + std::to_string(n);
     for (std::uint64_t i = 0; i < 128; ++i) {
       std::uint64_t last = n;
       while (last != 0 && words_of(last) <= i) --last;
       if (c.of[t].words[i] != last)
-        return who + "word " + std::to_string(i) + " is of commit " + std::to_string(c.of[t].words[i]) + " instead of " +
-               std::to_string(last);
+        return who + "word " + std::to_string(i) + " is of commit " +
+               std::to_string(c.of[t].words[i]) + " instead of " + std::to_string(last);
     }
     total += n / 8 * 8;
   }
-  return c.total == total ? "" : "total " + std::to_string(c.total) + " instead of " + std::to_string(total);
+  return c.total == total
+             ? ""
+             : "total " + std::to_string(c.total) + " instead of " + std::to_string(total);
 }
 
 // Each thread so many commits.
@@ -66,7 +70,8 @@ void run(pool<content>& p, std::array<std::uint64_t, thread_count>& commits, std
         const std::uint64_t n = ++commits[t];
         EXPECT_TRUE(succeeds(p.update([&](content& c) { step(c, t, n); })));
         if (i % 16 != 0) continue;
-        EXPECT_FALSE(p.update([&](content& c) { step(c, t, n + 1), cancel("not this one"); }).has_value());
+        EXPECT_FALSE(
+            p.update([&](content& c) { step(c, t, n + 1), cancel("not this one"); }).has_value());
       }
     });
 }
@@ -83,7 +88,8 @@ TEST_P(adaptive_on, says_which_mode_it_runs_in) {
   const auto c = p.counters();
   EXPECT_TRUE(c.mode == "blurred" || c.mode == "vcbp") << c.mode;
   EXPECT_GE(c.mode_switches, 1u) << "vcbp was not tried";
-  std::printf("  %s: %s after %lu switches\n", GetParam().c_str(), std::string(c.mode).c_str(), c.mode_switches);
+  std::printf("  %s: %s after %lu switches\n", GetParam().c_str(), std::string(c.mode).c_str(),
+              c.mode_switches);
   const auto wrong = p.read([&](const content& r) { return problem_of(r, commits); });
   EXPECT_EQ(wrong.value_or("an error"), "");
 }
@@ -113,7 +119,8 @@ TEST_P(adaptive_on, loses_nothing_over_hundreds_of_switches) {
   std::array<std::uint64_t, thread_count> commits{};
   std::uint64_t switches = 0;
   for (int session = 0; session < 1000 && switches < 300; ++session) {
-    auto p = open_pool<content>(dir.file("pool"), options(GetParam(), 8 + static_cast<std::uint64_t>(session) % 20));
+    auto p = open_pool<content>(dir.file("pool"),
+                                options(GetParam(), 8 + static_cast<std::uint64_t>(session) % 20));
     const auto found = p.read([&](const content& r) { return problem_of(r, commits); });
     ASSERT_EQ(found.value_or("an error"), "") << "session " << session;
     run(p, commits, 120);
@@ -142,7 +149,8 @@ TEST_P(adaptive_on, recovers_what_was_acknowledged_when_killed_while_it_changes)
           if (++n; !p.update([&](content& c) { step(c, 0, n); })) ::_exit(4);
       });
       ASSERT_TRUE(writer.receive(acknowledged));
-      for (std::uint64_t words = random.below(60); words != 0; --words) ASSERT_TRUE(writer.receive(acknowledged));
+      for (std::uint64_t words = random.below(60); words != 0; --words)
+        ASSERT_TRUE(writer.receive(acknowledged));
       acknowledged = writer.kill_and_drain(acknowledged);
     }
     auto p = open_pool<content>(dir.file("pool"), options(GetParam(), 8));
@@ -156,7 +164,8 @@ TEST_P(adaptive_on, recovers_what_was_acknowledged_when_killed_while_it_changes)
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, adaptive_on, ::testing::Values("delayed:35", "delayed:2000"), plain_name);
+INSTANTIATE_TEST_SUITE_P(all, adaptive_on, ::testing::Values("delayed:35", "delayed:2000"),
+                         plain_name);
 
 class bulk_persistence_of : public ::testing::TestWithParam<std::string> {};
 
@@ -174,7 +183,8 @@ TEST_P(bulk_persistence_of, whole_cache_is_refused_where_no_program_can_do_it) {
 
 // With logs so small that each way is gone many times.
 TEST_P(bulk_persistence_of, either_way_keeps_everything_on_a_file) {
-  for (const auto way : {bulk_persistence::automatic, bulk_persistence::log_walk, bulk_persistence::whole_cache}) {
+  for (const auto way :
+       {bulk_persistence::automatic, bulk_persistence::log_walk, bulk_persistence::whole_cache}) {
     SCOPED_TRACE(static_cast<int>(way));
     scratch_directory dir;
     std::array<std::uint64_t, thread_count> commits{};
@@ -204,7 +214,8 @@ TEST_P(bulk_persistence_of, either_way_keeps_everything_on_a_file) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, bulk_persistence_of, ::testing::Values("default", "redo-async", "vcbp", "blurred", "adaptive"),
+INSTANTIATE_TEST_SUITE_P(all, bulk_persistence_of,
+                         ::testing::Values("default", "redo-async", "vcbp", "blurred", "adaptive"),
                          plain_name);
 
 }  // namespace

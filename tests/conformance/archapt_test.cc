@@ -25,7 +25,8 @@ pool_options options_of(const std::string& mechanism, std::uint64_t checkpoint_c
   o.background = false;
   o.log_size = 32768;  // three commits: cut more often than checkpoints are made
   o.log_count = 2;
-  o.archapt = {.cache_bytes = 448, .skip = skipping::always, .checkpoint_commits = checkpoint_commits};
+  o.archapt = {
+      .cache_bytes = 448, .skip = skipping::always, .checkpoint_commits = checkpoint_commits};
   return o;
 }
 
@@ -36,27 +37,35 @@ result<> commit_number(pool<numbers>& p, std::uint64_t n) {
   });
 }
 std::uint64_t number_of(const pool<numbers>& p) {
-  return p.read([](const numbers& all) -> std::uint64_t {
-            const std::uint64_t n = all.at[0];
-            for (std::size_t i = 0; i < lines; ++i)
-              if (all.at[i * words_a_line] != n) return ~std::uint64_t{0};
-            return n;
-          }).value_or(~std::uint64_t{0});
+  return p
+      .read([](const numbers& all) -> std::uint64_t {
+        const std::uint64_t n = all.at[0];
+        for (std::size_t i = 0; i < lines; ++i)
+          if (all.at[i * words_a_line] != n) return ~std::uint64_t{0};
+        return n;
+      })
+      .value_or(~std::uint64_t{0});
 }
 
-// Four lines that were skipped, two in each of two rows and columns, are overwritten in a file that nobody has open. False: there are none.
+// Four lines that were skipped, two in each of two rows and columns, are overwritten in a file that
+// nobody has open. False: there are none.
 bool lose_lines(const std::string& path) {
   const auto file = storage::pool_file::open_copy(path);
   if (!succeeds(file)) return false;
   const detail::parity_area area(*file);
-  const auto first = format::read_control_word(file->base(), file->header().id, format::parity_epoch_offset);
-  constexpr std::uint64_t square = 1u << format::line_of(1, 1) | 1u << format::line_of(1, 2) | 1u << format::line_of(3, 1) | 1u << format::line_of(3, 2);
+  const auto first =
+      format::read_control_word(file->base(), file->header().id, format::parity_epoch_offset);
+  constexpr std::uint64_t square = 1u << format::line_of(1, 1) | 1u << format::line_of(1, 2) |
+                                   1u << format::line_of(3, 1) | 1u << format::line_of(3, 2);
   for (std::uint64_t m = 0; first && m < area.matrices(); ++m) {
     const auto at = area.newest(m, *first);
-    if (!at || at->block.kind != format::parity_kind::active || (at->block.skipped & square) != square) continue;
+    if (!at || at->block.kind != format::parity_kind::active ||
+        (at->block.skipped & square) != square)
+      continue;
     std::fstream out(path, std::ios::in | std::ios::out | std::ios::binary);
     for (std::uint64_t left = square; left != 0; left &= left - 1) {
-      out.seekp(static_cast<std::streamoff>(area.offset_of(m, static_cast<unsigned>(std::countr_zero(left)))));
+      out.seekp(static_cast<std::streamoff>(
+          area.offset_of(m, static_cast<unsigned>(std::countr_zero(left)))));
       out << std::string(64, 'x');
     }
     return true;
@@ -64,14 +73,20 @@ bool lose_lines(const std::string& path) {
   return false;
 }
 
-// A pool in the state that a crash after so many commits leaves, with lines lost that no checksum restores.
+// A pool in the state that a crash after so many commits leaves, with lines lost that no checksum
+// restores.
 struct crashed_pool {
-  crashed_pool(const scratch_directory& dir, const pool_options& options) : path(dir.file("crashed")) {
+  crashed_pool(const scratch_directory& dir, const pool_options& options)
+      : path(dir.file("crashed")) {
     auto p = open_pool<numbers>(dir.file("pool"), options);
-    for (bool lost = false; !lost; lost = commits >= least_commits && lose_lines(path)) {  // not right after a checkpoint: nothing is skipped then
+    for (bool lost = false; !lost;
+         lost = commits >= least_commits &&
+                lose_lines(path)) {  // not right after a checkpoint: nothing is skipped then
       EXPECT_TRUE(succeeds(commit_number(p, ++commits)));
-      std::filesystem::copy_file(dir.file("pool"), path, std::filesystem::copy_options::overwrite_existing);
-      if (commits > 2 * least_commits) throw std::runtime_error("nothing was skipped that can be lost");
+      std::filesystem::copy_file(dir.file("pool"), path,
+                                 std::filesystem::copy_options::overwrite_existing);
+      if (commits > 2 * least_commits)
+        throw std::runtime_error("nothing was skipped that can be lost");
     }
   }
   std::string path;
@@ -99,7 +114,8 @@ TEST_P(archapt, goes_back_to_a_checkpoint_and_says_so_until_that_is_acknowledged
     EXPECT_EQ(fallback->from.commit - fallback->to.commit, commits - number);
     EXPECT_EQ(fallback->lost, report->fallback_reason);
     EXPECT_TRUE(succeeds(commit_number(p, 1000)));
-    EXPECT_GT(p.committed().commit, fallback->from.commit) << "numbers of commits that are gone are not given again";
+    EXPECT_GT(p.committed().commit, fallback->from.commit)
+        << "numbers of commits that are gone are not given again";
   }
   {
     auto p = open_pool<numbers>(path, options);
@@ -135,7 +151,10 @@ TEST_P(archapt, only_it_takes_acknowledgements) {
   EXPECT_EQ(done.error().code, errc::unsupported);
 }
 
-INSTANTIATE_TEST_SUITE_P(both, archapt, ::testing::Values("archapt-undo", "archapt-redo"), [](const auto& one) { return one.param == "archapt-undo" ? "undo" : "redo"; });
+INSTANTIATE_TEST_SUITE_P(both, archapt, ::testing::Values("archapt-undo", "archapt-redo"),
+                         [](const auto& one) {
+                           return one.param == "archapt-undo" ? "undo" : "redo";
+                         });
 
 }  // namespace
 }  // namespace stele::testing

@@ -1,5 +1,5 @@
-// Atomicity and isolation of single transactions, on every mechanism and medium and under every policy: what commits is
-// there, what fails has never been, and a transaction of any size is one.
+// Atomicity and isolation of single transactions, on every mechanism and medium and under every
+// policy: what commits is there, what fails has never been, and a transaction of any size is one.
 #include <tests/conformance/pools.h>
 
 namespace stele::testing {
@@ -10,12 +10,15 @@ struct counters {
 };
 
 struct table {
-  static constexpr std::size_t size = 24 * 1024;  // words: 192 KiB, far larger than the logs of these pools
+  static constexpr std::size_t size =
+      24 * 1024;  // words: 192 KiB, far larger than the logs of these pools
   field<std::uint64_t> words[size];
 };
 
 struct pair_of_pools {
-  explicit pair_of_pools(const setting& s) : first(open_pool<counters>(dir.file("one"), s.options())), second(open_pool<counters>(dir.file("two"), s.options())) {}
+  explicit pair_of_pools(const setting& s)
+      : first(open_pool<counters>(dir.file("one"), s.options())),
+        second(open_pool<counters>(dir.file("two"), s.options())) {}
   scratch_directory dir;
   pool<counters> first, second;
 };
@@ -56,11 +59,14 @@ TEST_P(atomicity, an_error_a_failure_a_cancel_and_an_exception_leave_nothing) {
     EXPECT_TRUE(fails_with(returned, errc::not_found));
     EXPECT_EQ(returned.error().message, "mine");
     EXPECT_EQ(value_of_a(p), 1u);
-    EXPECT_TRUE(fails_with(p.update([](counters& c) { c.a = 3, throw failure({errc::io, "no"}); }), errc::io));
+    EXPECT_TRUE(fails_with(p.update([](counters& c) { c.a = 3, throw failure({errc::io, "no"}); }),
+                           errc::io));
     EXPECT_EQ(value_of_a(p), 1u);
-    EXPECT_TRUE(fails_with(p.update([](counters& c) { c.a = 4, cancel("enough"); }), errc::cancelled));
+    EXPECT_TRUE(
+        fails_with(p.update([](counters& c) { c.a = 4, cancel("enough"); }), errc::cancelled));
     EXPECT_EQ(value_of_a(p), 1u);
-    EXPECT_THROW((void)p.update([](counters& c) { c.a = 5, throw std::out_of_range("theirs"); }), std::out_of_range);
+    EXPECT_THROW((void)p.update([](counters& c) { c.a = 5, throw std::out_of_range("theirs"); }),
+                 std::out_of_range);
     EXPECT_EQ(value_of_a(p), 1u);
     ASSERT_TRUE(succeeds(p.update([](counters& c) { c.a += 1; }))) << "the pool works on";
     EXPECT_EQ(value_of_a(p), 2u);
@@ -102,8 +108,11 @@ TEST_P(atomicity, a_read_refuses_to_store_allocate_or_destroy) {
     ASSERT_TRUE(succeeds(p.update([&](counters&) { object = make<field<std::uint64_t>>(); })));
     auto stores = p.read([](const counters& c) { const_cast<counters&>(c).a = 1; });
     EXPECT_TRUE(fails_with(stores, errc::read_only));
-    EXPECT_TRUE(fails_with(p.read([&](const counters&) { (void)p.update([](counters& c) { c.a = 1; }); }), errc::read_only));
-    EXPECT_TRUE(fails_with(p.read([](const counters&) { (void)make<counters>(); }), errc::read_only));
+    EXPECT_TRUE(
+        fails_with(p.read([&](const counters&) { (void)p.update([](counters& c) { c.a = 1; }); }),
+                   errc::read_only));
+    EXPECT_TRUE(
+        fails_with(p.read([](const counters&) { (void)make<counters>(); }), errc::read_only));
     EXPECT_TRUE(fails_with(p.read([&](const counters&) { destroy(object); }), errc::read_only));
     EXPECT_EQ(value_of_a(p), 0u);
   });
@@ -114,8 +123,10 @@ TEST_P(atomicity, a_transaction_on_another_pool_is_refused_and_several_pools_are
     pair_of_pools pools(s);
     ASSERT_TRUE(succeeds(pools.first.update([&](counters& c) {
       c.a = 1;
-      EXPECT_TRUE(fails_with(pools.second.update([](counters& other) { other.a = 9; }), errc::nested));
-      EXPECT_TRUE(fails_with(pools.second.read([](const counters& other) { return other.a.load(); }), errc::nested));
+      EXPECT_TRUE(
+          fails_with(pools.second.update([](counters& other) { other.a = 9; }), errc::nested));
+      EXPECT_TRUE(fails_with(
+          pools.second.read([](const counters& other) { return other.a.load(); }), errc::nested));
     })));
     ASSERT_TRUE(succeeds(pools.second.update([](counters& c) { c.a = 2; })));
     EXPECT_EQ(value_of_a(pools.first), 1u);
@@ -140,7 +151,7 @@ TEST_P(atomicity, a_transaction_may_be_larger_than_every_log) {
       for (std::size_t i = 0; i < table::size; ++i) t.words[i] = 77;
       cancel("not this");
     }),
-                        errc::cancelled));
+                           errc::cancelled));
     auto wrong = p.read([](const table& t) {
       std::size_t n = 0;
       for (std::size_t i = 0; i < table::size; ++i) n += t.words[i] != 2 * i;
@@ -153,7 +164,8 @@ TEST_P(atomicity, a_transaction_may_be_larger_than_every_log) {
   });
 }
 
-// A byte a word is the worst case for a record: a head and a word for each. Every count near the log's size is tried.
+// A byte a word is the worst case for a record: a head and a word for each. Every count near the
+// log's size is tried.
 TEST_P(atomicity, scattered_bytes_near_the_size_of_a_log_are_kept) {
   under_each_policy([](const setting& s) {
     scratch_directory dir;
@@ -192,7 +204,8 @@ TEST_P(atomicity, reads_log_and_write_nothing) {
     ASSERT_TRUE(succeeds(p.update([](counters& c) { c.a = 1; })));
     const auto before = p.counters();
     for (int i = 0; i < 100; ++i) EXPECT_EQ(value_of_a(p), 1u);
-    ASSERT_TRUE(succeeds(p.update([](counters& c) { return c.a.load(); }))) << "an update that stores nothing";
+    ASSERT_TRUE(succeeds(p.update([](counters& c) { return c.a.load(); })))
+        << "an update that stores nothing";
     const auto after = p.counters();
     EXPECT_EQ(after.reads - before.reads, 100u);
     EXPECT_EQ(after.fences, before.fences);
@@ -202,7 +215,10 @@ TEST_P(atomicity, reads_log_and_write_nothing) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(all, atomicity, ::testing::Combine(::testing::ValuesIn(all_mechanisms()), ::testing::ValuesIn(all_media())), setting_name);
+INSTANTIATE_TEST_SUITE_P(all, atomicity,
+                         ::testing::Combine(::testing::ValuesIn(all_mechanisms()),
+                                            ::testing::ValuesIn(all_media())),
+                         setting_name);
 
 }  // namespace
 }  // namespace stele::testing

@@ -1,5 +1,6 @@
-// Whatever is wrong with a path, a file or an option comes back as one error: a code, and a sentence that names the path and
-// says what to do. The file stays as it was, and nothing is left of a creation that failed.
+// Whatever is wrong with a path, a file or an option comes back as one error: a code, and a
+// sentence that names the path and says what to do. The file stays as it was, and nothing is left
+// of a creation that failed.
 #include <fcntl.h>
 #include <format/pool_layout.h>
 #include <sys/mount.h>
@@ -28,7 +29,9 @@ std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
-void write_bytes(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes; }
+void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
 
 class bad_input : public ::testing::Test {
  protected:
@@ -42,20 +45,25 @@ class bad_input : public ::testing::Test {
     return path;
   }
 
-  // Opening is refused with `code`, the sentence names the path and is one, and the file has not changed.
+  // Opening is refused with `code`, the sentence names the path and is one, and the file has not
+  // changed.
   template <class Root = root>
-  static std::string expect_refused(const std::string& path, errc code, const pool_options& options = {}) {
+  static std::string expect_refused(const std::string& path, errc code,
+                                    const pool_options& options = {}) {
     const std::string before = fs::is_regular_file(path) ? bytes_of(path) : "";
     auto opened = pool<Root>::open(path, options);
     EXPECT_TRUE(fails_with(opened, code));
     if (opened) return "";
     EXPECT_NE(opened.error().message.find(path), std::string::npos) << opened.error().message;
     EXPECT_EQ(opened.error().message.find('\n'), std::string::npos) << opened.error().message;
-    EXPECT_TRUE(!fs::is_regular_file(path) || bytes_of(path) == before) << "the file has changed: " << opened.error().message;
+    EXPECT_TRUE(!fs::is_regular_file(path) || bytes_of(path) == before)
+        << "the file has changed: " << opened.error().message;
     return opened.error().message;
   }
 
-  std::size_t entries() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(dir_.file("")), {})); }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(dir_.file("")), {}));
+  }
 
   scratch_directory dir_;
 };
@@ -63,7 +71,8 @@ class bad_input : public ::testing::Test {
 TEST_F(bad_input, a_missing_file_and_a_missing_directory) {
   expect_refused(dir_.file("nothing"), errc::not_found);
   expect_refused(dir_.file("no/such/pool"), errc::not_found);
-  const auto sentence = expect_refused(dir_.file("no/such/pool"), errc::not_found, {.create_size = 1 << 20});
+  const auto sentence =
+      expect_refused(dir_.file("no/such/pool"), errc::not_found, {.create_size = 1 << 20});
   EXPECT_NE(sentence.find("directory"), std::string::npos) << sentence;
   expect_refused("", errc::not_found);
 }
@@ -106,7 +115,8 @@ TEST_F(bad_input, a_truncated_pool) {
   EXPECT_TRUE(succeeds(pool<root>::open(path))) << "the whole one opens";
   std::string image = whole;
   for (const std::size_t length : {std::size_t{0}, std::size_t{4095}, whole.size() / 2})
-    EXPECT_FALSE(storage::pool_file::adopt(reinterpret_cast<std::byte*>(image.data()), length)) << length;
+    EXPECT_FALSE(storage::pool_file::adopt(reinterpret_cast<std::byte*>(image.data()), length))
+        << length;
 }
 
 TEST_F(bad_input, every_flipped_bit_of_the_header) {
@@ -131,7 +141,8 @@ TEST_F(bad_input, every_flipped_bit_of_a_control_word_a_log_head_and_a_chunk_des
   const std::string whole = bytes_of(path);
   format::pool_header h;
   std::memcpy(&h, whole.data(), sizeof h);
-  for (const std::uint64_t word : {format::session_offset, format::watermark_offset, h.log_offset, h.log_offset + h.log_size, h.table_offset, h.table_offset + 8})
+  for (const std::uint64_t word : {format::session_offset, format::watermark_offset, h.log_offset,
+                                   h.log_offset + h.log_size, h.table_offset, h.table_offset + 8})
     for (std::uint64_t bit = 0; bit < 64; ++bit) {
       std::string flipped = whole;
       flipped[word + bit / 8] = static_cast<char>(flipped[word + bit / 8] ^ (1 << bit % 8));
@@ -162,9 +173,11 @@ TEST_F(bad_input, another_layout_name_or_root) {
   auto opened = pool<other_root>::open(path);
   EXPECT_TRUE(fails_with(opened, errc::layout));
   EXPECT_TRUE(succeeds(pool<root>::open(path, {.layout = "mine"})));
-  auto long_name = pool<root>::open(dir_.file("new"), {.create_size = 1 << 20, .layout = std::string(64, 'n')});
+  auto long_name =
+      pool<root>::open(dir_.file("new"), {.create_size = 1 << 20, .layout = std::string(64, 'n')});
   EXPECT_TRUE(fails_with(long_name, errc::invalid_argument));
-  EXPECT_TRUE(succeeds(pool<root>::open(dir_.file("new"), {.create_size = 1 << 20, .layout = std::string(63, 'n')})));
+  EXPECT_TRUE(succeeds(pool<root>::open(dir_.file("new"),
+                                        {.create_size = 1 << 20, .layout = std::string(63, 'n')})));
 }
 
 TEST_F(bad_input, a_pool_that_is_open_already) {
@@ -173,7 +186,9 @@ TEST_F(bad_input, a_pool_that_is_open_already) {
     auto first = open_pool<root>(path, {.media = media});
     auto again = pool<root>::open(path);
     ASSERT_TRUE(fails_with(again, errc::in_use));
-    EXPECT_NE(again.error().message.find("process " + std::to_string(::getpid())), std::string::npos) << again.error().message;
+    EXPECT_NE(again.error().message.find("process " + std::to_string(::getpid())),
+              std::string::npos)
+        << again.error().message;
     ASSERT_TRUE(succeeds(first.update([](root& r) { r.value += 1; }))) << "the first goes on";
   }
   child holder([&](const word_sender& send) {
@@ -186,7 +201,9 @@ TEST_F(bad_input, a_pool_that_is_open_already) {
   ASSERT_TRUE(holder.receive(word));
   auto second = pool<root>::open(path);
   ASSERT_TRUE(fails_with(second, errc::in_use));
-  EXPECT_NE(second.error().message.find("process " + std::to_string(holder.pid())), std::string::npos) << second.error().message;
+  EXPECT_NE(second.error().message.find("process " + std::to_string(holder.pid())),
+            std::string::npos)
+      << second.error().message;
   holder.kill_and_drain(0);
   EXPECT_TRUE(succeeds(pool<root>::open(path))) << "a dead process holds nothing";
 }
@@ -196,14 +213,22 @@ TEST_F(bad_input, impossible_sizes) {
   const std::string path = dir_.file("new");
   auto with = [&](pool_options o) { return pool<root>::open(path, o); };
   EXPECT_TRUE(fails_with(with({.create_size = 0}), errc::not_found));
-  for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{32767}, huge, huge - 1, ~std::size_t{0}, (std::size_t{1} << 46) + 1})
+  for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{32767}, huge,
+                                 huge - 1, ~std::size_t{0}, (std::size_t{1} << 46) + 1})
     EXPECT_TRUE(fails_with(with({.create_size = size}), errc::invalid_argument)) << size;
-  for (const std::size_t size : {std::size_t{1} << 40, std::size_t{1} << 46}) EXPECT_TRUE(fails_with(with({.create_size = size}), errc::full)) << size;
+  for (const std::size_t size : {std::size_t{1} << 40, std::size_t{1} << 46})
+    EXPECT_TRUE(fails_with(with({.create_size = size}), errc::full)) << size;
   for (const std::size_t logs : {std::size_t{4097}, std::size_t{1} << 32, huge, ~std::size_t{0}})
-    EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .log_count = logs}), errc::invalid_argument)) << logs;
-  for (const std::size_t size : {std::size_t{1} << 20, huge, ~std::size_t{0}, ~std::size_t{0} - 4096})
-    EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .log_size = size}), errc::invalid_argument)) << size;
-  EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .log_size = 64 << 10, .log_count = 9}), errc::invalid_argument));
+    EXPECT_TRUE(
+        fails_with(with({.create_size = 1 << 20, .log_count = logs}), errc::invalid_argument))
+        << logs;
+  for (const std::size_t size :
+       {std::size_t{1} << 20, huge, ~std::size_t{0}, ~std::size_t{0} - 4096})
+    EXPECT_TRUE(
+        fails_with(with({.create_size = 1 << 20, .log_size = size}), errc::invalid_argument))
+        << size;
+  EXPECT_TRUE(fails_with(with({.create_size = 1 << 20, .log_size = 64 << 10, .log_count = 9}),
+                         errc::invalid_argument));
   EXPECT_EQ(entries(), 0u) << "something is left of a creation that failed";
   EXPECT_TRUE(succeeds(with({.create_size = 32768}))) << "the smallest pool there is";
 }
@@ -212,10 +237,33 @@ TEST_F(bad_input, unknown_mechanisms_and_media) {
   const std::string path = dir_.file("new");
   auto mechanism = pool<root>::open(path, {.create_size = 1 << 20, .mechanism = "magic"});
   ASSERT_TRUE(fails_with(mechanism, errc::not_found));
-  EXPECT_NE(mechanism.error().message.find("redo-async"), std::string::npos) << "it names what there is";
-  for (const char* media : {"", "tape", "delayed", "delayed:", "delayed:x", "delayed:-1", "delayed:1:", "delayed:1:0", "delayed:1:-2", "delayed:1:nan",
-                            "delayed:1000001", "delayed:99999999999999999999", "delayed:1:2:3", "adr ", "pcm", "pcm:", "pcm:lax", "pcm:strict:", "pcm:strict:0.5",
-                            "pcm:strict:101", "pcm:strict:nan", "pcm:rules:fast", "pcm:rules:1.7:", "pcm:rules:waits:1.7", "pcm:rules:1.7:waits:1"}) {
+  EXPECT_NE(mechanism.error().message.find("redo-async"), std::string::npos)
+      << "it names what there is";
+  for (const char* media : {"",
+                            "tape",
+                            "delayed",
+                            "delayed:",
+                            "delayed:x",
+                            "delayed:-1",
+                            "delayed:1:",
+                            "delayed:1:0",
+                            "delayed:1:-2",
+                            "delayed:1:nan",
+                            "delayed:1000001",
+                            "delayed:99999999999999999999",
+                            "delayed:1:2:3",
+                            "adr ",
+                            "pcm",
+                            "pcm:",
+                            "pcm:lax",
+                            "pcm:strict:",
+                            "pcm:strict:0.5",
+                            "pcm:strict:101",
+                            "pcm:strict:nan",
+                            "pcm:rules:fast",
+                            "pcm:rules:1.7:",
+                            "pcm:rules:waits:1.7",
+                            "pcm:rules:1.7:waits:1"}) {
     auto opened = pool<root>::open(path, {.create_size = 1 << 20, .media = media});
     EXPECT_TRUE(fails_with(opened, errc::invalid_argument)) << media;
   }
@@ -229,7 +277,8 @@ TEST_F(bad_input, a_full_disk_is_an_error_when_the_pool_is_made) {
   if (!mounted) GTEST_SKIP() << "no right to mount a file system";
   auto opened = pool<root>::open(small + "/pool", {.create_size = 1 << 20});
   EXPECT_TRUE(fails_with(opened, errc::full));
-  EXPECT_TRUE(opened || opened.error().message.find("free some space") != std::string::npos) << opened.error().message;
+  EXPECT_TRUE(opened || opened.error().message.find("free some space") != std::string::npos)
+      << opened.error().message;
   EXPECT_TRUE(fs::is_empty(small)) << "something is left";
   EXPECT_TRUE(succeeds(pool<root>::open(small + "/pool", {.create_size = 128 << 10})));
   ::umount(small.c_str());
@@ -260,7 +309,10 @@ TEST_F(bad_input, a_file_that_may_not_be_written) {
     ::chmod(dir_.file("").c_str(), 0755);
     if (::setuid(65534) != 0) return;
     auto opened = pool<root>::open(path);
-    send(fails_with(opened, errc::permission) && opened.error().message.find(path) != std::string::npos ? 1 : 0);
+    send(fails_with(opened, errc::permission) &&
+                 opened.error().message.find(path) != std::string::npos
+             ? 1
+             : 0);
   });
   std::uint64_t word = 0;
   ASSERT_TRUE(powerless.receive(word));

@@ -1,14 +1,17 @@
-// Every single flipped bit of a pool, closed or left by a killed process: it is found, or it changes nothing that the pool answers.
+// Every single flipped bit of a pool, closed or left by a killed process: it is found, or it
+// changes nothing that the pool answers.
 //
-// STELE_FLIP_STRIDE=1 flips each bit (some minutes), STELE_FLIP_ONLY=MECHANISM those of one mechanism; without them every so many bits, each time
-// the same ones. A flip in the newest record of a log looks like a commit that power failure cut off (docs/protocol/sums.md): counted apart.
+// STELE_FLIP_STRIDE=1 flips each bit (some minutes), STELE_FLIP_ONLY=MECHANISM those of one
+// mechanism; without them every so many bits, each time the same ones. A flip in the newest record
+// of a log looks like a commit that power failure cut off (docs/protocol/sums.md): counted apart.
 // What is not promised there is counted and printed only.
 #include <tests/conformance/damage.h>
 
 namespace stele::testing {
 namespace {
 
-// A wrong answer that is not promised against may be read through a wild pointer, of which sanitizers make a report.
+// A wrong answer that is not promised against may be read through a wild pointer, of which
+// sanitizers make a report.
 constexpr bool reads_wildly = !budget::sanitized;
 
 struct flips_of {
@@ -21,43 +24,56 @@ class bit_flips : public ::testing::TestWithParam<flips_of> {};
 
 TEST_P(bit_flips, each_is_found_or_harmless) {
   const auto& [mechanism, media, killed, promised] = GetParam();
-  if (const char* only = ::getenv("STELE_FLIP_ONLY"); only != nullptr && mechanism != only) GTEST_SKIP();
+  if (const char* only = ::getenv("STELE_FLIP_ONLY"); only != nullptr && mechanism != only)
+    GTEST_SKIP();
   if (!promised && !reads_wildly) GTEST_SKIP();
   scratch_directory dir;
   const target_pool v = make_target_pool(dir.file("pool"), mechanism, media, killed);
   const std::uint64_t stride = count_from("STELE_FLIP_STRIDE", 61), bits = v.bytes.size() * 8;
-  const tally t = damage_all(v, (bits + stride - 1) / stride, [&](std::byte* bytes, std::uint64_t n) { bytes[n * stride / 8] ^= std::byte{1} << n * stride % 8; });
+  const tally t =
+      damage_all(v, (bits + stride - 1) / stride, [&](std::byte* bytes, std::uint64_t n) {
+        bytes[n * stride / 8] ^= std::byte{1} << n * stride % 8;
+      });
   report(v, t);
   if (!promised) return;
-  EXPECT_EQ(t.bad(), 0u) << "first: bit " << t.first_bad * stride % 8 << " of byte " << t.first_bad * stride / 8;
-  EXPECT_GT(t[damage_outcome::refused] + t[damage_outcome::detected], t[damage_outcome::harmless] / 16) << "what is in use takes more than that";
+  EXPECT_EQ(t.bad(), 0u) << "first: bit " << t.first_bad * stride % 8 << " of byte "
+                         << t.first_bad * stride / 8;
+  EXPECT_GT(t[damage_outcome::refused] + t[damage_outcome::detected],
+            t[damage_outcome::harmless] / 16)
+      << "what is in use takes more than that";
 }
 
 std::vector<flips_of> all_flips() {
   std::vector<flips_of> all;
-  const auto judged_when_killed = {"default", "redo-async", "vcbp", "xil", "blurred", "adaptive", "redo", "undo", "base"};
+  const auto judged_when_killed = {"default",  "redo-async", "vcbp", "xil", "blurred",
+                                   "adaptive", "redo",       "undo", "base"};
   for (const std::string& m : durable_mechanisms())
     for (const bool killed : {false, true}) {
-      const bool judged = !killed || std::ranges::find(judged_when_killed, m) != judged_when_killed.end();
+      const bool judged =
+          !killed || std::ranges::find(judged_when_killed, m) != judged_when_killed.end();
       all.push_back({m, "process", killed, judged});
     }
   all.push_back({"default", "file", true});
   return all;
 }
 std::string name_of_flips(const ::testing::TestParamInfo<flips_of>& info) {
-  std::string name = info.param.mechanism + "_" + info.param.media + (info.param.killed ? "_killed" : "_closed");
+  std::string name =
+      info.param.mechanism + "_" + info.param.media + (info.param.killed ? "_killed" : "_closed");
   std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(every, bit_flips, ::testing::ValuesIn(all_flips()), name_of_flips);
 
-// Of a log-structured pool that a process has left, most flips are found; what cleaning has moved is not lost unseen.
+// Of a log-structured pool that a process has left, most flips are found; what cleaning has moved
+// is not lost unseen.
 TEST(bit_flips_of_logs, are_told_by_how_far_chunks_have_blocks) {
   if (!reads_wildly) GTEST_SKIP();
   scratch_directory dir;
   const target_pool v = make_target_pool(dir.file("pool"), "log_structured", "process", true);
   const auto missed = [&] {
-    return damage_all(v, v.bytes.size() * 8 / 61, [&](std::byte* bytes, std::uint64_t n) { bytes[n * 61 / 8] ^= std::byte{1} << n * 61 % 8; });
+    return damage_all(v, v.bytes.size() * 8 / 61, [&](std::byte* bytes, std::uint64_t n) {
+      bytes[n * 61 / 8] ^= std::byte{1} << n * 61 % 8;
+    });
   };
   const tally as_it_is = missed();
   EXPECT_EQ(as_it_is[damage_outcome::signal] + as_it_is[damage_outcome::hang], 0u);
@@ -76,10 +92,13 @@ TEST(bit_flips_on_files, a_sample_of_them) {
     std::vector<std::byte> flipped = v.bytes;
     const std::size_t bit = random.below(flipped.size() * 8);
     flipped[bit / 8] ^= std::byte{1} << bit % 8;
-    std::ofstream(path, std::ios::binary | std::ios::trunc).write(reinterpret_cast<const char*>(flipped.data()), static_cast<std::streamsize>(flipped.size()));
+    std::ofstream(path, std::ios::binary | std::ios::trunc)
+        .write(reinterpret_cast<const char*>(flipped.data()),
+               static_cast<std::streamsize>(flipped.size()));
     const auto opened = pool<damaged_content>::open(path);
     if (!opened) continue;
-    EXPECT_EQ(opened->read(content_of).value(), v.content) << "bit " << bit % 8 << " of byte " << bit / 8;
+    EXPECT_EQ(opened->read(content_of).value(), v.content)
+        << "bit " << bit % 8 << " of byte " << bit / 8;
   }
 }
 

@@ -10,7 +10,10 @@ namespace stele::testing {
 // Fails the k-th call, or that and all that follow.
 class call_failure final : public media::os::syscall_hook {
  public:
-  call_failure(std::uint64_t k, bool permanent, int number) : k_(k), permanent_(permanent), number_(number) { media::os::install_hook(this); }
+  call_failure(std::uint64_t k, bool permanent, int number)
+      : k_(k), permanent_(permanent), number_(number) {
+    media::os::install_hook(this);
+  }
   ~call_failure() override { media::os::install_hook(nullptr); }
   int before(const media::os::request&) noexcept override {
     const std::uint64_t n = ++seen_;

@@ -1,7 +1,8 @@
 // A process that works on a pool and dies, and what it has told its parent until then.
 //
-// The child runs `work(tell)` and leaves by _exit, so no destructor closes its pool; or the parent kills it after some
-// number of words. Words told are at most 8 bytes each and reach the parent even when the child is killed right after.
+// The child runs `work(tell)` and leaves by _exit, so no destructor closes its pool; or the parent
+// kills it after some number of words. Words told are at most 8 bytes each and reach the parent
+// even when the child is killed right after.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +61,8 @@ class child {
   }
 
  private:
-  [[noreturn]] static void run(const std::function<void(const word_sender&)>& work, int read_end, int write_end) {
+  [[noreturn]] static void run(const std::function<void(const word_sender&)>& work, int read_end,
+                               int write_end) {
     ::close(read_end);
     try {
       work([&](std::uint64_t word) {

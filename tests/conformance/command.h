@@ -19,7 +19,8 @@ inline command_outcome run_command(const std::string& arguments) {
   command_outcome o;
   FILE* const out = ::popen(fmt::format("{} {} 2>&1", STELE_COMMAND, arguments).c_str(), "r");
   std::array<char, 4096> some;
-  for (std::size_t n; (n = std::fread(some.data(), 1, some.size(), out)) != 0;) o.said.append(some.data(), n);
+  for (std::size_t n; (n = std::fread(some.data(), 1, some.size(), out)) != 0;)
+    o.said.append(some.data(), n);
   const int ended = ::pclose(out);
   o.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
   return o;

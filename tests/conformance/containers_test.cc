@@ -1,8 +1,9 @@
-// Every container against the standard library's, under every mechanism: random transactions over all of them at once, which
-// commit, are cancelled, throw in the middle or find the pool full. Whatever did not commit leaves all containers as they were.
+// Every container against the standard library's, under every mechanism: random transactions over
+// all of them at once, which commit, are cancelled, throw in the middle or find the pool full.
+// Whatever did not commit leaves all containers as they were.
 //
-// `shelf` holds one container of each kind, `twin` the standard's; change() does one operation on both. Policies and sessions
-// alternate. STELE_SEED replays a failure.
+// `shelf` holds one container of each kind, `twin` the standard's; change() does one operation on
+// both. Policies and sessions alternate. STELE_SEED replays a failure.
 #include <containers/map_model.h>
 #include <stele/queue.h>
 #include <stele/vector.h>
@@ -53,8 +54,10 @@ struct twin {
 // Calls f(container, its twin) on each pair.
 template <class Shelf, class Twin, class F>
 void for_each_pair(Shelf& s, Twin& t, F&& f) {
-  f(s.numbers, t.numbers), f(s.names, t.names), f(s.tickets, t.tickets), f(s.waiting, t.waiting), f(s.ordered, t.ordered), f(s.present, t.present);
-  f(s.hashed, t.hashed), f(s.marked, t.marked), f(s.tree, t.tree), f(s.fixed, t.fixed), f(s.text, t.text), f(s.lines, t.lines), f(s.words, t.words);
+  f(s.numbers, t.numbers), f(s.names, t.names), f(s.tickets, t.tickets), f(s.waiting, t.waiting),
+      f(s.ordered, t.ordered), f(s.present, t.present);
+  f(s.hashed, t.hashed), f(s.marked, t.marked), f(s.tree, t.tree), f(s.fixed, t.fixed),
+      f(s.text, t.text), f(s.lines, t.lines), f(s.words, t.words);
 }
 constexpr std::size_t kinds = 13;
 
@@ -152,7 +155,8 @@ void change(string& s, std::string& m, base::rng& random) {
 }
 
 // `count` operations on containers drawn at random; throws before the one of number `end`.
-void change_any(shelf& s, twin& t, base::rng& random, std::size_t count, std::size_t end = ~std::size_t{0}) {
+void change_any(shelf& s, twin& t, base::rng& random, std::size_t count,
+                std::size_t end = ~std::size_t{0}) {
   for (std::size_t i = 0; i < count; ++i) {
     if (i == end) throw std::runtime_error("in the middle");
     std::size_t kind = random.below(kinds);
@@ -169,14 +173,17 @@ Model content_of(const Container& c, const Model&) {
   if constexpr (std::is_same_v<Model, std::string>) {
     content = c.str();
   } else if constexpr (requires { typename Model::mapped_type; }) {
-    c.for_each([&](const auto& key, const auto& value) { EXPECT_TRUE(content.emplace(value_in(key), value_in(value)).second); });
+    c.for_each([&](const auto& key, const auto& value) {
+      EXPECT_TRUE(content.emplace(value_in(key), value_in(value)).second);
+    });
   } else {
     c.for_each([&](const auto& element) { content.insert(content.end(), value_in(element)); });
   }
   return content;
 }
 
-// Fails the test unless all containers are sound and as their twins, and reach every block of the pool but the root's.
+// Fails the test unless all containers are sound and as their twins, and reach every block of the
+// pool but the root's.
 void expect_same(pool<shelf>& p, const twin& t) {
   const auto read = p.read([&](const shelf& s) -> result<std::uint64_t> {
     std::set<const void*> blocks;
@@ -184,7 +191,9 @@ void expect_same(pool<shelf>& p, const twin& t) {
     for_each_pair(s, t, [&](const auto& container, const auto& model) {
       if (sound) sound = container.check();
       EXPECT_EQ(content_of(container, model), model);
-      container.visit_blocks([&](const void* b) { EXPECT_TRUE(blocks.insert(b).second) << "a block is reached twice"; });
+      container.visit_blocks([&](const void* b) {
+        EXPECT_TRUE(blocks.insert(b).second) << "a block is reached twice";
+      });
     });
     if (!sound) return std::unexpected(sound.error());
     return blocks.size();
@@ -266,14 +275,16 @@ TEST_P(containers, a_body_that_throws_anywhere_has_changed_nothing) {
   }
 }
 
-// Adds to a container or its twin, which is a Model, an element for each number; it has had none of them before.
+// Adds to a container or its twin, which is a Model, an element for each number; it has had none of
+// them before.
 template <class Model, class Container>
 void grow(Container& c, number from, number to) {
   for (number n = from; n < to; ++n) {
     if constexpr (std::is_same_v<Model, std::string>) {
       c += std::string(5000, 't');
     } else if constexpr (requires { typename Model::mapped_type; }) {
-      c.insert_or_assign(made_of<typename Model::key_type>(n), made_of<typename Model::mapped_type>(n));
+      c.insert_or_assign(made_of<typename Model::key_type>(n),
+                         made_of<typename Model::mapped_type>(n));
     } else if constexpr (requires { typename Model::key_type; }) {
       c.insert(made_of<typename Model::key_type>(n));
     } else if constexpr (requires { c.push_back(made_of<typename Model::value_type>(n)); }) {
@@ -291,8 +302,9 @@ void grow(array<number>& a, number from, number to) {
   for (number n = from; n < to; ++n) a[size++] = n;
 }
 
-// Fills the pool with container number `kind`, by transactions that change others too, until one fails; `t` is what has
-// committed. The twin that grows is kept apart, as bodies work on copies of the others.
+// Fills the pool with container number `kind`, by transactions that change others too, until one
+// fails; `t` is what has committed. The twin that grows is kept apart, as bodies work on copies of
+// the others.
 result<> fill(pool<shelf>& p, twin& t, std::size_t kind, std::size_t batch, base::rng& random) {
   static number grown = 1000;
   twin apart;
@@ -311,14 +323,17 @@ result<> fill(pool<shelf>& p, twin& t, std::size_t kind, std::size_t batch, base
       for_each_pair(s, next, [&](auto& container, auto& model) {
         if (k++ != kind && choices.below(4) == 0) change(container, model, choices);
       });
-      with_kind(s, next, [&]<class Model>(auto& container, Model&) { grow<Model>(container, grown, grown + batch); });
+      with_kind(s, next, [&]<class Model>(auto& container, Model&) {
+        grow<Model>(container, grown, grown + batch);
+      });
     });
     if (!done) {
       with_kind(apart, t, [](auto& one, auto& other) { std::swap(one, other); });
       return done;
     }
     t = std::move(next);
-    with_kind(apart, t, [&]<class Model>(Model& model, Model&) { grow<Model>(model, grown, grown + batch); });
+    with_kind(apart, t,
+              [&]<class Model>(Model& model, Model&) { grow<Model>(model, grown, grown + batch); });
   }
 }
 

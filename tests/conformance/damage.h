@@ -1,8 +1,9 @@
 // Damaging a small pool in every possible place, and telling what comes of it.
 //
-// A target_pool is a pool of one mechanism, closed or as a process leaves it that is killed after its last commit. A damage changes some bytes
-// of its image; the image is opened by the steps that opening a file takes, and what the pool answers then is compared with what was put
-// in. Runs in child processes, so that a signal or a hang is a finding too.
+// A target_pool is a pool of one mechanism, closed or as a process leaves it that is killed after
+// its last commit. A damage changes some bytes of its image; the image is opened by the steps that
+// opening a file takes, and what the pool answers then is compared with what was put in. Runs in
+// child processes, so that a signal or a hang is a finding too.
 #pragma once
 
 #include <media/image.h>
@@ -29,15 +30,17 @@ struct damaged_content {
 // Everything that the pool answers.
 inline std::string content_of(const damaged_content& c) {
   std::string all;
-  c.numbers.for_each([&](const auto& k, const auto& v) { all += std::to_string(k) + "=" + std::to_string(v) + "\n"; });
+  c.numbers.for_each([&](const auto& k, const auto& v) {
+    all += std::to_string(k) + "=" + std::to_string(v) + "\n";
+  });
   c.texts.for_each([&](const auto& k, const auto& v) { all += k.str() + "=" + v.str() + "\n"; });
   return all;
 }
 
 enum class damage_outcome : std::uint8_t {
-  refused,   // opening it is an error
-  detected,  // its check is
-  harmless,  // it answers what was put in
+  refused,      // opening it is an error
+  detected,     // its check is
+  harmless,     // it answers what was put in
   newest_lost,  // what was put in before the newest commit
   wrong,
   signal,
@@ -49,7 +52,10 @@ struct tally {
   std::uint64_t of[outcomes] = {};
   std::uint64_t first_bad = ~std::uint64_t{0};  // the damage that came to no good first
   std::uint64_t operator[](damage_outcome o) const { return of[static_cast<unsigned>(o)]; }
-  std::uint64_t bad() const { return (*this)[damage_outcome::wrong] + (*this)[damage_outcome::signal] + (*this)[damage_outcome::hang]; }
+  std::uint64_t bad() const {
+    return (*this)[damage_outcome::wrong] + (*this)[damage_outcome::signal] +
+           (*this)[damage_outcome::hang];
+  }
   void count(damage_outcome o, std::uint64_t damage) {
     ++of[static_cast<unsigned>(o)];
     if (o >= damage_outcome::wrong) first_bad = std::min(first_bad, damage);
@@ -62,7 +68,10 @@ struct target_pool {
   std::vector<std::byte> bytes;
   std::string content, before;  // what it answers, and what it answered before the newest commit
 
-  std::string name() const { return mechanism + (media == "process" ? "" : " on " + media) + (killed ? ", killed" : ", closed"); }
+  std::string name() const {
+    return mechanism + (media == "process" ? "" : " on " + media) +
+           (killed ? ", killed" : ", closed");
+  }
 };
 
 inline std::vector<std::byte> bytes_of_file(const std::string& path) {
@@ -72,10 +81,15 @@ inline std::vector<std::byte> bytes_of_file(const std::string& path) {
   return {first, first + text.size()};
 }
 
-inline target_pool make_target_pool(const std::string& path, const std::string& mechanism, const std::string& media, bool killed, checksums sums = checksums::automatic) {
+inline target_pool make_target_pool(const std::string& path, const std::string& mechanism,
+                                    const std::string& media, bool killed,
+                                    checksums sums = checksums::automatic) {
   const auto& m = **detail::find_mechanism(mechanism);
   target_pool v{mechanism, media, killed, {}, {}, {}};
-  pool_options o{.create_size = m.has_parity ? 131072u : 65536u, .mechanism = mechanism, .media = media, .block_checksums = sums};
+  pool_options o{.create_size = m.has_parity ? 131072u : 65536u,
+                 .mechanism = mechanism,
+                 .media = media,
+                 .block_checksums = sums};
   if (m.home == format::home_kind::log) o.log_size = 1024;
   o.background = false;
   auto p = open_pool<damaged_content>(path, o);
@@ -89,7 +103,9 @@ inline target_pool make_target_pool(const std::string& path, const std::string& 
   })));
   for (std::uint64_t i = 0; i < 6; ++i) {
     v.before = *p.read(content_of);
-    EXPECT_TRUE(succeeds(p.update([&](damaged_content& c) { c.numbers.insert_or_assign(i, 1000 + i), c.texts.erase("key " + std::to_string(100 + i)); })));
+    EXPECT_TRUE(succeeds(p.update([&](damaged_content& c) {
+      c.numbers.insert_or_assign(i, 1000 + i), c.texts.erase("key " + std::to_string(100 + i));
+    })));
   }
   v.content = *p.read(content_of);
   if (killed) v.bytes = bytes_of_file(path);
@@ -101,7 +117,10 @@ inline target_pool make_target_pool(const std::string& path, const std::string& 
 // An image of a target_pool that damages are done to and undone.
 class damaged_image {
  public:
-  explicit damaged_image(const target_pool& v) : target_(v), memory_(static_cast<std::byte*>(std::aligned_alloc(4096, v.bytes.size())), std::free), view_(memory_.get(), v.bytes.size()) {
+  explicit damaged_image(const target_pool& v)
+      : target_(v),
+        memory_(static_cast<std::byte*>(std::aligned_alloc(4096, v.bytes.size())), std::free),
+        view_(memory_.get(), v.bytes.size()) {
     std::memcpy(memory_.get(), v.bytes.data(), v.bytes.size());
   }
   std::byte* bytes() { return memory_.get(); }
@@ -118,7 +137,8 @@ class damaged_image {
     auto file = storage::pool_file::adopt(view_.base, view_.size);
     if (!file) return std::unexpected(file.error());
     const detail::media_choice media = media::on_image(view_, {.background = false});
-    return detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media, **detail::find_mechanism(target_.mechanism), {.background = false});
+    return detail::open_on(std::make_unique<detail::pool_state>(std::move(*file)), media,
+                           **detail::find_mechanism(target_.mechanism), {.background = false});
   }
   [[nodiscard]] result<std::string> read_all() {
     auto opened = open();
@@ -154,7 +174,8 @@ tally damage_all(const target_pool& v, std::uint64_t count, Damage&& damage) {
     std::uint64_t next;
     tally so_far;
   };
-  auto* const shared = static_cast<progress*>(::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* const shared = static_cast<progress*>(
+      ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   new (shared) progress{};
   while (shared->next < count) {
     const pid_t child = ::fork();
@@ -181,7 +202,9 @@ tally damage_all(const target_pool& v, std::uint64_t count, Damage&& damage) {
       ADD_FAILURE() << v.name() << ": the pool is not sound before it is damaged";
       break;
     }
-    shared->so_far.count(WTERMSIG(status) == SIGPROF ? damage_outcome::hang : damage_outcome::signal, shared->next++);
+    shared->so_far.count(
+        WTERMSIG(status) == SIGPROF ? damage_outcome::hang : damage_outcome::signal,
+        shared->next++);
   }
   const tally all = shared->so_far;
   ::munmap(shared, sizeof(progress));
@@ -189,8 +212,12 @@ tally damage_all(const target_pool& v, std::uint64_t count, Damage&& damage) {
 }
 
 inline void report(const target_pool& v, const tally& t) {
-  std::printf("%-28s refused %7lu  found %5lu  harmless %7lu  newest lost %5lu  WRONG %5lu  signal %3lu  hang %3lu", v.name().c_str(), t[damage_outcome::refused], t[damage_outcome::detected],
-              t[damage_outcome::harmless], t[damage_outcome::newest_lost], t[damage_outcome::wrong], t[damage_outcome::signal], t[damage_outcome::hang]);
+  std::printf(
+      "%-28s refused %7lu  found %5lu  harmless %7lu  newest lost %5lu  WRONG %5lu  signal %3lu  "
+      "hang %3lu",
+      v.name().c_str(), t[damage_outcome::refused], t[damage_outcome::detected],
+      t[damage_outcome::harmless], t[damage_outcome::newest_lost], t[damage_outcome::wrong],
+      t[damage_outcome::signal], t[damage_outcome::hang]);
   if (t.bad() != 0) std::printf("  first bad %lu", t.first_bad);
   std::printf("\n");
 }

@@ -1,5 +1,5 @@
-// Where a pool lies decides what its commits survive: memory, however many layers it is under, loses them with the power,
-// and so does an overlay that does not sync.
+// Where a pool lies decides what its commits survive: memory, however many layers it is under,
+// loses them with the power, and so does an overlay that does not sync.
 #include <stele/hash_map.h>
 #include <tests/conformance/own_mounts.h>
 #include <tests/conformance/pools.h>
@@ -23,13 +23,15 @@ bool run(const std::string& command) {
 
 class durability_places : public ::testing::Test {
  protected:
-  // A folder on the disk, if temporary files are on one; a child with mounts of its own, whose EXPECTs count.
+  // A folder on the disk, if temporary files are on one; a child with mounts of its own, whose
+  // EXPECTs count.
   void SetUp() override {
     if (!can_mount()) GTEST_SKIP() << "mounting needs root";
     std::string name = fs::temp_directory_path() / "places-XXXXXX";
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     dir_ = name;
-    for (const char* folder : {"lower", "upper", "work", "memory", "at"}) fs::create_directory(dir_ / folder);
+    for (const char* folder : {"lower", "upper", "work", "memory", "at"})
+      fs::create_directory(dir_ / folder);
     fs::permissions(dir_, fs::perms::owner_all);
   }
   void TearDown() override {
@@ -52,8 +54,9 @@ class durability_places : public ::testing::Test {
     const std::string path = place + "/pool";
     for (const char* media : {"file", "auto"}) {
       SCOPED_TRACE(media);
-      EXPECT_TRUE(
-          fails_with(pool<root>::open(path, {.create_size = 1 << 20, .media = media, .require = "power"}), errc::unsupported));
+      EXPECT_TRUE(fails_with(
+          pool<root>::open(path, {.create_size = 1 << 20, .media = media, .require = "power"}),
+          errc::unsupported));
       EXPECT_FALSE(fs::exists(path));
       {
         auto p = open_pool<root>(path, {.create_size = 1 << 20, .media = media});
@@ -63,8 +66,10 @@ class durability_places : public ::testing::Test {
     }
   }
   std::string in(const char* folder) const { return dir_ / folder; }
-  bool mount_overlay(const std::string& upper, const std::string& work, const std::string& more = "") const {
-    const std::string options = "lowerdir=" + in("lower") + ",upperdir=" + upper + ",workdir=" + work + more;
+  bool mount_overlay(const std::string& upper, const std::string& work,
+                     const std::string& more = "") const {
+    const std::string options =
+        "lowerdir=" + in("lower") + ",upperdir=" + upper + ",workdir=" + work + more;
     return ::mount("overlay", in("at").c_str(), "overlay", 0, options.c_str()) == 0;
   }
   bool mount_overlay_on_memory() const {
@@ -86,22 +91,24 @@ TEST_F(durability_places, a_volatile_overlay_survives_the_process_only) {
 TEST_F(durability_places, a_loop_device_over_memory_survives_the_process_only) {
   expect_process_at(in("at"), [&] {
     const std::string image = in("memory") + "/image";
-    return mount_memory(in("memory"), "32m") && run("truncate -s 16m " + image) && run("mkfs.ext4 -q " + image) &&
-           run("mount -o loop " + image + " " + in("at"));
+    return mount_memory(in("memory"), "32m") && run("truncate -s 16m " + image) &&
+           run("mkfs.ext4 -q " + image) && run("mount -o loop " + image + " " + in("at"));
   });
 }
 
-TEST_F(durability_places, a_file_system_in_a_file_of_an_overlay_over_memory_survives_the_process_only) {
+TEST_F(durability_places,
+       a_file_system_in_a_file_of_an_overlay_over_memory_survives_the_process_only) {
   expect_process_at(in("upper"), [&] {
     const std::string image = in("at") + "/image";
-    return mount_overlay_on_memory() && run("truncate -s 16m " + image) && run("mkfs.ext4 -q " + image) &&
-           run("mount -o loop " + image + " " + in("upper"));
+    return mount_overlay_on_memory() && run("truncate -s 16m " + image) &&
+           run("mkfs.ext4 -q " + image) && run("mount -o loop " + image + " " + in("upper"));
   });
 }
 
 // What is on the disk still is, beside them.
 TEST_F(durability_places, an_overlay_over_a_disk_survives_power_loss) {
-  if (detail::durability_of_path(dir_) != "power") GTEST_SKIP() << "temporary files are in memory here";
+  if (detail::durability_of_path(dir_) != "power")
+    GTEST_SKIP() << "temporary files are in memory here";
   child process([&](const word_sender& send) {
     ASSERT_TRUE(enter_own_mounts());
     if (!mount_overlay(in("upper"), in("work"))) return send(2);

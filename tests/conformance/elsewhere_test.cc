@@ -1,5 +1,6 @@
-// Nothing bypasses the seam: a mechanism for tests whose pools have nothing behind their home addresses, so that a load or
-// store which is not routed to the transaction faults. Every container, workload and example runs on it.
+// Nothing bypasses the seam: a mechanism for tests whose pools have nothing behind their home
+// addresses, so that a load or store which is not routed to the transaction faults. Every
+// container, workload and example runs on it.
 //
 // The example programs are compiled in here, each in a namespace of its own, with its main renamed.
 #include <gtest/gtest.h>
@@ -49,15 +50,18 @@ namespace jobs_example {
 namespace stele::testing {
 namespace {
 
-std::unique_ptr<detail::engine> make_engine(detail::pool_state& state, const detail::media_choice&) {
-  return std::make_unique<detail::none<media::process>>(state, std::make_unique<media::process::shared>());
+std::unique_ptr<detail::engine> make_engine(detail::pool_state& state,
+                                            const detail::media_choice&) {
+  return std::make_unique<detail::none<media::process>>(state,
+                                                        std::make_unique<media::process::shared>());
 }
 
 class elsewhere : public ::testing::Test {
  protected:
   elsewhere() {
     if (!detail::find_mechanism("elsewhere"))
-      detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none, make_engine, storage::map_kind::relocated_home});
+      detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none,
+                                  make_engine, storage::map_kind::relocated_home});
     detail::set_default_mechanism("elsewhere");
   }
   ~elsewhere() override { detail::set_default_mechanism(former_); }
@@ -80,7 +84,8 @@ struct containers {
   hash_set<std::uint64_t> marked;
 };
 
-// On what the standard's containers are compared with elsewhere (containers_test.cc), that no member goes past the fields.
+// On what the standard's containers are compared with elsewhere (containers_test.cc), that no
+// member goes past the fields.
 void use_all(containers& c, base::rng& choices) {
   for (int i = 0; i < 20; ++i) {
     const std::uint64_t n = choices.below(100);
@@ -88,7 +93,8 @@ void use_all(containers& c, base::rng& choices) {
     c.lines.insert(c.lines.begin() + static_cast<std::ptrdiff_t>(c.lines.size() / 2), text);
     c.lines.swap_elements(0, c.lines.size() - 1);
     c.lines.reserve(n);
-    if (c.lines.size() > 50) c.lines.erase(c.lines.begin(), c.lines.begin() + 30), c.lines.shrink_to_fit();
+    if (c.lines.size() > 50)
+      c.lines.erase(c.lines.begin(), c.lines.begin() + 30), c.lines.shrink_to_fit();
     c.waiting.push(text);
     if (n % 2 == 0) c.waiting.pop();
     c.present.insert(text), c.marked.insert(n);
@@ -105,14 +111,16 @@ TEST_F(elsewhere, a_raw_access_faults_and_a_field_does_not) {
     field<std::uint64_t> value;
   };
   for (const concurrency policy : all_policies) {
-    auto p = open_pool<plain>(dir_.file(name_of(policy)), {.create_size = 1 << 20, .policy = policy});
+    auto p =
+        open_pool<plain>(dir_.file(name_of(policy)), {.create_size = 1 << 20, .policy = policy});
     EXPECT_EQ(p.mechanism(), "elsewhere");
     ASSERT_TRUE(succeeds(p.update([](plain& r) { r.value = 7; })));
     EXPECT_EQ(p.read([](const plain& r) { return r.value.load(); }).value_or(0), 7u);
   }
   auto p = open_pool<plain>(dir_.file("raw"), {.create_size = 1 << 20});
   volatile std::uint64_t* raw = nullptr;
-  ASSERT_TRUE(succeeds(p.update([&](plain& r) { raw = reinterpret_cast<volatile std::uint64_t*>(&r); })));
+  ASSERT_TRUE(
+      succeeds(p.update([&](plain& r) { raw = reinterpret_cast<volatile std::uint64_t*>(&r); })));
   EXPECT_DEATH((void)*raw, "");
   EXPECT_DEATH(*raw = 1, "");
 }
@@ -121,7 +129,8 @@ TEST_F(elsewhere, a_raw_access_faults_and_a_field_does_not) {
 TEST_F(elsewhere, containers_reach_their_memory_through_fields_alone) {
   for (const concurrency policy : all_policies) {
     SCOPED_TRACE(name_of(policy));
-    auto p = open_pool<containers>(dir_.file(name_of(policy)), {.create_size = 16 << 20, .policy = policy});
+    auto p = open_pool<containers>(dir_.file(name_of(policy)),
+                                   {.create_size = 16 << 20, .policy = policy});
     std::map<std::uint64_t, std::uint64_t> model;
     base::rng random(5);
     for (int round = 0; round < 60; ++round) {
@@ -159,8 +168,10 @@ TEST_F(elsewhere, containers_reach_their_memory_through_fields_alone) {
     }
     std::map<std::uint64_t, std::uint64_t> hashed, ordered, tree;
     auto read = p.read([&](const containers& c) -> result<> {
-      c.hashed.for_each([&](const auto& key, const auto& value) { hashed[key] = value.size() + 1; });
-      c.ordered.for_each([&](const auto& key, const auto& value) { ordered[std::stoull(key.str())] = value + 1; });
+      c.hashed.for_each(
+          [&](const auto& key, const auto& value) { hashed[key] = value.size() + 1; });
+      c.ordered.for_each(
+          [&](const auto& key, const auto& value) { ordered[std::stoull(key.str())] = value + 1; });
       c.tree.for_each([&](const auto& key, const auto& value) { tree[key] = value; });
       EXPECT_EQ(c.text.size(), 60 * 9u);
       if (auto fine = c.hashed.check(); !fine) return fine;
@@ -182,15 +193,19 @@ TEST_F(elsewhere, containers_reach_their_memory_through_fields_alone) {
 
 TEST_F(elsewhere, workloads_agree_with_their_models) {
   auto names = workloads::workload_names();
-  names.insert(names.end(), {"coalescing kv", "coalescing rbtree", "coalescing ycsb-a", "coalescing linkbench"});
+  names.insert(names.end(),
+               {"coalescing kv", "coalescing rbtree", "coalescing ycsb-a", "coalescing linkbench"});
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
     const bool coalesce = name.starts_with("coalescing ");
-    const workloads::parameters parameters{.value_size = 64, .keys = 500, .read_share = 0.2, .coalesce = coalesce};
-    auto made = workloads::make_workload(coalesce ? name.substr(name.find(' ') + 1) : name, parameters);
+    const workloads::parameters parameters{
+        .value_size = 64, .keys = 500, .read_share = 0.2, .coalesce = coalesce};
+    auto made =
+        workloads::make_workload(coalesce ? name.substr(name.find(' ') + 1) : name, parameters);
     ASSERT_TRUE(succeeds(made));
     workloads::workload& w = **made;
-    auto handle = detail::pool_handle::open(dir_.file(name), {.create_size = 8 << 20}, w.root_size());
+    auto handle =
+        detail::pool_handle::open(dir_.file(name), {.create_size = 8 << 20}, w.root_size());
     ASSERT_TRUE(succeeds(handle));
     w.attach(std::move(*handle));
     ASSERT_TRUE(succeeds(w.set_up()));
@@ -207,10 +222,16 @@ TEST_F(elsewhere, workloads_agree_with_their_models) {
 }
 
 TEST_F(elsewhere, examples_run) {
-  std::set<std::string> known = {"address_book.cc", "jobs.cc", "kv.cc", "list.cc", "phone_book.cc", "transfer.cc"}, there;
+  std::set<std::string> known = {"address_book.cc", "jobs.cc",       "kv.cc",
+                                 "list.cc",         "phone_book.cc", "transfer.cc"},
+                        there;
   for (const auto& entry : std::filesystem::directory_iterator(STELE_SOURCE_DIR "/examples"))
-    if (entry.path().extension() == ".cc" && !entry.path().filename().string().starts_with("itm_") && entry.path().filename() != "care.cc") there.insert(entry.path().filename());
-  EXPECT_EQ(known, there) << "an example is not run here (care.cc asks for what this mechanism has not)";
+    if (entry.path().extension() == ".cc" &&
+        !entry.path().filename().string().starts_with("itm_") &&
+        entry.path().filename() != "care.cc")
+      there.insert(entry.path().filename());
+  EXPECT_EQ(known, there)
+      << "an example is not run here (care.cc asks for what this mechanism has not)";
   std::string program = "example", path = dir_.file("list");
   char* arguments[] = {program.data(), path.data(), nullptr};
   EXPECT_EQ(list_example::example_main(2, arguments), 0);

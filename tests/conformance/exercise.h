@@ -1,8 +1,10 @@
-// A pool used while something fails: everything that takes system calls or memory, and what must be there afterwards.
+// A pool used while something fails: everything that takes system calls or memory, and what must be
+// there afterwards.
 //
-// use() puts numbered texts in order; each update also moves a marker from the text before to its own, so that a state is
-// torn if the two disagree. A refused update is tried once more: after one failure that passes it must succeed, unless the
-// pool is poisoned. Whatever is refused is an error, or std::bad_alloc.
+// use() puts numbered texts in order; each update also moves a marker from the text before to its
+// own, so that a state is torn if the two disagree. A refused update is tried once more: after one
+// failure that passes it must succeed, unless the pool is poisoned. Whatever is refused is an
+// error, or std::bad_alloc.
 #pragma once
 
 #include <stele/hash_map.h>
@@ -86,10 +88,11 @@ inline bool ask(pool<texts_root>& p, std::atomic<unsigned>& told) {
   });
 }
 
-// Opens a pool of `before` texts, puts `count` more, grows, copies, checks, closes. `at_the_end()` is called before the last
-// text is put.
+// Opens a pool of `before` texts, puts `count` more, grows, copies, checks, closes. `at_the_end()`
+// is called before the last text is put.
 template <class End>
-outcome use(const std::string& path, const pool_options& options, std::uint64_t before, unsigned count, End&& at_the_end) {
+outcome use(const std::string& path, const pool_options& options, std::uint64_t before,
+            unsigned count, End&& at_the_end) {
   outcome o{.acknowledged = before, .tried = before};
   unsigned asked = 0;
   std::atomic<unsigned> told{0};
@@ -101,7 +104,9 @@ outcome use(const std::string& path, const pool_options& options, std::uint64_t 
     return {};
   });
   if (!o.opened) return o;
-  const auto read = [&] { return p->read([&](const texts_root& r) { EXPECT_EQ(r.texts.size(), before); }); };
+  const auto read = [&] {
+    return p->read([&](const texts_root& r) { EXPECT_EQ(r.texts.size(), before); });
+  };
   if (!done(read) && !done(read)) o.refused_twice = true;
   for (unsigned i = 0; i + 1 < count && !o.refused_twice; ++i) {
     if (i % 4 == 1) put_and_cancel(*p, o.tried);
@@ -125,19 +130,23 @@ inline outcome use(const std::string& path, const pool_options& options, std::ui
 
 // What is there: all that was acknowledged, in order, and of the one in flight all or nothing.
 [[nodiscard]] inline result<std::uint64_t> whole_texts(const texts_root& r) {
-  const auto damage = [](const std::string& what) { return std::unexpected(error{errc::corrupt, what}); };
+  const auto damage = [](const std::string& what) {
+    return std::unexpected(error{errc::corrupt, what});
+  };
   if (auto sound = r.texts.check(); !sound) return std::unexpected(sound.error());
   if (auto sound = r.newest.check(); !sound) return std::unexpected(sound.error());
   const std::uint64_t count = r.texts.size();
   for (std::uint64_t n = 0; n < count; ++n)
     if (auto found = r.texts.find(n); found == r.texts.end() || !found->second.equal(text_of(n)))
       return damage("text " + std::to_string(n) + " is not what was put");
-  if (r.newest.size() != (count != 0) || (count != 0 && !r.newest.contains(count - 1)) || r.updates != count)
+  if (r.newest.size() != (count != 0) || (count != 0 && !r.newest.contains(count - 1)) ||
+      r.updates != count)
     return damage("the marker is not at the last text");
   return count;
 }
 // How many there are.
-inline std::uint64_t expect_whole(const std::string& path, const pool_options& options, const outcome& o) {
+inline std::uint64_t expect_whole(const std::string& path, const pool_options& options,
+                                  const outcome& o) {
   auto p = pool<texts_root>::open(path, options);
   if (!p && o.acknowledged == 0 && !std::filesystem::exists(path)) return 0;
   EXPECT_TRUE(succeeds(p));

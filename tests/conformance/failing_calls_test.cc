@@ -1,5 +1,5 @@
-// Every system call on a pool file fails in turn, once or from then on: an error comes back each time, and what was acknowledged is there
-// when the pool is opened again.
+// Every system call on a pool file fails in turn, once or from then on: an error comes back each
+// time, and what was acknowledged is there when the pool is opened again.
 #include <tests/conformance/call_failure.h>
 #include <tests/conformance/exercise.h>
 
@@ -12,7 +12,13 @@ TEST_P(failing_calls, are_errors_and_lose_nothing) {
   const auto& [media, permanent] = GetParam();
   scratch_directory dir;
   const std::string path = dir.file("pool"), copy = path + ".copy";
-  const pool_options options{.create_size = 128 << 10, .media = media, .log_size = 4096, .log_count = 2, .block_checksums = checksums::on, .verify = verification::always, .background = false};
+  const pool_options options{.create_size = 128 << 10,
+                             .media = media,
+                             .log_size = 4096,
+                             .log_count = 2,
+                             .block_checksums = checksums::on,
+                             .verify = verification::always,
+                             .background = false};
   for (const int number : {EIO, ENOSPC}) {
     std::uint64_t k = 1, held = 0;
     for (bool hit = true; hit; ++k) {
@@ -23,10 +29,13 @@ TEST_P(failing_calls, are_errors_and_lose_nothing) {
         o = use(path, options, held);
         hit = call.hit();
       }
-      if (std::filesystem::exists(copy)) expect_whole(copy, options, {.acknowledged = 0, .tried = o.tried});
+      if (std::filesystem::exists(copy))
+        expect_whole(copy, options, {.acknowledged = 0, .tried = o.tried});
       held = expect_whole(path, options, o);
       std::filesystem::remove(copy);
-      if (k % 4 == 0) std::filesystem::remove(path), held = 0;  // creation fails too, and pools that have been used
+      if (k % 4 == 0)
+        std::filesystem::remove(path),
+            held = 0;  // creation fails too, and pools that have been used
       if (HasFailure()) return;
     }
     EXPECT_GT(k, 20u) << "there are more calls than that";
@@ -34,8 +43,11 @@ TEST_P(failing_calls, are_errors_and_lose_nothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(of, failing_calls, ::testing::Combine(::testing::Values("file", "process"), ::testing::Bool()),
-                         [](const auto& one) { return std::get<0>(one.param) + (std::get<1>(one.param) ? "_for_good" : "_once"); });
+INSTANTIATE_TEST_SUITE_P(
+    of, failing_calls, ::testing::Combine(::testing::Values("file", "process"), ::testing::Bool()),
+    [](const auto& one) {
+      return std::get<0>(one.param) + (std::get<1>(one.param) ? "_for_good" : "_once");
+    });
 
 }  // namespace
 }  // namespace stele::testing

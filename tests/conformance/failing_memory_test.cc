@@ -1,6 +1,6 @@
-// Every allocation of ordinary memory fails in turn, once or from then on: an error or std::bad_alloc comes back, the pool
-// is whole, and goes on when there is memory again. The operators new of this program are replaced for that; they pass on
-// what is not to fail.
+// Every allocation of ordinary memory fails in turn, once or from then on: an error or
+// std::bad_alloc comes back, the pool is whole, and goes on when there is memory again. The
+// operators new of this program are replaced for that; they pass on what is not to fail.
 #include <base/check.h>
 #include <stele/kv.h>
 #include <stele/stele.h>
@@ -12,15 +12,18 @@
 
 namespace {
 
-std::atomic<std::uint64_t> refuse_from{0}, refuse_to{0};  // numbers of allocations; from 0: none is counted
-std::atomic<std::uint64_t> refuse_each{0};                // in so many, one fails
+std::atomic<std::uint64_t> refuse_from{0},
+    refuse_to{0};                           // numbers of allocations; from 0: none is counted
+std::atomic<std::uint64_t> refuse_each{0};  // in so many, one fails
 std::atomic<std::uint64_t> taken{0};
 
 void* take(std::size_t size, std::size_t alignment) noexcept {
   if (const std::uint64_t from = refuse_from.load(std::memory_order_relaxed); from != 0) {
     const std::uint64_t n = taken.fetch_add(1, std::memory_order_relaxed) + 1;
     if (n >= from && n <= refuse_to.load(std::memory_order_relaxed)) return nullptr;
-    if (const std::uint64_t each = refuse_each.load(std::memory_order_relaxed); each != 0 && n % each == 0) return nullptr;
+    if (const std::uint64_t each = refuse_each.load(std::memory_order_relaxed);
+        each != 0 && n % each == 0)
+      return nullptr;
   }
   return alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__
              ? std::malloc(size)
@@ -57,7 +60,8 @@ void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noe
 void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
   return take(n, static_cast<std::size_t>(a));
 }
-[[gnu::noinline]] void operator delete(void* p) noexcept {  // or gcc takes what a test allocates for that of another operator new
+[[gnu::noinline]] void operator delete(
+    void* p) noexcept {  // or gcc takes what a test allocates for that of another operator new
   std::free(p);
 }
 void operator delete[](void* p) noexcept {
@@ -122,14 +126,18 @@ pool_options options_of(const memory_case& c) {
 class failing_memory : public ::testing::TestWithParam<std::tuple<memory_case, bool>> {
  protected:
   // Longer runs by hand: STELE_MEMORY_STRIDE=1.
-  static std::uint64_t stride(const memory_case& c) { return count_from("STELE_MEMORY_STRIDE", c.stride); }
+  static std::uint64_t stride(const memory_case& c) {
+    return count_from("STELE_MEMORY_STRIDE", c.stride);
+  }
 };
 
 // A pool that is missing, that has been closed, or whose process was killed.
 enum class found : std::uint8_t { missing, closed, left };
 struct pool_files {
   explicit pool_files(const pool_options& o) : options(o) {
-    closed_holds = use(path, options, 0, 20, [&] { std::filesystem::copy_file(path, path + ".left"); }).acknowledged;
+    closed_holds = use(path, options, 0, 20, [&] {
+                     std::filesystem::copy_file(path, path + ".left");
+                   }).acknowledged;
     std::filesystem::rename(path, path + ".closed");
     clear();
   }
@@ -160,7 +168,8 @@ bool fail_allocation(const pool_files& b, found how, std::uint64_t k, bool perma
     });
   }
   const bool hit = allocation_failure::allocations() >= k;
-  EXPECT_FALSE(!permanent && o.refused_twice) << "one allocation failed, and the pool was not usable after it";
+  EXPECT_FALSE(!permanent && o.refused_twice)
+      << "one allocation failed, and the pool was not usable after it";
   EXPECT_FALSE(passes && o.opened && !o.refused_twice && !o.closed)
       << "there was memory again, and the pool could not be closed";
   if (std::filesystem::exists(b.path + ".copy"))
@@ -176,7 +185,8 @@ TEST_P(failing_memory, is_an_error_and_loses_nothing) {
   for (bool hit = true; hit && !HasFailure(); k += stride(c)) {
     SCOPED_TRACE("allocation " + std::to_string(k) + " fails");
     hit = false;
-    for (const found how : {found::missing, found::closed, found::left}) hit = fail_allocation(b, how, k, permanent) || hit;
+    for (const found how : {found::missing, found::closed, found::left})
+      hit = fail_allocation(b, how, k, permanent) || hit;
   }
   std::printf("%s on %s: every %llu-th of %llu allocations\n", c.mechanism.c_str(), c.media.c_str(),
               static_cast<unsigned long long>(stride(c)), static_cast<unsigned long long>(k));
@@ -185,30 +195,33 @@ TEST_P(failing_memory, is_an_error_and_loses_nothing) {
 
 std::vector<memory_case> memory_cases() {
   std::vector<memory_case> all = {{"default", "file"},
-                             {"default", "process", true},
-                             {"log_structured", "process", true},
-                             {"redo-async", "process", true},
-                             {"archapt-undo", "process", true}};
+                                  {"default", "process", true},
+                                  {"log_structured", "process", true},
+                                  {"redo-async", "process", true},
+                                  {"archapt-undo", "process", true}};
   for (const std::string& m : durable_mechanisms()) all.push_back({m, "process"});
   return all;
 }
 std::string memory_case_name(const ::testing::TestParamInfo<std::tuple<memory_case, bool>>& one) {
   const auto& [c, permanent] = one.param;
-  std::string name =
-      c.mechanism + "_on_" + c.media + (c.background ? "_with_threads" : "") + (permanent ? "_for_good" : "_once");
+  std::string name = c.mechanism + "_on_" + c.media + (c.background ? "_with_threads" : "") +
+                     (permanent ? "_for_good" : "_once");
   std::ranges::replace(name, '-', '_');
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(of, failing_memory, ::testing::Combine(::testing::ValuesIn(memory_cases()), ::testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(of, failing_memory,
+                         ::testing::Combine(::testing::ValuesIn(memory_cases()), ::testing::Bool()),
                          memory_case_name);
 
-// Threads that meet shortages at any time go on: no lock stays held, nobody is waited for that is gone.
+// Threads that meet shortages at any time go on: no lock stays held, nobody is waited for that is
+// gone.
 struct crowd {
   using pool_resident = void;
   hash_map<std::uint64_t, string> texts;
   field<std::uint64_t> updates;
 };
-class failing_memory_of_threads : public ::testing::TestWithParam<std::tuple<memory_case, concurrency>> {};
+class failing_memory_of_threads
+    : public ::testing::TestWithParam<std::tuple<memory_case, concurrency>> {};
 
 void work_in_crowd(pool<crowd>& p, std::uint64_t writer, std::uint64_t rounds) {
   for (std::uint64_t i = 0; i < rounds; ++i) {
@@ -224,7 +237,8 @@ void work_in_crowd(pool<crowd>& p, std::uint64_t writer, std::uint64_t rounds) {
     unsigned tries = 1;
     while (!done(move_on) && tries != 1000) ++tries;
     if (tries == 1000) throw std::runtime_error("an update was refused again and again");
-    if (i % 16 == 7) (void)done([&] { return p.read([](const crowd& r) { return r.texts.size(); }); });
+    if (i % 16 == 7)
+      (void)done([&] { return p.read([](const crowd& r) { return r.texts.size(); }); });
     if (i % 64 == 9) (void)done([&] { return p.sync(); });
     if (i % 64 == 33) (void)done([&] { return p.check(); });
   }
@@ -240,7 +254,8 @@ TEST_P(failing_memory_of_threads, lets_them_go_on) {
   {
     allocation_failure counting(~std::uint64_t{0}, false);
     std::vector<std::thread> threads;
-    for (std::uint64_t w = 0; w < writers; ++w) threads.emplace_back([&p, w] { work_in_crowd(p, w, rounds); });
+    for (std::uint64_t w = 0; w < writers; ++w)
+      threads.emplace_back([&p, w] { work_in_crowd(p, w, rounds); });
     refuse_each = 23;  // not of the threads' own beginning
     for (auto& t : threads) t.join();
     refuse_each = 0;
@@ -253,12 +268,16 @@ TEST_P(failing_memory_of_threads, lets_them_go_on) {
 }
 INSTANTIATE_TEST_SUITE_P(
     of, failing_memory_of_threads,
-    ::testing::Combine(::testing::Values(memory_case{"default", "process", true}, memory_case{"default", "file", true},
-                                         memory_case{"blurred", "process"}, memory_case{"archapt-undo", "process", true},
+    ::testing::Combine(::testing::Values(memory_case{"default", "process", true},
+                                         memory_case{"default", "file", true},
+                                         memory_case{"blurred", "process"},
+                                         memory_case{"archapt-undo", "process", true},
                                          memory_case{"log_structured", "process", true}),
                        ::testing::Values(concurrency::stm, concurrency::single_writer)),
     [](const auto& one) {
-      return std::string(std::get<0>(one.param).mechanism == "archapt-undo" ? "archapt" : std::get<0>(one.param).mechanism) +
+      return std::string(std::get<0>(one.param).mechanism == "archapt-undo"
+                             ? "archapt"
+                             : std::get<0>(one.param).mechanism) +
              "_on_" + std::get<0>(one.param).media + "_" + name_of(std::get<1>(one.param));
     });
 
@@ -269,7 +288,8 @@ struct c_store {
   bool unexpected = false;
 
   bool done(int code) {
-    unexpected = unexpected || (code != STELE_OK && (code != STELE_NO_MEMORY || *stele_error_message() == 0));
+    unexpected = unexpected ||
+                 (code != STELE_OK && (code != STELE_NO_MEMORY || *stele_error_message() == 0));
     return code == STELE_OK;
   }
 };
@@ -280,10 +300,10 @@ std::string key_of(std::uint64_t n) {
 int put_two(stele_tx*, stele_kv* kv, void* arg) {
   auto& s = *static_cast<c_store*>(arg);
   char key[32], twin[32];
-  const auto size =
-      static_cast<std::size_t>(std::snprintf(key, sizeof key, "key%llu", static_cast<unsigned long long>(s.tried)));
-  const auto twin_size =
-      static_cast<std::size_t>(std::snprintf(twin, sizeof twin, "twin%llu", static_cast<unsigned long long>(s.tried)));
+  const auto size = static_cast<std::size_t>(
+      std::snprintf(key, sizeof key, "key%llu", static_cast<unsigned long long>(s.tried)));
+  const auto twin_size = static_cast<std::size_t>(
+      std::snprintf(twin, sizeof twin, "twin%llu", static_cast<unsigned long long>(s.tried)));
   (void)stele_kv_put(kv, key, size, key, size, STELE_DURABLE);
   (void)stele_kv_put(kv, twin, twin_size, key, size, STELE_DURABLE);
   return 0;
@@ -300,7 +320,8 @@ void walk(c_store& s) {
 
 void use_by_c(c_store& s, const char* path) {
   stele_options o = STELE_OPTIONS_INIT;
-  o.create_size = 256 << 10, o.media = "process", o.no_background = 1, o.log_size = 4096, o.log_count = 2;
+  o.create_size = 256 << 10, o.media = "process", o.no_background = 1, o.log_size = 4096,
+  o.log_count = 2;
   if (!s.done(stele_kv_open(path, &o, &s.kv)) && !s.done(stele_kv_open(path, &o, &s.kv))) return;
   for (unsigned i = 0; i < 40; ++i) {
     const bool kept = s.done(stele_kv_update(s.kv, put_two, &s, STELE_DURABLE)) ||
@@ -343,7 +364,8 @@ TEST_P(failing_memory_in_c, is_a_code) {
       hit = allocation_failure::allocations() >= k;
     }
     EXPECT_FALSE(s.unexpected) << "another code than that of a shortage, or no sentence";
-    EXPECT_TRUE(GetParam() || s.acknowledged == 40) << "one allocation failed, and the store was not usable after it";
+    EXPECT_TRUE(GetParam() || s.acknowledged == 40)
+        << "one allocation failed, and the store was not usable after it";
     expect_pairs(path, s);
   }
   EXPECT_GT(k, 50u) << "there are more than that";

@@ -1,6 +1,7 @@
-// A device that fails while a pool recovers, at each call in turn: the next recovery finds everything.
-#include <tests/conformance/damage.h>
+// A device that fails while a pool recovers, at each call in turn: the next recovery finds
+// everything.
 #include <tests/conformance/call_failure.h>
+#include <tests/conformance/damage.h>
 
 namespace stele::testing {
 namespace {
@@ -11,14 +12,16 @@ TEST_P(failing_recovery, is_an_error_and_loses_nothing) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
   const auto has_sums = (**detail::find_mechanism(GetParam())).home == format::home_kind::in_place;
-  const target_pool v = make_target_pool(path, GetParam(), "process", true, has_sums ? checksums::on : checksums::automatic);
+  const target_pool v = make_target_pool(path, GetParam(), "process", true,
+                                         has_sums ? checksums::on : checksums::automatic);
   const pool_options options{.mechanism = GetParam(), .media = "file", .background = false};
   for (const bool permanent : {false, true}) {
     std::uint64_t k = 1, refusals = 0;
     for (bool hit = true; hit; ++k) {
       SCOPED_TRACE("call " + std::to_string(k) + (permanent ? " and all after it fail" : " fails"));
       std::filesystem::remove(path);
-      std::ofstream(path).write(reinterpret_cast<const char*>(v.bytes.data()), static_cast<std::streamsize>(v.bytes.size()));
+      std::ofstream(path).write(reinterpret_cast<const char*>(v.bytes.data()),
+                                static_cast<std::streamsize>(v.bytes.size()));
       {
         const call_failure call(k, permanent, EIO);
         const auto opened = pool<damaged_content>::open(path, options);
@@ -37,7 +40,8 @@ TEST_P(failing_recovery, is_an_error_and_loses_nothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(of, failing_recovery, ::testing::ValuesIn(durable_mechanisms()), plain_name);
+INSTANTIATE_TEST_SUITE_P(of, failing_recovery, ::testing::ValuesIn(durable_mechanisms()),
+                         plain_name);
 
 }  // namespace
 }  // namespace stele::testing

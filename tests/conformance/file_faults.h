@@ -1,4 +1,5 @@
-// A fault of files under a test's pools: explore/file_faults.h as a syscall_hook, for the threads of the process.
+// A fault of files under a test's pools: explore/file_faults.h as a syscall_hook, for the threads
+// of the process.
 #pragma once
 
 #include <explore/file_faults.h>
@@ -9,7 +10,9 @@ namespace stele::testing {
 
 class faulty_files final : public media::os::syscall_hook {
  public:
-  explicit faulty_files(explore::file_faults faults) : faults_(std::move(faults)) { media::os::install_hook(this); }
+  explicit faulty_files(explore::file_faults faults) : faults_(std::move(faults)) {
+    media::os::install_hook(this);
+  }
   ~faulty_files() override { media::os::install_hook(nullptr); }
   faulty_files(const faulty_files&) = delete;
   faulty_files& operator=(const faulty_files&) = delete;

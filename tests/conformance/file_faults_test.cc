@@ -1,9 +1,9 @@
-// Files as Linux has them when something goes wrong: a write-back that fails and is told of once, a write that is cut short,
-// a call that is interrupted. Every mechanism, each call of a use in turn: a pool whose data may be lost is poisoned, and
-// what was acknowledged is there when it is opened again. What a power failure leaves then:
-// tests/crash/file_crashes_test.cc.
-#include <tests/conformance/file_faults.h>
+// Files as Linux has them when something goes wrong: a write-back that fails and is told of once, a
+// write that is cut short, a call that is interrupted. Every mechanism, each call of a use in turn:
+// a pool whose data may be lost is poisoned, and what was acknowledged is there when it is opened
+// again. What a power failure leaves then: tests/crash/file_crashes_test.cc.
 #include <tests/conformance/exercise.h>
+#include <tests/conformance/file_faults.h>
 
 namespace stele::testing {
 namespace {
@@ -37,9 +37,12 @@ TEST_P(file_faults, lose_nothing_that_was_acknowledged) {
     }
     ++struck;
     const bool refused_any = !o.opened || !o.closed || o.refused_twice;
-    EXPECT_TRUE(refused_any || what != file_fault::write_back || !of_pool) << "nobody minded that a write-back failed";
-    EXPECT_FALSE(refused_any && what == file_fault::short_write) << "the rest of a write was not written";
-    if (std::filesystem::exists(copy)) expect_whole(copy, options, {.acknowledged = 0, .tried = o.tried});
+    EXPECT_TRUE(refused_any || what != file_fault::write_back || !of_pool)
+        << "nobody minded that a write-back failed";
+    EXPECT_FALSE(refused_any && what == file_fault::short_write)
+        << "the rest of a write was not written";
+    if (std::filesystem::exists(copy))
+      expect_whole(copy, options, {.acknowledged = 0, .tried = o.tried});
     std::filesystem::remove(copy);
     held = expect_whole(path, options, o);
     if (call % 4 == 0) std::filesystem::remove(path), held = 0;
@@ -50,7 +53,8 @@ TEST_P(file_faults, lose_nothing_that_was_acknowledged) {
 
 INSTANTIATE_TEST_SUITE_P(of, file_faults,
                          ::testing::Combine(::testing::ValuesIn(durable_mechanisms()),
-                                            ::testing::Values(file_fault::write_back, file_fault::short_write,
+                                            ::testing::Values(file_fault::write_back,
+                                                              file_fault::short_write,
                                                               file_fault::interrupted)),
                          [](const auto& one) {
                            std::string name = std::get<0>(one.param) + "_";

@@ -1,5 +1,5 @@
-// A device without room, and a process that may not write large files: creating, growing and backing up are errors, the pool
-// is whole, and nothing half-made is left.
+// A device without room, and a process that may not write large files: creating, growing and
+// backing up are errors, the pool is whole, and nothing half-made is left.
 #include <signal.h>
 #include <sys/resource.h>
 #include <tests/conformance/exercise.h>
@@ -9,25 +9,30 @@ namespace stele::testing {
 namespace {
 
 constexpr std::size_t pool_size = 384 << 10;
-const pool_options small{
-    .create_size = pool_size, .media = "process", .log_size = 4096, .log_count = 2, .background = false};
+const pool_options small{.create_size = pool_size,
+                         .media = "process",
+                         .log_size = 4096,
+                         .log_count = 2,
+                         .background = false};
 
 std::size_t files_in(const std::string& directory) {
-  return static_cast<std::size_t>(
-      std::distance(std::filesystem::directory_iterator(directory), std::filesystem::directory_iterator{}));
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory),
+                                                std::filesystem::directory_iterator{}));
 }
 
 // There is room for a pool of pool_size, and not for twice as much.
 void run_out(const std::string& directory) {
   const std::string path = directory + "/pool";
   auto p = open_pool<texts_root>(path, small);
-  for (std::uint64_t n = 0; n < 10; ++n) EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
+  for (std::uint64_t n = 0; n < 10; ++n)
+    EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
   pool_options large = small;
   large.create_size = 8 << 20;
   EXPECT_TRUE(fails_with(pool<texts_root>::open(directory + "/large", large), errc::full));
   EXPECT_TRUE(fails_with(p.grow(8 << 20), errc::full));
   EXPECT_EQ(p.space().size_bytes, pool_size);
-  for (std::uint64_t n = 10; n < 20; ++n) EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
+  for (std::uint64_t n = 10; n < 20; ++n)
+    EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
   EXPECT_TRUE(succeeds(p.check()));
   EXPECT_TRUE(succeeds(p.close()));
   EXPECT_EQ(files_in(directory), 1u) << "something half-made is left";
@@ -56,8 +61,8 @@ TEST(full_disk, a_limit_of_the_process_is_an_error_and_no_signal) {
   EXPECT_EQ(limited.wait(), 0);
 }
 
-// Lowered under an open pool, below what its calls write: writes are errors, which poison it; mapped stores are not
-// concerned.
+// Lowered under an open pool, below what its calls write: writes are errors, which poison it;
+// mapped stores are not concerned.
 TEST(full_disk, a_limit_that_is_lowered_under_a_pool_is_an_error_and_no_signal) {
   for (const char* media : {"file", "process", "adr"})
     for (const rlim_t most : {rlim_t{0}, rlim_t{8192}, rlim_t{pool_size}}) {

@@ -1,4 +1,5 @@
-// The inside of anomalies_of(): version orders, the dependency graph, and its cycles. See history.h.
+// The inside of anomalies_of(): version orders, the dependency graph, and its cycles. See
+// history.h.
 #pragma once
 
 #include <tests/conformance/history.h>
@@ -11,13 +12,15 @@
 
 namespace stele::testing {
 
-// A directed graph whose strongly connected components are found by Tarjan's algorithm (1972), without recursion.
+// A directed graph whose strongly connected components are found by Tarjan's algorithm (1972),
+// without recursion.
 class dependency_graph {
  public:
   explicit dependency_graph(std::size_t nodes) : nodes_(nodes) {}
 
   void edge(std::size_t from, std::size_t to) {
-    if (from != to) edges_.emplace_back(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to));
+    if (from != to)
+      edges_.emplace_back(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to));
   }
 
   // Components of more than one node.
@@ -84,7 +87,8 @@ class dependency_graph {
 
 class history_checker {
  public:
-  history_checker(const std::vector<transaction_record>& history, std::size_t limit) : history_(history), limit_(limit) {}
+  history_checker(const std::vector<transaction_record>& history, std::size_t limit)
+      : history_(history), limit_(limit) {}
 
   std::vector<std::string> run() {
     note_writers();
@@ -112,13 +116,16 @@ class history_checker {
       std::unordered_map<std::uint32_t, std::uint64_t> latest;
       for (const list_access& a : history_[t].accesses)
         if (a.append) {
-          if (!writers_.try_emplace(a.element, writer{t, true}).second) report("element " + named(a.element) + " was appended twice by the test");
-          if (const auto [former, fresh] = latest.try_emplace(a.list, a.element); !fresh) writers_.at(std::exchange(former->second, a.element)).last = false;
+          if (!writers_.try_emplace(a.element, writer{t, true}).second)
+            report("element " + named(a.element) + " was appended twice by the test");
+          if (const auto [former, fresh] = latest.try_emplace(a.list, a.element); !fresh)
+            writers_.at(std::exchange(former->second, a.element)).last = false;
         }
     }
   }
 
-  // Only what committed transactions read counts: an attempt that was rolled back may have seen its own appends.
+  // Only what committed transactions read counts: an attempt that was rolled back may have seen its
+  // own appends.
   void note_orders() {
     for (const transaction_record& t : history_) {
       if (!t.committed) continue;
@@ -128,7 +135,8 @@ class history_checker {
         for (std::size_t i = 0; i < a.elements.size(); ++i) {
           const auto [known, fresh] = orders_[a.list].try_emplace(a.first + i, a.elements[i]);
           if (!fresh && known->second != a.elements[i])
-            report("list " + named(a.list) + " was read with " + named(known->second) + " and with " + named(a.elements[i]) + " at index " + named(a.first + i));
+            report("list " + named(a.list) + " was read with " + named(known->second) +
+                   " and with " + named(a.elements[i]) + " at index " + named(a.first + i));
         }
       }
     }
@@ -141,7 +149,9 @@ class history_checker {
         if (++seen[element] > 1) report("element " + named(element) + " is in the lists twice");
     for (std::uint32_t t = 0; t < history_.size(); ++t)
       for (const list_access& a : history_[t].accesses)
-        if (a.append && history_[t].committed && !seen.contains(a.element)) report("lost: element " + named(a.element) + ", appended by transaction " + named(t) + ", was never read");
+        if (a.append && history_[t].committed && !seen.contains(a.element))
+          report("lost: element " + named(a.element) + ", appended by transaction " + named(t) +
+                 ", was never read");
   }
 
   void check_reads() {
@@ -149,25 +159,32 @@ class history_checker {
       if (history_[t].committed) check_reads_of(t);
   }
   void check_reads_of(std::uint32_t t) {
-    std::unordered_map<std::uint32_t, std::uint64_t> expected;  // by list: its length as this transaction must see it
+    std::unordered_map<std::uint32_t, std::uint64_t>
+        expected;  // by list: its length as this transaction must see it
     for (const list_access& a : history_[t].accesses) {
       if (a.append) {
         if (const auto known = expected.find(a.list); known != expected.end()) ++known->second;
         continue;
       }
       const std::uint64_t length = a.first + a.elements.size();
-      if (const auto [known, fresh] = expected.try_emplace(a.list, length); !fresh && known->second != length)
-        report("transaction " + named(t) + " saw list " + named(a.list) + " at lengths " + named(known->second) + " and " + named(length));
+      if (const auto [known, fresh] = expected.try_emplace(a.list, length);
+          !fresh && known->second != length)
+        report("transaction " + named(t) + " saw list " + named(a.list) + " at lengths " +
+               named(known->second) + " and " + named(length));
       for (const std::uint64_t element : a.elements) {
         const auto w = writers_.find(element);
         if (w == writers_.end())
-          report("transaction " + named(t) + " read element " + named(element) + ", which nobody appended");
+          report("transaction " + named(t) + " read element " + named(element) +
+                 ", which nobody appended");
         else if (!history_[w->second.transaction].committed)
-          report("G1a: transaction " + named(t) + " read element " + named(element) + " of a transaction that was rolled back");
+          report("G1a: transaction " + named(t) + " read element " + named(element) +
+                 " of a transaction that was rolled back");
       }
       if (a.elements.empty()) continue;
-      if (const auto w = writers_.find(a.elements.back()); w != writers_.end() && !w->second.last && w->second.transaction != t)
-        report("G1b: transaction " + named(t) + " read up to element " + named(a.elements.back()) + ", in the middle of its writer");
+      if (const auto w = writers_.find(a.elements.back());
+          w != writers_.end() && !w->second.last && w->second.transaction != t)
+        report("G1b: transaction " + named(t) + " read up to element " + named(a.elements.back()) +
+               ", in the middle of its writer");
     }
   }
 
@@ -181,14 +198,16 @@ class history_checker {
     add_real_time(graph);
     for (std::uint32_t list = 0; list < orders_.size(); ++list)
       for (const auto& [index, element] : orders_[list])
-        if (const writer* next = writer_at(list, index + 1)) graph.edge(writers_.at(element).transaction, next->transaction);  // ww
+        if (const writer* next = writer_at(list, index + 1))
+          graph.edge(writers_.at(element).transaction, next->transaction);  // ww
     for (std::uint32_t t = 0; t < history_.size(); ++t) {
       if (!history_[t].committed) continue;
       for (const list_access& a : history_[t].accesses) {
         if (a.append) continue;
         const std::uint64_t length = a.first + a.elements.size();
-        if (const writer* w = length == 0 ? nullptr : writer_at(a.list, length - 1)) graph.edge(w->transaction, t);  // wr
-        if (const writer* w = writer_at(a.list, length)) graph.edge(t, w->transaction);                              // rw
+        if (const writer* w = length == 0 ? nullptr : writer_at(a.list, length - 1))
+          graph.edge(w->transaction, t);                                                 // wr
+        if (const writer* w = writer_at(a.list, length)) graph.edge(t, w->transaction);  // rw
       }
     }
     for (const auto& cycle : graph.cycles()) {
@@ -199,14 +218,18 @@ class history_checker {
     }
   }
 
-  // A chain of instants, one after each return: what has returned points to its instant, the latest instant to what is invoked.
+  // A chain of instants, one after each return: what has returned points to its instant, the latest
+  // instant to what is invoked.
   void add_real_time(dependency_graph& graph) const {
     struct moment {
       std::int64_t when;
       bool returns;
       std::uint32_t transaction;
-      // At one reading of the clock the order is unknown: invocations first, so that no edge is claimed.
-      bool operator<(const moment& o) const { return std::pair(when, returns) < std::pair(o.when, o.returns); }
+      // At one reading of the clock the order is unknown: invocations first, so that no edge is
+      // claimed.
+      bool operator<(const moment& o) const {
+        return std::pair(when, returns) < std::pair(o.when, o.returns);
+      }
     };
     std::vector<moment> moments;
     for (std::uint32_t t = 0; t < history_.size(); ++t)
@@ -234,7 +257,8 @@ class history_checker {
   std::vector<std::string> anomalies_;
 };
 
-inline std::vector<std::string> anomalies_of(const std::vector<transaction_record>& history, std::size_t limit) {
+inline std::vector<std::string> anomalies_of(const std::vector<transaction_record>& history,
+                                             std::size_t limit) {
   return history_checker(history, limit).run();
 }
 

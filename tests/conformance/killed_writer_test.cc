@@ -1,10 +1,12 @@
-// kill -9 in the middle: writers are killed at random moments, again and again on one pool, and every time the pool opens as
-// a prefix of each thread's commits that holds all that was acknowledged.
+// kill -9 in the middle: writers are killed at random moments, again and again on one pool, and
+// every time the pool opens as a prefix of each thread's commits that holds all that was
+// acknowledged.
 //
-// Each thread has a chain of objects of its own, and its k-th commit turns that into what a function of k gives, so the
-// whole content is checked against two numbers. Policy and number of threads change from kill to kill. Most kills are
-// followed by a look from outside; after the others the next writer recovers, and may be killed while it does.
-// STELE_KILLS sets the number of kills of all settings together; STELE_SEED repeats the choices.
+// Each thread has a chain of objects of its own, and its k-th commit turns that into what a
+// function of k gives, so the whole content is checked against two numbers. Policy and number of
+// threads change from kill to kill. Most kills are followed by a look from outside; after the
+// others the next writer recovers, and may be killed while it does. STELE_KILLS sets the number of
+// kills of all settings together; STELE_SEED repeats the choices.
 #include <base/rng.h>
 #include <sys/mman.h>
 #include <tests/conformance/child.h>
@@ -41,7 +43,8 @@ struct step {
 };
 step step_of(std::size_t of, std::uint64_t commit) {
   base::rng random(commit * 77 + of);
-  return {random.below(keys), random.below(8) == 0 ? 0 : 1 + random.below(random.below(16) == 0 ? 40 : 3)};
+  return {random.below(keys),
+          random.below(8) == 0 ? 0 : 1 + random.below(random.below(16) == 0 ? 40 : 3)};
 }
 
 field<object*>* link_to(chain& c, std::uint64_t key) {
@@ -102,7 +105,9 @@ struct words {
 };
 class shared_words {
  public:
-  shared_words() : words_(::mmap(nullptr, sizeof(words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+  shared_words()
+      : words_(::mmap(nullptr, sizeof(words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                      -1, 0)) {
     if (words_ == MAP_FAILED) std::abort();
   }
   ~shared_words() { ::munmap(words_, sizeof(words)); }
@@ -116,7 +121,8 @@ class shared_words {
 
 class trial {
  public:
-  trial(std::string mechanism, std::string media) : mechanism_(std::move(mechanism)), media_(std::move(media)) {}
+  trial(std::string mechanism, std::string media)
+      : mechanism_(std::move(mechanism)), media_(std::move(media)) {}
 
   // Ends the writer after a random while, or after a random number of commits.
   void kill_a_writer(base::rng& random) {
@@ -159,8 +165,11 @@ class trial {
   }
 
   void wait_for(std::uint64_t commits) const {
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(2);  // it may have died by itself
-    while (acknowledged() < commits && words_->wrong == 0 && std::chrono::steady_clock::now() < patience) ::usleep(1);
+    const auto patience =
+        std::chrono::steady_clock::now() + std::chrono::seconds(2);  // it may have died by itself
+    while (acknowledged() < commits && words_->wrong == 0 &&
+           std::chrono::steady_clock::now() < patience)
+      ::usleep(1);
   }
 
   // Each chain is as after all acknowledged commits, and perhaps the one that was being made.
@@ -172,7 +181,8 @@ class trial {
       bool whole = true;
       const auto commit = p.read([&](const root& r) {
         found.clear();
-        for (const object* o = r.chains[c].first; o != nullptr && found.size() <= keys; o = o->next) {
+        for (const object* o = r.chains[c].first; o != nullptr && found.size() <= keys;
+             o = o->next) {
           found[o->key] = o->commit;
           for (const auto& b : o->bulk) whole = whole && b == o->commit;
         }
@@ -180,7 +190,8 @@ class trial {
       });
       if (!commit) return commit.error().message;
       if (*commit < before || *commit > before + 1)
-        return std::to_string(*commit) + " commits were found, " + std::to_string(before) + " had been acknowledged";
+        return std::to_string(*commit) + " commits were found, " + std::to_string(before) +
+               " had been acknowledged";
       if (!whole || found != expected_[c].after(*commit))
         return "the content is not that after " + std::to_string(*commit) + " commits";
       words_->acknowledged[c] = *commit;  // it was seen, so it stays
@@ -222,7 +233,8 @@ class killed_writer : public ::testing::TestWithParam<std::tuple<std::string, st
 
 TEST_P(killed_writer, loses_nothing_acknowledged_and_leaves_no_half) {
   const std::size_t settings = durable_mechanisms().size() * media.size();
-  const std::uint64_t seed = seed_from("STELE_SEED"), kills = (count_from("STELE_KILLS", 6000) + settings - 1) / settings;
+  const std::uint64_t seed = seed_from("STELE_SEED"),
+                      kills = (count_from("STELE_KILLS", 6000) + settings - 1) / settings;
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
   base::rng random(seed);
   trial t(std::get<0>(GetParam()), std::get<1>(GetParam()));
@@ -233,7 +245,8 @@ TEST_P(killed_writer, loses_nothing_acknowledged_and_leaves_no_half) {
     ASSERT_TRUE(wrong.empty()) << "after " << k << " kills: " << wrong;
   }
   std::printf(
-      "  %lu kills, %lu of them before the first commit; %lu commits, %lu found that nobody had acknowledged; "
+      "  %lu kills, %lu of them before the first commit; %lu commits, %lu found that nobody had "
+      "acknowledged; "
       "STELE_SEED=%lu\n",
       kills, t.idle(), t.acknowledged(), t.beyond(), seed);
 }
@@ -250,7 +263,8 @@ TEST(killed_writer, that_protects_nothing_is_found_out) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, killed_writer,
-                         ::testing::Combine(::testing::ValuesIn(durable_mechanisms()), ::testing::ValuesIn(media)),
+                         ::testing::Combine(::testing::ValuesIn(durable_mechanisms()),
+                                            ::testing::ValuesIn(media)),
                          setting_name);
 
 }  // namespace

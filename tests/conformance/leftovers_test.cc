@@ -24,7 +24,9 @@ namespace fs = std::filesystem;
 std::size_t entries(const fs::path& folder) {
   std::error_code gone;
   std::size_t n = 0;
-  for (auto at = fs::recursive_directory_iterator(folder, gone); at != fs::recursive_directory_iterator(); at.increment(gone)) ++n;
+  for (auto at = fs::recursive_directory_iterator(folder, gone);
+       at != fs::recursive_directory_iterator(); at.increment(gone))
+    ++n;
   return n;
 }
 
@@ -46,7 +48,9 @@ struct row {
   const char* name;
   std::vector<std::string> words;
 };
-void PrintTo(const row& r, std::ostream* out) { *out << r.name; }
+void PrintTo(const row& r, std::ostream* out) {
+  *out << r.name;
+}
 const std::array<row, 5> commands = {{
     {"demo", {"demo"}},
     {"compare", {"compare", "--runs", "1000", "--rivals", "leveldb,lmdb", "--workload", "store"}},
@@ -64,26 +68,39 @@ TEST_P(interrupted_command, leaves_nothing_behind) {
   words.insert(words.end(), {"--dir", dir.file("")});
   if (command.name == std::string("bench")) words.insert(words.end(), {"--file-dir", dir.file("")});
   const pid_t pid = start(words);
-  for (int i = 0; i < 3000 && entries(dir.file("")) < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // its folder, and something in it
+  for (int i = 0; i < 3000 && entries(dir.file("")) < 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // its folder, and something in it
   EXPECT_GE(entries(dir.file("")), 2u) << "it has not begun to write";
-  ::kill(number == SIGINT ? -pid : pid, number);  // a terminal's ^C reaches the whole group, kill one process
+  ::kill(number == SIGINT ? -pid : pid,
+         number);  // a terminal's ^C reaches the whole group, kill one process
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ::kill(number == SIGINT ? -pid : pid, number);  // the second ends what would come to an orderly end first
+  ::kill(number == SIGINT ? -pid : pid,
+         number);  // the second ends what would come to an orderly end first
   int status = 0;
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);
   EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_EQ(entries(dir.file("")), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(all, interrupted_command, ::testing::Combine(::testing::ValuesIn(commands), ::testing::Values(SIGINT, SIGTERM)),
-                         [](const auto& p) { return std::string(std::get<0>(p.param).name) + (std::get<1>(p.param) == SIGINT ? "_by_interrupt" : "_by_kill"); });
+INSTANTIATE_TEST_SUITE_P(all, interrupted_command,
+                         ::testing::Combine(::testing::ValuesIn(commands),
+                                            ::testing::Values(SIGINT, SIGTERM)),
+                         [](const auto& p) {
+                           return std::string(std::get<0>(p.param).name) +
+                                  (std::get<1>(p.param) == SIGINT ? "_by_interrupt" : "_by_kill");
+                         });
 
 TEST(demo_command, writes_json_alone_to_standard_output_and_leaves_nothing) {
   scratch_directory dir;
-  FILE* const out = ::popen((std::string(STELE_COMMAND) + " demo --no-compare --seed 1 --json - --dir " + dir.file("") + " 2>/dev/null").c_str(), "r");
+  FILE* const out =
+      ::popen((std::string(STELE_COMMAND) + " demo --no-compare --seed 1 --json - --dir " +
+               dir.file("") + " 2>/dev/null")
+                  .c_str(),
+              "r");
   std::string said;
   std::array<char, 4096> some;
-  for (std::size_t n; (n = std::fread(some.data(), 1, some.size(), out)) != 0;) said.append(some.data(), n);
+  for (std::size_t n; (n = std::fread(some.data(), 1, some.size(), out)) != 0;)
+    said.append(some.data(), n);
   EXPECT_EQ(::pclose(out), 0);
   const auto json = nlohmann::json::parse(said, nullptr, false);
   ASSERT_FALSE(json.is_discarded()) << said;

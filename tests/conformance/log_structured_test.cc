@@ -1,10 +1,11 @@
-// What only a log-structured pool does: no home behind its addresses, cleaning under load, a map that is rebuilt or read back.
+// What only a log-structured pool does: no home behind its addresses, cleaning under load, a map
+// that is rebuilt or read back.
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 
-#include <format/log_chunk.h>
 #include <base/rng.h>
 #include <fcntl.h>
+#include <format/log_chunk.h>
 
 #include <bit>
 #include <filesystem>
@@ -19,7 +20,8 @@ struct numbers {
   field<std::uint64_t> at[count];
 };
 
-pool_options options_of(std::size_t size = std::size_t{1} << 20, concurrency policy = concurrency::stm) {
+pool_options options_of(std::size_t size = std::size_t{1} << 20,
+                        concurrency policy = concurrency::stm) {
   pool_options o;
   o.create_size = size;
   o.mechanism = "log_structured";
@@ -30,11 +32,13 @@ pool_options options_of(std::size_t size = std::size_t{1} << 20, concurrency pol
 
 template <class Root>
 std::uint64_t sum_of(const pool<Root>& p) {
-  return p.read([](const Root& r) {
-            std::uint64_t s = 0;
-            for (const auto& f : r.at) s += f.load() * 31 + 7;
-            return s;
-          }).value_or(0);
+  return p
+      .read([](const Root& r) {
+        std::uint64_t s = 0;
+        for (const auto& f : r.at) s += f.load() * 31 + 7;
+        return s;
+      })
+      .value_or(0);
 }
 
 TEST(log_structured, has_nothing_behind_the_addresses_of_home) {
@@ -51,7 +55,9 @@ TEST(log_structured, has_nothing_behind_the_addresses_of_home) {
 
 TEST(log_structured, is_what_such_a_pool_is_opened_with_and_nothing_else) {
   scratch_directory dir;
-  { auto p = open_pool<numbers>(dir.file("pool"), options_of()); }
+  {
+    auto p = open_pool<numbers>(dir.file("pool"), options_of());
+  }
   auto other = options_of();
   other.mechanism = "redo";
   const auto refused_one = pool<numbers>::open(dir.file("pool"), other);
@@ -60,18 +66,23 @@ TEST(log_structured, is_what_such_a_pool_is_opened_with_and_nothing_else) {
   other.mechanism = "";
   EXPECT_EQ(open_pool<numbers>(dir.file("pool"), other).mechanism(), "log_structured");
   auto in_place = other;
-  { auto p = open_pool<numbers>(dir.file("in place"), in_place); }
-  EXPECT_TRUE(fails_with(pool<numbers>::open(dir.file("in place"), options_of()), errc::invalid_argument));
+  {
+    auto p = open_pool<numbers>(dir.file("in place"), in_place);
+  }
+  EXPECT_TRUE(
+      fails_with(pool<numbers>::open(dir.file("in place"), options_of()), errc::invalid_argument));
 }
 
-// Every stage of the map, both ways of keeping logs: the same content, before and after it is opened again.
+// Every stage of the map, both ways of keeping logs: the same content, before and after it is
+// opened again.
 TEST(log_structured, holds_the_same_with_every_option) {
   for (unsigned bits = 0; bits < 64; ++bits) {
     SCOPED_TRACE(bits);
     scratch_directory dir;
     auto o = options_of();
     auto& ls = o.log_structured;
-    ls.two_layers = bits & 1, ls.group_update = bits & 2, ls.node_cache = bits & 4, ls.lock_free_readers = bits & 8, ls.separate_logs = bits & 16, ls.fast_cleaning = bits & 32;
+    ls.two_layers = bits & 1, ls.group_update = bits & 2, ls.node_cache = bits & 4,
+    ls.lock_free_readers = bits & 8, ls.separate_logs = bits & 16, ls.fast_cleaning = bits & 32;
     ls.join_when_cleaning = std::popcount(static_cast<unsigned>(bits)) % 2 == 0;
     std::vector<std::uint64_t> model(count, 0);
     base::rng random(bits);
@@ -108,7 +119,8 @@ struct list {
 bool fill_to(pool<list>& p, double share) {
   for (;;) {
     const auto space = p.space();
-    if (static_cast<double>(space.used_bytes) >= share * static_cast<double>(space.size_bytes)) return true;
+    if (static_cast<double>(space.used_bytes) >= share * static_cast<double>(space.size_bytes))
+      return true;
     const auto more = p.update([](list& l) {
       for (int i = 0; i < 16; ++i) {
         auto* const n = make<item>();
@@ -123,29 +135,34 @@ bool fill_to(pool<list>& p, double share) {
 }
 
 class log_structured_space : public ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(cleaning, log_structured_space, ::testing::Bool(), [](const auto& i) { return i.param ? "in_the_background" : "in_commits"; });
+INSTANTIATE_TEST_SUITE_P(cleaning, log_structured_space, ::testing::Bool(), [](const auto& i) {
+  return i.param ? "in_the_background" : "in_commits";
+});
 
 TEST_P(log_structured_space, keeps_going_at_95_percent) {
   scratch_directory dir;
   auto o = options_of(std::size_t{8} << 20);
   o.background = GetParam();
   auto p = open_pool<list>(dir.file("pool"), o);
-  ASSERT_TRUE(fill_to(p, 0.95 * 0.98)) << "95 % of what chunks can hold, those apart that are kept for cleaning and open";
+  ASSERT_TRUE(fill_to(p, 0.95 * 0.98))
+      << "95 % of what chunks can hold, those apart that are kept for cleaning and open";
   const auto length = p.read([](const list& l) { return l.length.load(); }).value_or(0);
   base::rng random(1);
   for (int i = 0; i < 20'000; ++i) {
-    auto turned = p.update([&](list& l) {  // the newest item goes, another comes; an old one changes
-      item* const first = l.head;
-      l.head = first->next.load();
-      destroy(first);
-      auto* const n = make<item>();
-      for (auto& f : n->payload) f = std::uint64_t{1};
-      n->next = l.head;
-      l.head = n;
-      item* walk = l.head;
-      for (auto steps = random.below(64); steps != 0 && walk->next.load() != nullptr; --steps) walk = walk->next;
-      walk->payload[random.below(15)] = random();
-    });
+    auto turned =
+        p.update([&](list& l) {  // the newest item goes, another comes; an old one changes
+          item* const first = l.head;
+          l.head = first->next.load();
+          destroy(first);
+          auto* const n = make<item>();
+          for (auto& f : n->payload) f = std::uint64_t{1};
+          n->next = l.head;
+          l.head = n;
+          item* walk = l.head;
+          for (auto steps = random.below(64); steps != 0 && walk->next.load() != nullptr; --steps)
+            walk = walk->next;
+          walk->payload[random.below(15)] = random();
+        });
     ASSERT_TRUE(succeeds(turned)) << "after " << i;
   }
   EXPECT_EQ(p.read([](const list& l) { return l.length.load(); }).value_or(0), length);
@@ -163,9 +180,11 @@ TEST_P(log_structured_space, is_full_with_a_sentence_and_frees_then) {
   auto p = open_pool<list>(dir.file("pool"), o);
   for (int round = 0; round < 4; ++round) {
     EXPECT_FALSE(fill_to(p, 1.0));
-    const auto refused_one = p.update([](list& l) { l.head = (destroy(make_array<item>(64)), make_array<item>(64)); });
+    const auto refused_one =
+        p.update([](list& l) { l.head = (destroy(make_array<item>(64)), make_array<item>(64)); });
     EXPECT_TRUE(fails_with(refused_one, errc::full));
-    EXPECT_NE(refused_one.error().message.find("no room"), std::string::npos) << refused_one.error().message;
+    EXPECT_NE(refused_one.error().message.find("no room"), std::string::npos)
+        << refused_one.error().message;
     const auto length = p.read([](const list& l) { return l.length.load(); }).value_or(0);
     EXPECT_GT(length * sizeof(item), (std::size_t{1} << 20) * 7 / 10) << "too much is out of reach";
     for (bool more = true; more;) {
@@ -184,7 +203,8 @@ TEST_P(log_structured_space, is_full_with_a_sentence_and_frees_then) {
   }
 }
 
-// A transaction larger than a chunk is split over many; a block of memory larger than the heap's chunks comes and goes.
+// A transaction larger than a chunk is split over many; a block of memory larger than the heap's
+// chunks comes and goes.
 TEST(log_structured, takes_transactions_of_any_size) {
   struct holder {
     field<numbers*> big;
@@ -205,7 +225,9 @@ TEST(log_structured, takes_transactions_of_any_size) {
       }
       const auto right = p.read([](const holder& h) {
         for (std::size_t i = 0; i < 300; ++i)
-          if (h.big.load()[i].at[i].load() != i + 1 || h.big.load()[i].at[(i + 1) % count].load() != 0) return false;
+          if (h.big.load()[i].at[i].load() != i + 1 ||
+              h.big.load()[i].at[(i + 1) % count].load() != 0)
+            return false;
         return true;
       });
       EXPECT_TRUE(right.value_or(false));
@@ -281,7 +303,8 @@ struct file_of {
   std::string path;
 };
 
-// A clean close leaves the map. Damaged, it is not believed: the log is read instead, and nothing is lost.
+// A clean close leaves the map. Damaged, it is not believed: the log is read instead, and nothing
+// is lost.
 TEST(log_structured, reads_the_map_that_a_close_left_and_the_log_without_it) {
   scratch_directory dir;
   auto p = open_pool<numbers>(dir.file("pool"), options_of());
@@ -293,7 +316,8 @@ TEST(log_structured, reads_the_map_that_a_close_left_and_the_log_without_it) {
   const file_of file(dir.file("pool"));
   const auto header = storage::pool_file::peek(file.path);
   ASSERT_TRUE(succeeds(header));
-  const auto first = format::unguard(file.word(format::saved_map_offset), header->id, format::saved_map_offset);
+  const auto first =
+      format::unguard(file.word(format::saved_map_offset), header->id, format::saved_map_offset);
   ASSERT_TRUE(first && *first != 0) << "no mapping was left";
   const std::uint64_t chunk = header->log_offset + (*first - 1) * header->log_size;
   EXPECT_EQ(file.word(chunk + 8) & 0xFF, static_cast<std::uint64_t>(format::log_type::mapping));
@@ -302,7 +326,8 @@ TEST(log_structured, reads_the_map_that_a_close_left_and_the_log_without_it) {
     EXPECT_EQ(sum_of(again), sum);
     ASSERT_TRUE(succeeds(again.close()));
   }
-  const auto second = format::unguard(file.word(format::saved_map_offset), header->id, format::saved_map_offset);
+  const auto second =
+      format::unguard(file.word(format::saved_map_offset), header->id, format::saved_map_offset);
   ASSERT_TRUE(second && *second != 0);
   const std::uint64_t pair = header->log_offset + (*second - 1) * header->log_size + 64 + 24 + 8;
   file.set(pair, file.word(pair) ^ 8);
@@ -327,11 +352,14 @@ TEST(log_structured, recovers_the_same_with_any_number_of_threads) {
         l.length -= 1;
         destroy(first);
       })));
-    std::filesystem::copy_file(dir.file("pool"), dir.file("crashed"));  // between commits: all that was acknowledged is there
+    std::filesystem::copy_file(
+        dir.file("pool"),
+        dir.file("crashed"));  // between commits: all that was acknowledged is there
   }
   std::vector<std::uint64_t> blocks;
   for (const unsigned threads : {1u, 2u, 5u}) {
-    std::filesystem::copy_file(dir.file("crashed"), dir.file("copy"), std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::copy_file(dir.file("crashed"), dir.file("copy"),
+                               std::filesystem::copy_options::overwrite_existing);
     auto o = options_of();
     o.log_structured.recovery_threads = threads;
     auto p = open_pool<list>(dir.file("copy"), o);
@@ -351,7 +379,8 @@ struct summed_list {
   field<std::uint64_t> length, sum;
 };
 
-// One item comes, or the newest goes and an older one changes; all words of an item are the same, `sum` is theirs.
+// One item comes, or the newest goes and an older one changes; all words of an item are the same,
+// `sum` is theirs.
 result<> turn(pool<summed_list>& p, base::rng& random) {
   return p.update([&](summed_list& l) {
     const std::uint64_t drawn = random();
@@ -370,7 +399,8 @@ result<> turn(pool<summed_list>& p, base::rng& random) {
     l.sum -= first->payload[0].load();
     destroy(first);
     item* other = l.head;
-    for (auto steps = drawn % 32; steps != 0 && other->next.load() != nullptr; --steps) other = other->next;
+    for (auto steps = drawn % 32; steps != 0 && other->next.load() != nullptr; --steps)
+      other = other->next;
     const std::uint64_t more = other->payload[0].load() + 1;
     for (auto& f : other->payload) f = more;
     l.sum += 1;
@@ -391,12 +421,14 @@ bool is_whole(const pool<summed_list>& p) {
   return items && audit(p).used_blocks == *items + 1;
 }
 
-// Killed in the middle of commits of two threads and of two cleaners that never rest, whatever they were at.
+// Killed in the middle of commits of two threads and of two cleaners that never rest, whatever they
+// were at.
 TEST(log_structured, is_whole_after_a_kill_while_it_cleans) {
   for (std::uint64_t round = 0; round < count_from("STELE_KILLS", 20); ++round) {
     SCOPED_TRACE(round);
     scratch_directory dir;
-    auto o = options_of(std::size_t{2} << 20, round % 2 == 0 ? concurrency::stm : concurrency::single_writer);
+    auto o = options_of(std::size_t{2} << 20,
+                        round % 2 == 0 ? concurrency::stm : concurrency::single_writer);
     o.log_structured.clean_from = 0;
     o.log_structured.victim_live_share = 0.6;
     o.log_structured.cleaners = 2;

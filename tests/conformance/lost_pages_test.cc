@@ -1,5 +1,5 @@
-// A pool file that is truncated while it is open, or whose pages the memory has lost: an error, not a signal; and what it had acknowledged is there
-// when the file is whole again.
+// A pool file that is truncated while it is open, or whose pages the memory has lost: an error, not
+// a signal; and what it had acknowledged is there when the file is whole again.
 #include <fcntl.h>
 #include <stele/hash_map.h>
 #include <sys/mman.h>
@@ -39,7 +39,9 @@ class lost_pages : public ::testing::TestWithParam<std::string> {
     EXPECT_TRUE(succeeds(p.close()));
     return path;
   }
-  pool_options options() const { return {.create_size = size, .media = GetParam(), .background = false}; }
+  pool_options options() const {
+    return {.create_size = size, .media = GetParam(), .background = false};
+  }
   scratch_directory dir_;
 };
 
@@ -97,7 +99,8 @@ TEST(lost_pages, a_copy_put_back_has_everything_that_was_acknowledged) {
   EXPECT_EQ(p.read([](const root& r) { return r.numbers.find(1)->second.load(); }).value(), 2u);
 }
 
-// What the kernel says to a thread that meets a page of memory which the hardware has lost; a process may say it to itself.
+// What the kernel says to a thread that meets a page of memory which the hardware has lost; a
+// process may say it to itself.
 bool send_poison(const void* address) {
   siginfo_t info = {};
   info.si_signo = SIGBUS;
@@ -107,7 +110,8 @@ bool send_poison(const void* address) {
   return ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), SIGBUS, &info) == 0;
 }
 
-// By the memory's own words where the kernel lets a test poison a page (root, CONFIG_MEMORY_FAILURE), else by the signal alone.
+// By the memory's own words where the kernel lets a test poison a page (root,
+// CONFIG_MEMORY_FAILURE), else by the signal alone.
 class poisoned_pages : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 TEST_P(poisoned_pages, are_an_error) {
   const auto& [media, really] = GetParam();
@@ -120,8 +124,11 @@ TEST_P(poisoned_pages, are_an_error) {
     EXPECT_TRUE(succeeds(p.update([&](root& r) {
       for (std::uint64_t i = 0; i < 5000; ++i) r.numbers.insert(i, i);
     })));
-    EXPECT_TRUE(succeeds(p.read([&](const root& r) { place = reinterpret_cast<const std::uint64_t*>(&r.numbers.find(4000)->second); })));
-    void* const page = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(place) / 4096 * 4096);
+    EXPECT_TRUE(succeeds(p.read([&](const root& r) {
+      place = reinterpret_cast<const std::uint64_t*>(&r.numbers.find(4000)->second);
+    })));
+    void* const page =
+        reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(place) / 4096 * 4096);
     if (!(really ? ::madvise(page, 4096, MADV_HWPOISON) == 0 : send_poison(place))) return send(2);
     const auto found = p.read([](const root& r) { return r.numbers.find(4000)->second.load(); });
     EXPECT_TRUE(fails_with(found, errc::poisoned));
@@ -137,8 +144,13 @@ TEST_P(poisoned_pages, are_an_error) {
   auto p = open_pool<root>(path, options);
   EXPECT_EQ(p.read([](const root& r) { return r.numbers.size(); }).value(), 5000u);
 }
-INSTANTIATE_TEST_SUITE_P(on, poisoned_pages, ::testing::Combine(::testing::Values("adr", "process", "file"), ::testing::Bool()),
-                         [](const auto& one) { return std::get<0>(one.param) + (std::get<1>(one.param) ? "_by_the_kernel" : "_by_signal"); });
+INSTANTIATE_TEST_SUITE_P(on, poisoned_pages,
+                         ::testing::Combine(::testing::Values("adr", "process", "file"),
+                                            ::testing::Bool()),
+                         [](const auto& one) {
+                           return std::get<0>(one.param) +
+                                  (std::get<1>(one.param) ? "_by_the_kernel" : "_by_signal");
+                         });
 
 TEST(lost_pages, of_a_pool_that_is_only_looked_at_are_an_error) {
   scratch_directory dir;

@@ -1,5 +1,6 @@
-// A page of 4 KiB or a sector of 512 bytes of a pool that was zeroed, filled with 0xFF, or overwritten with another of the same pool, in
-// turn: it is found, or it changes nothing that the pool answers. A pool that was in use is never taken for a fresh one.
+// A page of 4 KiB or a sector of 512 bytes of a pool that was zeroed, filled with 0xFF, or
+// overwritten with another of the same pool, in turn: it is found, or it changes nothing that the
+// pool answers. A pool that was in use is never taken for a fresh one.
 #include <base/mutant.h>
 #include <tests/conformance/damage.h>
 
@@ -25,7 +26,8 @@ void overwrite(std::byte* bytes, std::size_t size, std::size_t part, std::uint64
 
 tally lose_parts(const target_pool& v, std::size_t part) {
   const std::size_t size = v.bytes.size();
-  return damage_all(v, size / part * kinds, [&](std::byte* bytes, std::uint64_t n) { overwrite(bytes, size, part, n); });
+  return damage_all(v, size / part * kinds,
+                    [&](std::byte* bytes, std::uint64_t n) { overwrite(bytes, size, part, n); });
 }
 
 class lost_parts : public ::testing::TestWithParam<lost_from> {};
@@ -37,7 +39,8 @@ TEST_P(lost_parts, each_is_found_or_harmless) {
   for (const std::size_t part : {std::size_t{4096}, std::size_t{512}}) {
     const tally t = lose_parts(v, part);
     report(v, t);
-    EXPECT_EQ(t.bad(), 0u) << "first: part " << t.first_bad / kinds << " of " << part << " bytes, kind " << t.first_bad % kinds;
+    EXPECT_EQ(t.bad(), 0u) << "first: part " << t.first_bad / kinds << " of " << part
+                           << " bytes, kind " << t.first_bad % kinds;
     EXPECT_GT(t[damage_outcome::refused], 0u);
   }
 }
@@ -61,7 +64,8 @@ TEST(lost_home, a_pool_without_sums_whose_home_was_zeroed_is_refused) {
   for (const char* mechanism : {"default", "redo", "archapt-redo"})
     for (const bool killed : {false, true}) {
       scratch_directory dir;
-      target_pool v = make_target_pool(dir.file("pool"), mechanism, "process", killed, checksums::off);
+      target_pool v =
+          make_target_pool(dir.file("pool"), mechanism, "process", killed, checksums::off);
       format::pool_header h;
       std::memcpy(&h, v.bytes.data(), sizeof h);
       ASSERT_EQ(h.block_checksums_offset, 0u);
@@ -76,7 +80,8 @@ TEST(lost_home, a_pool_without_sums_whose_home_was_zeroed_is_refused) {
 // The test above notices the bug that it was written for.
 TEST(lost_home, is_missed_when_zero_stands_for_unknown) {
   scratch_directory dir;
-  const target_pool v = make_target_pool(dir.file("pool"), "default", "process", false, checksums::on);
+  const target_pool v =
+      make_target_pool(dir.file("pool"), "default", "process", false, checksums::on);
   EXPECT_EQ(lose_parts(v, 4096).bad(), 0u);
   base::planted_mutant = base::mutant::sums_zero_unjudged;
   EXPECT_NE(lose_parts(v, 4096).bad(), 0u);

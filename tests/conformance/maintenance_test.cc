@@ -1,4 +1,5 @@
-// What is done to a whole pool while it is used: growth, backup, judgement; and what opening asks of it: sums, durability, versions.
+// What is done to a whole pool while it is used: growth, backup, judgement; and what opening asks
+// of it: sums, durability, versions.
 #include <fcntl.h>
 #include <format/pool_layout.h>
 #include <stele/hash_map.h>
@@ -41,14 +42,17 @@ void open_accounts(pool<shop>& p) {
   })));
 }
 void transfer(pool<shop>& p, base::rng& random, durability d = durability::durable) {
-  ASSERT_TRUE(succeeds(p.update([&](shop& s) {
-    const std::uint64_t from = random.below(accounts), to = random.below(accounts), amount = random.below(10);
-    auto a = s.balances.find(from), b = s.balances.find(to);
-    if (from == to || a->second < amount) return;
-    a->second -= amount;
-    b->second += amount;
-    s.moved += amount;
-  }, d)));
+  ASSERT_TRUE(succeeds(p.update(
+      [&](shop& s) {
+        const std::uint64_t from = random.below(accounts), to = random.below(accounts),
+                            amount = random.below(10);
+        auto a = s.balances.find(from), b = s.balances.find(to);
+        if (from == to || a->second < amount) return;
+        a->second -= amount;
+        b->second += amount;
+        s.moved += amount;
+      },
+      d)));
 }
 void expect_no_money_lost(const pool<shop>& p) {
   const auto sum = p.read([](const shop& s) {
@@ -62,7 +66,13 @@ void expect_no_money_lost(const pool<shop>& p) {
 
 class maintenance : public ::testing::TestWithParam<std::string> {
  protected:
-  pool_options options(std::size_t size = 1 << 20) const { return {.create_size = size, .media = GetParam(), .log_size = 16384, .log_count = 4, .block_checksums = checksums::on}; }
+  pool_options options(std::size_t size = 1 << 20) const {
+    return {.create_size = size,
+            .media = GetParam(),
+            .log_size = 16384,
+            .log_count = 4,
+            .block_checksums = checksums::on};
+  }
   scratch_directory dir_;
 };
 
@@ -73,7 +83,8 @@ TEST_P(maintenance, a_full_pool_that_grows_takes_more_and_keeps_what_it_had) {
     open_accounts(p);
     const auto fill = [&](std::uint64_t from) {
       std::uint64_t next = from;
-      for (result<> put; put; ++next) put = p.update([&](shop& s) { s.names.insert(next, std::string(500, 'x')); });
+      for (result<> put; put; ++next)
+        put = p.update([&](shop& s) { s.names.insert(next, std::string(500, 'x')); });
       return next;
     };
     std::uint64_t next = 1000;
@@ -107,7 +118,8 @@ TEST_P(maintenance, a_pool_grows_while_threads_change_it) {
       base::rng random(t);
       while (!stop.load()) transfer(p, random);
     });
-  for (std::size_t size = 1 << 20; size <= 8 << 20; size += 1 << 20) ASSERT_TRUE(succeeds(p.grow(size)));
+  for (std::size_t size = 1 << 20; size <= 8 << 20; size += 1 << 20)
+    ASSERT_TRUE(succeeds(p.grow(size)));
   stop = true;
   threads.clear();
   expect_no_money_lost(p);
@@ -123,7 +135,8 @@ TEST_P(maintenance, what_cannot_be_grown_says_why_and_stays_as_it_was) {
   const std::size_t too_much = static_cast<std::size_t>(room.f_bsize) * room.f_blocks * 2;
   const auto grown = p.grow(too_much);
   ASSERT_FALSE(grown);
-  EXPECT_TRUE(grown.error().code == errc::full || grown.error().code == errc::unsupported) << grown.error().message;
+  EXPECT_TRUE(grown.error().code == errc::full || grown.error().code == errc::unsupported)
+      << grown.error().message;
   EXPECT_TRUE(fails_with(p.update([&](shop&) { return p.grow(2 << 20); }), errc::nested));
   EXPECT_EQ(p.space().size_bytes, before);
   EXPECT_TRUE(succeeds(p.check()));
@@ -177,7 +190,8 @@ TEST(backups, are_of_one_moment_under_every_mechanism) {
     std::atomic<bool> stop{false};
     std::jthread writer([&] {
       base::rng random(1);
-      while (!stop.load()) transfer(p, random, random.below(2) == 0 ? durability::ordered : durability::durable);
+      while (!stop.load())
+        transfer(p, random, random.below(2) == 0 ? durability::ordered : durability::durable);
     });
     for (unsigned i = 0; i < 3; ++i) {
       const std::string copy = path + ".copy" + std::to_string(i);
@@ -196,7 +210,9 @@ TEST(backups, are_of_one_moment_under_every_mechanism) {
 TEST_P(maintenance, a_backup_that_is_stopped_or_has_no_place_leaves_nothing) {
   auto p = open_pool<shop>(dir_.file("pool"), options());
   open_accounts(p);
-  EXPECT_TRUE(fails_with(p.backup(dir_.file("copy"), [](std::uint64_t, std::uint64_t) { return false; }), errc::cancelled));
+  EXPECT_TRUE(
+      fails_with(p.backup(dir_.file("copy"), [](std::uint64_t, std::uint64_t) { return false; }),
+                 errc::cancelled));
   EXPECT_TRUE(fails_with(p.backup(dir_.file("pool")), errc::exists));
   EXPECT_TRUE(fails_with(p.backup(dir_.file("no/such/directory")), errc::not_found));
   EXPECT_EQ(std::distance(fs::directory_iterator(dir_.file("")), {}), 1);
@@ -215,7 +231,8 @@ TEST_P(maintenance, a_killed_pool_is_judged_by_its_sums) {
     }
   });
   std::uint64_t n = 0;
-  while (n < 2000 && writer.receive(n)) {}
+  while (n < 2000 && writer.receive(n)) {
+  }
   writer.kill_and_drain(n);
   auto p = open_pool<shop>(path, {.media = GetParam(), .verify = verification::always});
   expect_no_money_lost(p);
@@ -229,13 +246,20 @@ TEST_P(maintenance, damage_to_a_closed_pool_is_found_at_opening) {
   {
     auto p = open_pool<shop>(path, options());
     open_accounts(p);
-    where = *p.read([&](const shop& s) { return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&s.moved) - p.core().base()); });
+    where = *p.read([&](const shop& s) {
+      return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(&s.moved) -
+                                        p.core().base());
+    });
     ASSERT_TRUE(succeeds(p.close()));
   }
-  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<std::streamoff>(where)).put('\x55');
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(static_cast<std::streamoff>(where))
+      .put('\x55');
   const auto opened = pool<shop>::open(path, {.media = GetParam()});
   ASSERT_TRUE(fails_with(opened, errc::corrupt));
-  EXPECT_NE(opened.error().message.find("offset " + std::to_string(where / 512 * 512)), std::string::npos) << opened.error().message;
+  EXPECT_NE(opened.error().message.find("offset " + std::to_string(where / 512 * 512)),
+            std::string::npos)
+      << opened.error().message;
   EXPECT_TRUE(fails_with(detail::check_pool(path), errc::corrupt));
   auto p = open_pool<shop>(path, {.media = GetParam(), .verify = verification::never});
   EXPECT_EQ(p.read([](const shop& s) { return s.moved.load(); }).value(), 0x55u);
@@ -250,7 +274,10 @@ TEST(sums, are_right_after_every_mechanism) {
     if (m.home == format::home_kind::log || m.has_parity) continue;
     const std::string path = dir.file(m.name);
     for (const std::string& next : {m.name, std::string("default"), m.name}) {
-      auto p = open_pool<shop>(path, {.create_size = 1 << 20, .mechanism = next, .block_checksums = checksums::on, .verify = verification::always});
+      auto p = open_pool<shop>(path, {.create_size = 1 << 20,
+                                      .mechanism = next,
+                                      .block_checksums = checksums::on,
+                                      .verify = verification::always});
       SCOPED_TRACE(m.name + ", opened by " + next);
       if (!*p.read([](const shop& s) { return s.balances.contains(0); })) open_accounts(p);
       base::rng random(1);
@@ -267,15 +294,20 @@ TEST(durability_in_force, is_named_and_never_less_than_required) {
   const std::string path = memory.file("pool");
   for (const char* media : {"auto", "process", "adr", "file"}) {
     SCOPED_TRACE(media);
-    EXPECT_TRUE(fails_with(pool<shop>::open(path, {.create_size = 1 << 20, .media = media, .require = "power"}), errc::unsupported));
+    EXPECT_TRUE(fails_with(
+        pool<shop>::open(path, {.create_size = 1 << 20, .media = media, .require = "power"}),
+        errc::unsupported));
     EXPECT_FALSE(fs::exists(path));
     auto p = open_pool<shop>(path, {.create_size = 1 << 20, .media = media, .require = "process"});
     EXPECT_EQ(p.durability_in_force(), "process");
     ASSERT_TRUE(succeeds(p.close()));
     fs::remove(path);
   }
-  EXPECT_TRUE(fails_with(pool<shop>::open(path, {.create_size = 1 << 20, .mechanism = "none", .require = "process"}), errc::unsupported));
-  EXPECT_TRUE(fails_with(pool<shop>::open(path, {.create_size = 1 << 20, .require = "eternity"}), errc::invalid_argument));
+  EXPECT_TRUE(fails_with(
+      pool<shop>::open(path, {.create_size = 1 << 20, .mechanism = "none", .require = "process"}),
+      errc::unsupported));
+  EXPECT_TRUE(fails_with(pool<shop>::open(path, {.create_size = 1 << 20, .require = "eternity"}),
+                         errc::invalid_argument));
   EXPECT_FALSE(fs::exists(path));
 }
 
@@ -287,7 +319,8 @@ struct second_layout {
 };
 
 result<> split_cents(migration& m) {
-  if (m.version() != 1) return std::unexpected(error{errc::layout, "only version 1 can be brought up to date"});
+  if (m.version() != 1)
+    return std::unexpected(error{errc::layout, "only version 1 can be brought up to date"});
   auto& old = m.root<first_layout>();
   auto* fresh = make<second_layout>();
   fresh->whole = old.cents / 100;
@@ -301,21 +334,32 @@ TEST(layout_versions, are_migrated_in_one_transaction_and_later_ones_refused) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
   {
-    auto p = open_pool<first_layout>(path, {.create_size = 1 << 20, .layout = "purse", .layout_version = 1});
+    auto p = open_pool<first_layout>(
+        path, {.create_size = 1 << 20, .layout = "purse", .layout_version = 1});
     ASSERT_TRUE(succeeds(p.update([](first_layout& r) { r.cents = 1234; })));
   }
-  EXPECT_TRUE(fails_with(pool<second_layout>::open(path, {.layout = "purse", .layout_version = 2}), errc::layout));
+  EXPECT_TRUE(fails_with(pool<second_layout>::open(path, {.layout = "purse", .layout_version = 2}),
+                         errc::layout));
   const auto wrong = [](migration&) -> result<> { return {}; };
-  EXPECT_TRUE(fails_with(pool<second_layout>::open(path, {.layout = "purse", .layout_version = 2, .migrate = wrong}), errc::layout));
+  EXPECT_TRUE(fails_with(
+      pool<second_layout>::open(path, {.layout = "purse", .layout_version = 2, .migrate = wrong}),
+      errc::layout));
   const auto refuses = [](migration& m) -> result<> {
     m.root<first_layout>().cents = 0;
     return std::unexpected(error{errc::cancelled, "not today"});
   };
-  EXPECT_TRUE(fails_with(pool<second_layout>::open(path, {.layout = "purse", .layout_version = 2, .migrate = refuses}), errc::cancelled));
-  EXPECT_EQ(open_pool<first_layout>(path, {.layout_version = 1}).read([](const first_layout& r) { return r.cents.load(); }).value(), 1234u);
+  EXPECT_TRUE(fails_with(
+      pool<second_layout>::open(path, {.layout = "purse", .layout_version = 2, .migrate = refuses}),
+      errc::cancelled));
+  EXPECT_EQ(open_pool<first_layout>(path, {.layout_version = 1})
+                .read([](const first_layout& r) { return r.cents.load(); })
+                .value(),
+            1234u);
   {
-    auto p = open_pool<second_layout>(path, {.layout = "purse", .layout_version = 2, .migrate = split_cents});
-    EXPECT_EQ(p.read([](const second_layout& r) { return r.whole * 1000 + r.cents; }).value(), 12034u);
+    auto p = open_pool<second_layout>(
+        path, {.layout = "purse", .layout_version = 2, .migrate = split_cents});
+    EXPECT_EQ(p.read([](const second_layout& r) { return r.whole * 1000 + r.cents; }).value(),
+              12034u);
     EXPECT_EQ(audit(p).used_blocks, 1u);
   }
   EXPECT_TRUE(succeeds(pool<second_layout>::open(path, {.layout_version = 2})));

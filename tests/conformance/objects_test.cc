@@ -1,4 +1,5 @@
-// Objects and pointers in a pool: made, destroyed, pointed to, at whatever address the pool is mapped.
+// Objects and pointers in a pool: made, destroyed, pointed to, at whatever address the pool is
+// mapped.
 #include <sys/mman.h>
 #include <tests/conformance/pools.h>
 
@@ -57,16 +58,25 @@ TEST_P(objects, are_destroyed_once_and_nothing_else_is) {
     auto other = open_pool<root>(dir.file("other"), s.options());
     node* theirs = nullptr;
     ASSERT_TRUE(succeeds(other.update([&](root&) { theirs = make<node>(); })));
-    ASSERT_TRUE(succeeds(p.update([](root& r) { r.first = make<node>(), destroy<node>(nullptr); })));
-    EXPECT_TRUE(fails_with(p.update([](root& r) { destroy(r.first.load()), destroy(r.first.load()); }), errc::invalid_argument));
-    EXPECT_TRUE(fails_with(p.update([](root& r) { destroy(&r.first->next); }), errc::invalid_argument)) << "the inside of an object";
-    EXPECT_TRUE(fails_with(p.update([&](root&) { destroy(theirs); }), errc::invalid_argument)) << "another pool's object";
+    ASSERT_TRUE(
+        succeeds(p.update([](root& r) { r.first = make<node>(), destroy<node>(nullptr); })));
+    EXPECT_TRUE(
+        fails_with(p.update([](root& r) { destroy(r.first.load()), destroy(r.first.load()); }),
+                   errc::invalid_argument));
+    EXPECT_TRUE(
+        fails_with(p.update([](root& r) { destroy(&r.first->next); }), errc::invalid_argument))
+        << "the inside of an object";
+    EXPECT_TRUE(fails_with(p.update([&](root&) { destroy(theirs); }), errc::invalid_argument))
+        << "another pool's object";
     node mine{};
-    EXPECT_TRUE(fails_with(p.update([&](root&) { destroy(&mine); }), errc::invalid_argument)) << "ordinary memory";
+    EXPECT_TRUE(fails_with(p.update([&](root&) { destroy(&mine); }), errc::invalid_argument))
+        << "ordinary memory";
     EXPECT_EQ(audit(p).used_blocks, 2u);
     node* former = nullptr;
-    ASSERT_TRUE(succeeds(p.update([&](root& r) { former = r.first, destroy(former), r.first = nullptr; })));
-    EXPECT_TRUE(fails_with(p.update([&](root&) { destroy(former); }), errc::invalid_argument)) << "destroyed by an earlier transaction";
+    ASSERT_TRUE(
+        succeeds(p.update([&](root& r) { former = r.first, destroy(former), r.first = nullptr; })));
+    EXPECT_TRUE(fails_with(p.update([&](root&) { destroy(former); }), errc::invalid_argument))
+        << "destroyed by an earlier transaction";
     EXPECT_EQ(audit(p).used_blocks, 1u);
   });
 }
@@ -81,7 +91,8 @@ TEST_P(objects, point_at_each_other_at_any_address) {
       pool<root>& p = *opened;
       addresses.insert(p.core().base());
       ASSERT_TRUE(succeeds(p.update([&](root& r) {
-        EXPECT_EQ(r.home.load(), session == 1 ? nullptr : &r) << "a pointer at itself or into its own object";
+        EXPECT_EQ(r.home.load(), session == 1 ? nullptr : &r)
+            << "a pointer at itself or into its own object";
         r.home = &r;
         node* const n = make<node>();
         n->value = session, n->next = r.first, n->self = n;
@@ -90,14 +101,18 @@ TEST_P(objects, point_at_each_other_at_any_address) {
       })));
       auto sum = p.read([](const root& r) {
         std::uint64_t total = 0;
-        for (const node* n = r.first; n != nullptr; n = n->next) total += n->self.load() == n ? n->value.load() : 1000;
+        for (const node* n = r.first; n != nullptr; n = n->next)
+          total += n->self.load() == n ? n->value.load() : 1000;
         return total == r.sum;
       });
       EXPECT_TRUE(sum.value_or(false));
       const auto& file = p.core().state().file;
-      const std::size_t size = file.header().home_size != 0 ? file.header().home_size : file.reserved_bytes();  // as its addresses took
+      const std::size_t size = file.header().home_size != 0
+                                   ? file.header().home_size
+                                   : file.reserved_bytes();  // as its addresses took
       opened.reset();
-      fillers.emplace_back(::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), size);  // not there again
+      fillers.emplace_back(::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                           size);  // not there again
     }
     EXPECT_EQ(addresses.size(), 4u) << "the pool was mapped at one address twice";
     for (const auto& [at, size] : fillers) ::munmap(at, size);
@@ -132,13 +147,15 @@ TEST_P(objects, hold_values_of_every_width) {
       for (int k = session == 0 ? 1 : 6; k < 6; ++k)
         ASSERT_TRUE(succeeds(p.update([&](mixed& m) {
           m.self = &m;
-          m.a = 1, m.b = 2, m.c = odd{{3, 4, 5}}, m.d = 6, m.e = 7.5f, m.f = true, m.g = wide{{8, 9, 10, 11, 12}}, m.h = -13.25, m.i = -14;
+          m.a = 1, m.b = 2, m.c = odd{{3, 4, 5}}, m.d = 6, m.e = 7.5f, m.f = true,
+          m.g = wide{{8, 9, 10, 11, 12}}, m.h = -13.25, m.i = -14;
           m.b += 1, ++m.d, --m.i;
           EXPECT_EQ(m.b, 3) << "its own partial store is seen";
           EXPECT_TRUE(m.c.load() == (odd{{3, 4, 5}}));
         })));
       auto right = p.read([](const mixed& m) {
-        return m.self.load() == &m && m.a == 1 && m.b == 3 && m.c.load() == odd{{3, 4, 5}} && m.d == 7 && m.e == 7.5f && m.f && m.g.load() == wide{{8, 9, 10, 11, 12}} &&
+        return m.self.load() == &m && m.a == 1 && m.b == 3 && m.c.load() == odd{{3, 4, 5}} &&
+               m.d == 7 && m.e == 7.5f && m.f && m.g.load() == wide{{8, 9, 10, 11, 12}} &&
                m.h == -13.25 && m.i == -15;
       });
       EXPECT_TRUE(right.value_or(false)) << "session " << session;
@@ -146,7 +163,10 @@ TEST_P(objects, hold_values_of_every_width) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(all, objects, ::testing::Combine(::testing::ValuesIn(all_mechanisms()), ::testing::ValuesIn(all_media())), setting_name);
+INSTANTIATE_TEST_SUITE_P(all, objects,
+                         ::testing::Combine(::testing::ValuesIn(all_mechanisms()),
+                                            ::testing::ValuesIn(all_media())),
+                         setting_name);
 
 // Stores that would bypass every transaction end the program with a sentence.
 TEST(objects, a_store_to_a_pool_outside_its_transaction_ends_the_program) {

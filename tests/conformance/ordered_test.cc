@@ -1,7 +1,8 @@
-// Ordered commits: seen at once, by their thread and by others; without a fence; durable after sync, wait, a durable commit
-// or close; and whatever is killed, what is recovered is a prefix.
+// Ordered commits: seen at once, by their thread and by others; without a fence; durable after
+// sync, wait, a durable commit or close; and whatever is killed, what is recovered is a prefix.
 //
-// The mechanism default defers them; with redo, an ordered commit is a durable one, and the same must hold.
+// The mechanism default defers them; with redo, an ordered commit is a durable one, and the same
+// must hold.
 #include <base/rng.h>
 #include <sys/mman.h>
 #include <tests/conformance/child.h>
@@ -67,12 +68,14 @@ void set(content& c, std::uint64_t n) {
 }
 bool is(const content& c, std::uint64_t n) {
   bool right = c.count.value == n && c.twin.value == n;
-  for (std::uint64_t i = n > 15 ? n - 15 : 1; i <= n; ++i) right = right && c.bytes[i % 16] == static_cast<std::uint8_t>(i);
+  for (std::uint64_t i = n > 15 ? n - 15 : 1; i <= n; ++i)
+    right = right && c.bytes[i % 16] == static_cast<std::uint8_t>(i);
   const std::uint64_t third = n - n % 3;
   return right && (third == 0 || c.wide == triple{third, third + 1, third + 2});
 }
 
-// Told once, and never before it is so: here by the sync, the durable commit or the close that follows.
+// Told once, and never before it is so: here by the sync, the durable commit or the close that
+// follows.
 TEST_P(ordered_commits, are_told_of_when_they_are_durable) {
   under_each_policy([](const setting& s) {
     const time_limit limit(60);
@@ -87,7 +90,8 @@ TEST_P(ordered_commits, are_told_of_when_they_are_durable) {
       ASSERT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered)));
       p.when_durable(p.committed(), count);
       if (n != 2 && n != 4) continue;
-      ASSERT_TRUE(succeeds(n == 2 ? p.sync() : p.update([&](content& c) { set(c, n + 100); }, durable)));
+      ASSERT_TRUE(
+          succeeds(n == 2 ? p.sync() : p.update([&](content& c) { set(c, n + 100); }, durable)));
       EXPECT_EQ(told, static_cast<int>(n));
     }
     p.when_durable(ticket{}, count);
@@ -112,7 +116,8 @@ TEST_P(ordered_commits, are_seen_at_once_by_their_thread) {
           },
           ordered)));
       if (n % 2 == 0) {
-        EXPECT_TRUE(p.read([&](const content& c) { return is(c, n); }).value_or(false)) << "a read after " << n;
+        EXPECT_TRUE(p.read([&](const content& c) { return is(c, n); }).value_or(false))
+            << "a read after " << n;
       }
       if (HasFailure()) return;
     }
@@ -152,7 +157,8 @@ TEST_P(ordered_commits, are_seen_at_once_by_other_threads) {
           }
           if (before % 2 == 0) {
             const auto seen = p.read([&](const content& c) { return problem_of(c, before); });
-            EXPECT_EQ(seen.value_or("an error"), "") << "a read after " << before << ", " << name_of(s.policy);
+            EXPECT_EQ(seen.value_or("an error"), "")
+                << "a read after " << before << ", " << name_of(s.policy);
           }
           const auto found = p.update(
               [&](content& c) {
@@ -161,7 +167,8 @@ TEST_P(ordered_commits, are_seen_at_once_by_other_threads) {
                 return wrong;
               },
               before % 7 == 0 ? durable : ordered);
-          EXPECT_EQ(found.value_or("an error"), "") << "an update after " << before << ", " << name_of(s.policy);
+          EXPECT_EQ(found.value_or("an error"), "")
+              << "an update after " << before << ", " << name_of(s.policy);
           done.store(HasFailure() ? all : before + 1);
         }
       });
@@ -189,9 +196,12 @@ TEST_P(ordered_commits, stay_when_what_follows_is_rolled_back) {
       if (n % 3 == 0) {
         EXPECT_THROW((void)p.update([&](content& c) { spoil(c), throw stray(); }, d), stray);
       } else {
-        EXPECT_TRUE(fails_with(p.update([&](content& c) { spoil(c), cancel("not this one"); }, d), errc::cancelled));
+        EXPECT_TRUE(fails_with(p.update([&](content& c) { spoil(c), cancel("not this one"); }, d),
+                               errc::cancelled));
       }
-      ASSERT_TRUE(p.read([&](const content& c) { return is(c, n) && c.cells[5].value == 0; }).value_or(false))
+      ASSERT_TRUE(p.read([&](const content& c) {
+                     return is(c, n) && c.cells[5].value == 0;
+                   }).value_or(false))
           << "after " << n;
     }
     ASSERT_TRUE(succeeds(p.sync()));
@@ -238,7 +248,9 @@ TEST_P(ordered_commits, give_back_what_they_destroyed) {
     for (int round = 0; round < 3; ++round) {
       pop(round == 0 ? 1 : first / 2);
       if (round == 2) {
-        std::jthread([&] { EXPECT_EQ(fill(ordered), first) << "what one thread freed is not another's to take"; });
+        std::jthread([&] {
+          EXPECT_EQ(fill(ordered), first) << "what one thread freed is not another's to take";
+        });
       } else {
         EXPECT_EQ(fill(round == 0 ? ordered : durable), first) << "round " << round;
       }
@@ -283,7 +295,9 @@ TEST_P(ordered_commits, may_be_larger_than_the_log) {
           },
           ordered)));
       ASSERT_TRUE(p.read([&](const content& c) { return right(c, n); }).value_or(false)) << n;
-      std::jthread([&] { EXPECT_TRUE(p.read([&](const content& c) { return right(c, n); }).value_or(false)) << n; });
+      std::jthread([&] {
+        EXPECT_TRUE(p.read([&](const content& c) { return right(c, n); }).value_or(false)) << n;
+      });
     }
     ASSERT_TRUE(succeeds(p.close()));
     if (s.mechanism == "default") {
@@ -309,11 +323,14 @@ TEST_P(ordered_commits, of_a_thread_that_has_ended_are_in_nobodys_way) {
           EXPECT_TRUE(succeeds(p.update([&](content& c) { c.cells[n].value = n; }, ordered)));
         });
         if (n % 4 == 0) {
-          EXPECT_TRUE(p.read([&](const content& c) { return is(c, n) && c.cells[n].value == n; }).value_or(false)) << n;
+          EXPECT_TRUE(p.read([&](const content& c) {
+                         return is(c, n) && c.cells[n].value == n;
+                       }).value_or(false))
+              << n;
         }
         if (n % 4 == 1) {
-          EXPECT_TRUE(
-              succeeds(p.update([&](content& c) { c.cells[0].value += c.count.value; }, n % 8 == 1 ? ordered : durable)));
+          EXPECT_TRUE(succeeds(p.update([&](content& c) { c.cells[0].value += c.count.value; },
+                                        n % 8 == 1 ? ordered : durable)));
         }
       }
     }
@@ -337,7 +354,8 @@ TEST_P(ordered_commits, are_kept_by_close_and_by_the_destructor) {
           ASSERT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered)));
         }
         ++n;
-        std::jthread([&] { EXPECT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered))); });
+        std::jthread(
+            [&] { EXPECT_TRUE(succeeds(p.update([&](content& c) { set(c, n); }, ordered))); });
         if (session % 2 == 0) {
           ASSERT_TRUE(succeeds(p.close()));
         }
@@ -351,8 +369,8 @@ INSTANTIATE_TEST_SUITE_P(all, ordered_commits,
                                             ::testing::Values("adr", "process", "file")),
                          setting_name);
 
-// What they cost: on media that count fences. Counters are exact when nobody works, so where they are read on the way there
-// is no thread in the background.
+// What they cost: on media that count fences. Counters are exact when nobody works, so where they
+// are read on the way there is no thread in the background.
 class cost_of : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   static pool_options options(concurrency policy) {
@@ -409,12 +427,16 @@ TEST_P(cost_of, ordered_commits_is_a_fence_in_100_microseconds_with_a_thread_in_
     constexpr std::uint64_t all = 20'000;
     for (std::uint64_t i = 0; i < all; ++i) swap(p, i, ordered);
     ASSERT_TRUE(succeeds(p.close()));  // the thread in the background has counted all it will
-    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin).count();
+    const auto took =
+        std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin).count();
     const auto after = p.counters();
-    const std::uint64_t fences = after.fences - before.fences, cutting = 3 * (after.truncations - before.truncations);
-    std::printf("  %s: %.2f fences per thousand ordered commits, %lu of %lu for cutting the log; %.0f ns a commit\n",
-                name_of(policy), static_cast<double>(fences) * 1000 / all, cutting, fences,
-                static_cast<double>(took) * 1000 / all);
+    const std::uint64_t fences = after.fences - before.fences,
+                        cutting = 3 * (after.truncations - before.truncations);
+    std::printf(
+        "  %s: %.2f fences per thousand ordered commits, %lu of %lu for cutting the log; %.0f ns a "
+        "commit\n",
+        name_of(policy), static_cast<double>(fences) * 1000 / all, cutting, fences,
+        static_cast<double>(took) * 1000 / all);
     EXPECT_LE(fences, cutting * 2 + static_cast<std::uint64_t>(took) / 100 + 10);
     EXPECT_LT(fences, all / 10) << "they are not gathered";
   });
@@ -432,8 +454,9 @@ TEST_P(cost_of, reads_and_aborts_is_no_fence) {
       const auto before = p.counters();
       for (std::uint64_t i = 0; i < 1000; ++i) {
         EXPECT_TRUE(p.read([](const content& c) { return c.count.value.load(); }).has_value());
-        EXPECT_FALSE(
-            p.update([](content& c) { c.count.value = 1, cancel("no"); }, i % 2 == 0 ? ordered : durable).has_value());
+        EXPECT_FALSE(p.update([](content& c) { c.count.value = 1, cancel("no"); },
+                              i % 2 == 0 ? ordered : durable)
+                         .has_value());
         EXPECT_TRUE(succeeds(p.update([](content&) {}, i % 2 == 0 ? ordered : durable)));
         if (i % 100 == 0) {
           EXPECT_TRUE(succeeds(p.sync()));
@@ -464,10 +487,14 @@ TEST_P(cost_of, a_durable_commit_is_one_fence_and_its_lines) {
       const auto after = p.counters();
       EXPECT_EQ(after.truncations, before.truncations) << "choose a larger log";
       EXPECT_EQ(after.fences - before.fences, 500u);
-      const auto streamed = (after.streamed_bytes - before.streamed_bytes) / 64, flushed = after.flushed_lines - before.flushed_lines;
-      const bool on_file = o.media == "file";  // there all threads share a log, and one flushes for all
+      const auto streamed = (after.streamed_bytes - before.streamed_bytes) / 64,
+                 flushed = after.flushed_lines - before.flushed_lines;
+      const bool on_file =
+          o.media == "file";  // there all threads share a log, and one flushes for all
       EXPECT_GE(on_file ? flushed : streamed, 500u);
-      EXPECT_LE(on_file ? flushed : streamed, on_file ? 1000u : 500u);  // with sums a record says what its words weighed before: a second line, unless all lie in one block
+      EXPECT_LE(on_file ? flushed : streamed,
+                on_file ? 1000u : 500u);  // with sums a record says what its words weighed before:
+                                          // a second line, unless all lie in one block
       EXPECT_EQ(on_file ? streamed : flushed, 0u);
     }
   });
@@ -488,21 +515,27 @@ TEST_P(cost_of, a_sync_is_one_fence_if_there_is_something_to_do) {
     for (std::uint64_t i = 0; i < 10; ++i) {
       EXPECT_EQ(fences_of([&] { swap(p, i, ordered), swap(p, i + 1, ordered); }), 0u);
       EXPECT_NE(p.core().state().deferred_logs.load(), 0u);
-      EXPECT_EQ(fences_of([&] { EXPECT_TRUE(succeeds(i % 2 == 0 ? p.sync() : p.wait(p.committed()))); }), 1u);
+      EXPECT_EQ(
+          fences_of([&] { EXPECT_TRUE(succeeds(i % 2 == 0 ? p.sync() : p.wait(p.committed()))); }),
+          1u);
       EXPECT_EQ(p.core().state().deferred_logs.load(), 0u) << "something is not durable";
       EXPECT_EQ(fences_of([&] { EXPECT_TRUE(succeeds(p.sync())); }), 0u);
     }
     swap(p, 1, ordered);
-    EXPECT_LE(fences_of([&] { swap(p, 2, durable); }), 2u) << "what was ordered before it, and its own";
+    EXPECT_LE(fences_of([&] { swap(p, 2, durable); }), 2u)
+        << "what was ordered before it, and its own";
     EXPECT_EQ(p.core().state().deferred_logs.load(), 0u)
         << "a durable commit returned before an ordered one ahead of it was durable";
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(all, cost_of, ::testing::Combine(::testing::Values("default"), ::testing::Values("adr", "file")),
+INSTANTIATE_TEST_SUITE_P(all, cost_of,
+                         ::testing::Combine(::testing::Values("default"),
+                                            ::testing::Values("adr", "file")),
                          setting_name);
 
-// Transfers between accounts, by ordered and durable commits of four threads; the sum that readers see never changes.
+// Transfers between accounts, by ordered and durable commits of four threads; the sum that readers
+// see never changes.
 struct bank {
   static constexpr std::uint64_t accounts = 32, each = 1000;
   field<std::uint64_t> money[accounts];
@@ -534,11 +567,13 @@ TEST(ordered_transfers, keep_the_sum_for_concurrent_readers) {
         const auto choice = random.below(16);
         if (choice < 3) {
           const auto sum = p.read(sum_of);
-          if (!sum || *sum != bank::accounts * bank::each) ADD_FAILURE() << "a reader saw " << sum.value_or(0);
+          if (!sum || *sum != bank::accounts * bank::each)
+            ADD_FAILURE() << "a reader saw " << sum.value_or(0);
           ++reads;
           continue;
         }
-        const std::uint64_t from = random.below(bank::accounts), to = random.below(bank::accounts), amount = random.below(5);
+        const std::uint64_t from = random.below(bank::accounts), to = random.below(bank::accounts),
+                            amount = random.below(5);
         const auto done = p.update(
             [&](bank& b) {
               if (b.money[from] < amount) return;
@@ -563,8 +598,8 @@ TEST(ordered_transfers, keep_the_sum_for_concurrent_readers) {
   EXPECT_EQ(p.read(sum_of).value_or(0), bank::accounts * bank::each);
 }
 
-// More threads than logs: who waits for a log, for a lock of an ordered commit and for its settling must not do so in a
-// ring.
+// More threads than logs: who waits for a log, for a lock of an ordered commit and for its settling
+// must not do so in a ring.
 TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
   const time_limit limit(120);
   for (const bool background : {true, false}) {
@@ -590,7 +625,8 @@ TEST(ordered_transfers, of_eight_threads_on_two_logs_do_not_hang) {
               random.below(3) == 0 ? durable : ordered)));
           ++commits;
           if (random.below(50) == 0)
-            std::this_thread::sleep_for(std::chrono::microseconds(200));  // its log is taken meanwhile
+            std::this_thread::sleep_for(
+                std::chrono::microseconds(200));  // its log is taken meanwhile
         }
       });
     threads.clear();
@@ -623,8 +659,10 @@ struct shared_counts {
 // What is wrong with recovered counts; empty: nothing.
 std::string problem_of(const counters_root& r, const shared_counts* shared) {
   for (std::size_t t = 0; t < 2; ++t) {
-    const std::string who = "thread " + std::to_string(t) + ": " + std::to_string(r.of[t].count) + " commits found, ";
-    if (r.of[t].count < shared->kept[t]) return who + std::to_string(shared->kept[t]) + " had been synced";
+    const std::string who =
+        "thread " + std::to_string(t) + ": " + std::to_string(r.of[t].count) + " commits found, ";
+    if (r.of[t].count < shared->kept[t])
+      return who + std::to_string(shared->kept[t]) + " had been synced";
     if (r.of[t].twin.value != r.of[t].count) return who + "half of one";
     if (r.of[t].other > r.of[1 - t].count)
       return who + "which saw " + std::to_string(r.of[t].other) + " of the other's, that has " +
@@ -641,13 +679,14 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
   base::rng random(seed);
   scratch_directory dir;
-  auto* const shared = static_cast<shared_counts*>(
-      ::mmap(nullptr, sizeof(shared_counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* const shared = static_cast<shared_counts*>(::mmap(
+      nullptr, sizeof(shared_counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(shared, MAP_FAILED);
   auto o = setting{std::get<0>(GetParam()), std::get<1>(GetParam())}.options(512 << 10);
   o.log_size = 4096, o.log_count = 2;
   std::uint64_t beyond = 0;
-  for (std::uint64_t kill = 0, kills = count_from("STELE_ORDERED_KILLS", 50); kill < kills; ++kill) {
+  for (std::uint64_t kill = 0, kills = count_from("STELE_ORDERED_KILLS", 50); kill < kills;
+       ++kill) {
     o.background = random.below(4) != 0;
     const std::uint64_t sync_every = 1 + random.below(200), child_seed = random(),
                         alive = random.below(std::uint64_t{128} << random.below(7));
@@ -659,7 +698,8 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
         for (std::size_t t = 0; t < 2; ++t)
           threads.emplace_back([&, t] {
             base::rng mine(child_seed + t);
-            std::uint64_t n = p.read([&](const counters_root& r) { return r.of[t].count.load(); }).value_or(0);
+            std::uint64_t n =
+                p.read([&](const counters_root& r) { return r.of[t].count.load(); }).value_or(0);
             while (shared->failed == 0) {
               ++n;
               const bool is_durable = mine.below(64) == 0;
@@ -682,7 +722,8 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
       if (random.below(2) == 0)
         ::usleep(static_cast<useconds_t>(alive));
       else
-        for (int i = 0; i < 5000 && shared->kept[0] + shared->kept[1] == before; ++i) ::usleep(10);  // right after a sync
+        for (int i = 0; i < 5000 && shared->kept[0] + shared->kept[1] == before; ++i)
+          ::usleep(10);  // right after a sync
       writer.kill_and_drain(0);
     }
     ASSERT_EQ(shared->failed, 0u);
@@ -693,11 +734,12 @@ TEST_P(killed_after_sync, keeps_what_the_sync_covered_and_a_prefix_of_the_rest) 
     ASSERT_EQ(*wrong, "") << "after " << kill + 1 << " kills";
     ASSERT_TRUE(succeeds(p.read([&](const counters_root& r) {
       for (std::size_t t = 0; t < 2; ++t)
-        beyond += r.of[t].count - shared->kept[t], shared->kept[t] = r.of[t].count;  // seen, so kept
+        beyond += r.of[t].count - shared->kept[t],
+            shared->kept[t] = r.of[t].count;  // seen, so kept
     })));
   }
-  std::printf("  %lu and %lu commits, %lu found that no sync had covered; STELE_SEED=%lu\n", shared->kept[0].load(),
-              shared->kept[1].load(), beyond, seed);
+  std::printf("  %lu and %lu commits, %lu found that no sync had covered; STELE_SEED=%lu\n",
+              shared->kept[0].load(), shared->kept[1].load(), beyond, seed);
   EXPECT_GT(shared->kept[0] + shared->kept[1], 1000u);
   ::munmap(shared, sizeof(shared_counts));
 }

@@ -1,7 +1,8 @@
-// File systems of a test's own: a child process with a mount namespace of its own, which goes with it.
+// File systems of a test's own: a child process with a mount namespace of its own, which goes with
+// it.
 //
-// Needs the right to mount (root, mostly); can_mount() says whether it is there. Call enter_own_mounts() in a child process
-// only.
+// Needs the right to mount (root, mostly); can_mount() says whether it is there. Call
+// enter_own_mounts() in a child process only.
 #pragma once
 
 #include <sched.h>
@@ -14,7 +15,8 @@ namespace stele::testing {
 
 // From here on what this process mounts nobody else sees.
 inline bool enter_own_mounts() {
-  return ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  return ::unshare(CLONE_NEWNS) == 0 &&
+         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 inline bool mount_memory(const std::string& directory, const std::string& size) {
   return ::mount("none", directory.c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
@@ -29,7 +31,8 @@ inline bool can_mount() {
   return trying.receive(can) && can == 1;
 }
 
-// Runs body(directory) in a process whose `directory` is a file system of this size; the body's EXPECTs count.
+// Runs body(directory) in a process whose `directory` is a file system of this size; the body's
+// EXPECTs count.
 template <class Body>
 void on_own_file_system(const std::string& directory, const std::string& size, Body&& body) {
   if (!can_mount()) GTEST_SKIP() << "mounting needs root";

@@ -1,4 +1,5 @@
-// `stele pool` as a user runs it: what it says of sound, damaged and unclosed pools, what it repairs, copies and lengthens.
+// `stele pool` as a user runs it: what it says of sound, damaged and unclosed pools, what it
+// repairs, copies and lengthens.
 #include <gmock/gmock.h>
 #include <stele/document.h>
 #include <stele/kv.h>
@@ -19,7 +20,9 @@ using ::testing::HasSubstr;
 class pool_command : public ::testing::Test {
  protected:
   std::string at(const std::string& file) const { return dir_.file(file); }
-  nlohmann::json json(const std::string& file) const { return nlohmann::json::parse(std::ifstream(at(file))); }
+  nlohmann::json json(const std::string& file) const {
+    return nlohmann::json::parse(std::ifstream(at(file)));
+  }
   std::string make_store() const {
     auto store = kv::open(at("store"), {.create_size = 1 << 20});
     EXPECT_TRUE(succeeds(store));
@@ -65,7 +68,8 @@ TEST_F(pool_command, a_pool_that_was_not_closed_is_recovered_by_repair_alone) {
     }
   });
   std::uint64_t n = 0;
-  while (n < 50 && writer.receive(n)) {}
+  while (n < 50 && writer.receive(n)) {
+  }
   const std::uint64_t last = writer.kill_and_drain(n);
   const auto looked = run_command("pool check " + at("store"));
   EXPECT_EQ(looked.status, 0) << looked.said;
@@ -93,7 +97,8 @@ TEST_F(pool_command, dumps_a_store_and_a_document) {
   EXPECT_EQ(items[0], (nlohmann::json{{"key", "apple"}, {"value", {{"hex", "ff0001"}}}}));
   EXPECT_EQ(items[1], (nlohmann::json{{"key", "pear"}, {"value", "green"}}));
   {
-    auto p = open_pool<document_dict>(at("document"), {.create_size = 1 << 20, .layout = std::string(document_layout)});
+    auto p = open_pool<document_dict>(
+        at("document"), {.create_size = 1 << 20, .layout = std::string(document_layout)});
     ASSERT_TRUE(succeeds(p.update([](document_dict& d) {
       d["answer"] = 42;
       d["list"].make_list().append("one");
@@ -108,7 +113,8 @@ TEST_F(pool_command, dumps_a_store_and_a_document) {
 TEST_F(pool_command, copies_and_lengthens) {
   const std::string path = make_store();
   EXPECT_EQ(run_command("pool backup " + path + " " + at("copy")).status, 0);
-  EXPECT_EQ(run_command("pool backup " + path + " " + at("copy")).status, 1) << "it would overwrite";
+  EXPECT_EQ(run_command("pool backup " + path + " " + at("copy")).status, 1)
+      << "it would overwrite";
   EXPECT_EQ(run_command("pool resize --size 3M --json " + at("info") + " " + at("copy")).status, 0);
   EXPECT_GE(json("info")["size_bytes"], 3u << 20);
   EXPECT_EQ(run_command("pool check " + at("copy")).status, 0);
@@ -119,7 +125,8 @@ TEST_F(pool_command, copies_and_lengthens) {
   const auto in_use = run_command("pool backup " + path + " " + at("another"));
   EXPECT_EQ(in_use.status, 1);
   EXPECT_THAT(in_use.said, HasSubstr("open in process " + std::to_string(::getpid())));
-  EXPECT_THAT(run_command("pool dump " + path).said, HasSubstr("open in process " + std::to_string(::getpid())));
+  EXPECT_THAT(run_command("pool dump " + path).said,
+              HasSubstr("open in process " + std::to_string(::getpid())));
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // What the conformance tests run on: every mechanism over every medium, under every policy.
 //
-// A setting names one combination. The suites are parameterised by mechanism and medium and run each body under all three
-// policies. `pool_dir` is a fresh directory in memory; file media get one on a disk where that matters. A child process that
-// works on a pool and dies is run by in_child(): it tells its parent what has been acknowledged over a pipe.
+// A setting names one combination. The suites are parameterised by mechanism and medium and run
+// each body under all three policies. `pool_dir` is a fresh directory in memory; file media get one
+// on a disk where that matters. A child process that works on a pool and dies is run by in_child():
+// it tells its parent what has been acknowledged over a pipe.
 #pragma once
 
 #include <containers/test_bed.h>
@@ -52,14 +53,23 @@ inline std::vector<std::string> durable_mechanisms() {
   return names;
 }
 // Whose records may outgrow a log, and go to the heap then.
-inline bool spills(const std::string& mechanism) { return mechanism != "none" && mechanism != "log_structured"; }
+inline bool spills(const std::string& mechanism) {
+  return mechanism != "none" && mechanism != "log_structured";
+}
 // A log-structured pool is no other mechanism's.
-inline bool share_pools(const std::string& a, const std::string& b) { return (*detail::find_mechanism(a))->home == (*detail::find_mechanism(b))->home; }
-inline std::vector<std::string> all_media() { return {"adr", "eadr", "process", "file", "delayed:100"}; }
+inline bool share_pools(const std::string& a, const std::string& b) {
+  return (*detail::find_mechanism(a))->home == (*detail::find_mechanism(b))->home;
+}
+inline std::vector<std::string> all_media() {
+  return {"adr", "eadr", "process", "file", "delayed:100"};
+}
 
-inline constexpr concurrency all_policies[] = {concurrency::stm, concurrency::single_writer, concurrency::external};
+inline constexpr concurrency all_policies[] = {concurrency::stm, concurrency::single_writer,
+                                               concurrency::external};
 inline const char* name_of(concurrency c) {
-  return c == concurrency::stm ? "stm" : c == concurrency::single_writer ? "single_writer" : "external";
+  return c == concurrency::stm             ? "stm"
+         : c == concurrency::single_writer ? "single_writer"
+                                           : "external";
 }
 
 // Parameter: mechanism, medium. The test's body is called once a policy.
@@ -75,7 +85,8 @@ class on_every_setting : public ::testing::TestWithParam<std::tuple<std::string,
   }
 };
 
-inline std::string setting_name(const ::testing::TestParamInfo<std::tuple<std::string, std::string>>& info) {
+inline std::string setting_name(
+    const ::testing::TestParamInfo<std::tuple<std::string, std::string>>& info) {
   std::string name = std::get<0>(info.param) + "_on_" + std::get<1>(info.param);
   std::replace_if(name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
   return name;
@@ -105,19 +116,23 @@ storage::heap::usage audit(const pool<Root>& p) {
 template <class R>
 ::testing::AssertionResult succeeds(const R& r) {
   if (r) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << stele::name_of(r.error().code) << ": " << r.error().message;
+  return ::testing::AssertionFailure()
+         << stele::name_of(r.error().code) << ": " << r.error().message;
 }
 template <class R>
 ::testing::AssertionResult fails_with(const R& r, errc code) {
   if (r) return ::testing::AssertionFailure() << "it was accepted";
   if (r.error().code == code) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "refused as " << stele::name_of(r.error().code) << ": " << r.error().message;
+  return ::testing::AssertionFailure()
+         << "refused as " << stele::name_of(r.error().code) << ": " << r.error().message;
 }
 
 using budget::count_from;
 
 inline std::uint64_t seed_from(const char* variable) {
-  const std::uint64_t seed = count_from(variable, static_cast<std::uint64_t>(::getpid()) * 0x9E3779B9u + static_cast<std::uint64_t>(::time(nullptr)));
+  const std::uint64_t seed =
+      count_from(variable, static_cast<std::uint64_t>(::getpid()) * 0x9E3779B9u +
+                               static_cast<std::uint64_t>(::time(nullptr)));
   ::testing::Test::RecordProperty("seed", std::to_string(seed));
   return seed;
 }

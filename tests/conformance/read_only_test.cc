@@ -1,5 +1,5 @@
-// File systems and files that cannot be written: opening is an error that says what to do, looking works, and a file system
-// that becomes so under an open pool loses nothing that was acknowledged.
+// File systems and files that cannot be written: opening is an error that says what to do, looking
+// works, and a file system that becomes so under an open pool loses nothing that was acknowledged.
 #include <media/os.h>
 #include <sys/stat.h>
 #include <tests/conformance/command.h>
@@ -14,14 +14,16 @@ namespace {
 
 namespace os = media::os;
 
-std::uint64_t make_pool(const std::string& path, const std::string& mechanism = "", bool closes = true) {
+std::uint64_t make_pool(const std::string& path, const std::string& mechanism = "",
+                        bool closes = true) {
   auto p = open_pool<texts_root>(path, {.create_size = 384 << 10,
                                         .mechanism = mechanism,
                                         .media = "process",
                                         .log_size = 4096,
                                         .log_count = 2,
                                         .background = false});
-  for (std::uint64_t n = 0; n < 10; ++n) EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
+  for (std::uint64_t n = 0; n < 10; ++n)
+    EXPECT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
   if (!closes) std::filesystem::copy_file(path, path + ".left");
   EXPECT_TRUE(succeeds(p.close()));
   if (!closes) std::filesystem::rename(path + ".left", path);
@@ -43,7 +45,8 @@ void expect_sentence(const std::string& sentence, const std::string& part) {
 TEST(read_only, a_file_system_is_looked_at_and_not_opened) {
   scratch_directory dir;
   on_own_file_system(dir.file(""), "4m", [&] {
-    const std::string path = dir.file("pool"), left = dir.file("left_open"), log = dir.file("log_structured");
+    const std::string path = dir.file("pool"), left = dir.file("left_open"),
+                      log = dir.file("log_structured");
     make_pool(path);
     make_pool(left, "", false);
     make_pool(log, "log_structured", false);
@@ -52,7 +55,8 @@ TEST(read_only, a_file_system_is_looked_at_and_not_opened) {
       expect_can_be_looked_at(pool_path);
       const auto opened = pool<texts_root>::open(pool_path);
       EXPECT_TRUE(fails_with(opened, errc::read_only));
-      expect_sentence(opened.error().message, "remount its file system for writing, or look at it with `stele pool info`");
+      expect_sentence(opened.error().message,
+                      "remount its file system for writing, or look at it with `stele pool info`");
     }
     const auto created = pool<texts_root>::open(dir.file("new"), {.create_size = 384 << 10});
     EXPECT_TRUE(fails_with(created, errc::read_only));
@@ -87,14 +91,15 @@ TEST(read_only, a_file_of_somebody_else_is_looked_at_if_it_may_be_read) {
   EXPECT_EQ(other.wait(), 0);
 }
 
-// What the kernel answers when it has made a file system read-only after an error: from the k-th such call on.
+// What the kernel answers when it has made a file system read-only after an error: from the k-th
+// such call on.
 class turned_read_only final : public os::syscall_hook {
  public:
   explicit turned_read_only(std::uint64_t k) : k_(k) { os::install_hook(this); }
   ~turned_read_only() override { os::install_hook(nullptr); }
   int before(const os::request& r) noexcept override {
-    const bool changes =
-        r.what == os::call::write || r.what == os::call::sync || r.what == os::call::fallocate || r.what == os::call::link;
+    const bool changes = r.what == os::call::write || r.what == os::call::sync ||
+                         r.what == os::call::fallocate || r.what == os::call::link;
     return changes && seen_.fetch_add(1) + 1 >= k_ ? EROFS : 0;
   }
   bool hit() const { return seen_ >= k_; }
@@ -107,8 +112,11 @@ class turned_read_only final : public os::syscall_hook {
 TEST(read_only, a_file_system_that_turns_so_under_a_pool_loses_nothing) {
   scratch_directory dir;
   const std::string path = dir.file("pool");
-  const pool_options options{
-      .create_size = 384 << 10, .media = "file", .log_size = 4096, .log_count = 2, .background = false};
+  const pool_options options{.create_size = 384 << 10,
+                             .media = "file",
+                             .log_size = 4096,
+                             .log_count = 2,
+                             .background = false};
   std::uint64_t k = 1;
   for (bool hit = true; hit && !HasFailure(); ++k) {
     SCOPED_TRACE("from the " + std::to_string(k) + "-th change on");

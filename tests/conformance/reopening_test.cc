@@ -1,7 +1,9 @@
-// What a pool holds when it is opened again: after a close, after its process died, by the same mechanism or another.
+// What a pool holds when it is opened again: after a close, after its process died, by the same
+// mechanism or another.
 //
-// A child process works on the pool, tells its parent each acknowledged commit, and dies by _exit or kill -9. A pair of
-// words in different lines is equal after every commit, so half a transaction shows.
+// A child process works on the pool, tells its parent each acknowledged commit, and dies by _exit
+// or kill -9. A pair of words in different lines is equal after every commit, so half a transaction
+// shows.
 #include <base/mutant.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
@@ -35,11 +37,13 @@ std::uint64_t number_of(const pool<state>& p) {
   auto got = p.read([](const state& s) -> result<std::uint64_t> {
     const std::uint64_t n = s.first;
     if (s.last != n) return std::unexpected(error{errc::corrupt, "the pair differs"});
-    if (n != 0 && *s.latest.load() != n) return std::unexpected(error{errc::corrupt, "the object differs"});
+    if (n != 0 && *s.latest.load() != n)
+      return std::unexpected(error{errc::corrupt, "the object differs"});
     return n;
   });
   EXPECT_TRUE(succeeds(got));
-  EXPECT_EQ(audit(p).used_blocks, got.value_or(0) == 0 ? 1u : 2u) << "a block is lost, or one too many is there";
+  EXPECT_EQ(audit(p).used_blocks, got.value_or(0) == 0 ? 1u : 2u)
+      << "a block is lost, or one too many is there";
   return got.value_or(~0u);
 }
 
@@ -66,7 +70,8 @@ TEST_P(reopening, a_closed_pool_holds_what_it_held) {
       ASSERT_TRUE(succeeds(commit_number(p, n)));
       if (n % 2 == 0) {
         ASSERT_TRUE(succeeds(p.close()));
-        EXPECT_TRUE(fails_with(commit_number(p, 99), errc::invalid_argument)) << "a closed pool takes no transaction";
+        EXPECT_TRUE(fails_with(commit_number(p, 99), errc::invalid_argument))
+            << "a closed pool takes no transaction";
         EXPECT_TRUE(succeeds(p.close())) << "closing twice is nothing";
       }
     }
@@ -88,11 +93,15 @@ TEST_P(reopening, a_pool_whose_process_died_holds_every_acknowledged_commit) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(all, reopening, ::testing::Combine(::testing::ValuesIn(all_mechanisms()), ::testing::ValuesIn(all_media())), setting_name);
+INSTANTIATE_TEST_SUITE_P(all, reopening,
+                         ::testing::Combine(::testing::ValuesIn(all_mechanisms()),
+                                            ::testing::ValuesIn(all_media())),
+                         setting_name);
 
 class handing_over : public ::testing::TestWithParam<std::string> {};
 
-// Every mechanism takes over from every other, whether that closed the pool or died with it, on the same or another medium.
+// Every mechanism takes over from every other, whether that closed the pool or died with it, on the
+// same or another medium.
 TEST_P(handing_over, every_other_mechanism_goes_on_where_this_one_ended) {
   for (const std::string& next : all_mechanisms())
     for (const bool dies : {false, true}) {
@@ -118,10 +127,13 @@ TEST_P(handing_over, every_other_mechanism_goes_on_where_this_one_ended) {
 }
 
 TEST_P(handing_over, this_one_may_die_in_a_pool_that_default_made) {
-  if (GetParam() == "none" || !share_pools(GetParam(), "default")) GTEST_SKIP() << "it promises nothing, or has pools of another kind";
+  if (GetParam() == "none" || !share_pools(GetParam(), "default"))
+    GTEST_SKIP() << "it promises nothing, or has pools of another kind";
   scratch_directory dir;
   const std::string path = dir.file("pool");
-  { auto made = open_pool<state>(path, setting{"default", "process"}.options()); }
+  {
+    auto made = open_pool<state>(path, setting{"default", "process"}.options());
+  }
   for (std::uint64_t n : {150, 300}) {
     die_after({GetParam(), "process"}, path, 150);
     ASSERT_EQ(number_of(open_pool<state>(path, setting{"default", "process"}.options())), n);
@@ -139,7 +151,8 @@ struct holder {
 void take(pool<holder>& p, std::size_t words) {
   ASSERT_TRUE(succeeds(p.update([&](holder& h) {
     for (auto& kept : h.kept) {
-      auto* const fresh = static_cast<many_words*>(detail::allocate(sizeof(many_words), alignof(many_words)));
+      auto* const fresh =
+          static_cast<many_words*>(detail::allocate(sizeof(many_words), alignof(many_words)));
       for (std::size_t i = 0; i < words; ++i) fresh->of[i] = 7 * i + 1;
       kept = fresh;
     }
@@ -151,7 +164,8 @@ void free_all(pool<holder>& p) {
   })));
 }
 
-// A session of a mechanism writes to chunks and frees them, and ends or dies; the next, of `default`, takes them and writes little.
+// A session of a mechanism writes to chunks and frees them, and ends or dies; the next, of
+// `default`, takes them and writes little.
 bool is_no_damage_what_was_freed(const std::string& mechanism, bool dies) {
   scratch_directory dir;
   const auto open = [&](const std::string& by) {
@@ -159,7 +173,9 @@ bool is_no_damage_what_was_freed(const std::string& mechanism, bool dies) {
     o.block_checksums = checksums::on;
     return open_pool<holder>(dir.file("pool"), o);
   };
-  { auto created = open("default"); }
+  {
+    auto created = open("default");
+  }
   const auto use = [&] {
     auto p = open(mechanism);
     take(p, std::size(many_words{}.of));
@@ -229,7 +245,8 @@ TEST_P(crash_with_spilled_records, keeps_acknowledged_commits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, crash_with_spilled_records, ::testing::ValuesIn(durable_mechanisms()), plain_name);
+INSTANTIATE_TEST_SUITE_P(all, crash_with_spilled_records, ::testing::ValuesIn(durable_mechanisms()),
+                         plain_name);
 
 }  // namespace
 }  // namespace stele::testing

@@ -1,8 +1,10 @@
-// Strict serializability: four threads append to and read a few lists, and the whole history is checked afterwards.
+// Strict serializability: four threads append to and read a few lists, and the whole history is
+// checked afterwards.
 //
-// A list is kept in the pool either as an array of fields or as nodes of their own, which are destroyed when the list is cut:
-// then memory that was a node turns into another while readers walk. A million transactions by default; STELE_TRANSACTIONS sets
-// another count, STELE_SEED repeats a run's choices (not its schedule).
+// A list is kept in the pool either as an array of fields or as nodes of their own, which are
+// destroyed when the list is cut: then memory that was a node turns into another while readers
+// walk. A million transactions by default; STELE_TRANSACTIONS sets another count, STELE_SEED
+// repeats a run's choices (not its schedule).
 #include <base/rng.h>
 #include <tests/conformance/history_checker.h>
 #include <tests/conformance/pools.h>
@@ -73,7 +75,9 @@ struct lists {
   List list[list_count];
 };
 
-std::int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+std::int64_t now() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
 
 template <class List>
 list_access read_list(const lists<List>& root, std::uint32_t which) {
@@ -84,37 +88,48 @@ list_access read_list(const lists<List>& root, std::uint32_t which) {
 
 // A full list is read before it is cut, so no element goes unseen.
 template <class List>
-void append_to(lists<List>& root, std::uint32_t which, std::uint64_t element, std::vector<list_access>& accesses) {
+void append_to(lists<List>& root, std::uint32_t which, std::uint64_t element,
+               std::vector<list_access>& accesses) {
   if (root.list[which].length == longest) accesses.push_back(read_list(root, which));
   root.list[which].append(element);
   accesses.push_back({which, true, element, 0, {}});
 }
 
-// One thread's transactions: a third reads several lists, the rest mixes reads and appends; a few are rolled back.
+// One thread's transactions: a third reads several lists, the rest mixes reads and appends; a few
+// are rolled back.
 template <class List>
-void work(pool<lists<List>>& p, std::uint64_t seed, unsigned thread, std::size_t count, unsigned ordered_in_8, std::vector<transaction_record>& history) {
+void work(pool<lists<List>>& p, std::uint64_t seed, unsigned thread, std::size_t count,
+          unsigned ordered_in_8, std::vector<transaction_record>& history) {
   base::rng random(seed + thread);
   for (std::size_t i = 0; i < count; ++i) {
     transaction_record t;
     const std::uint64_t choices = random();
     t.invoked = now();
     if (choices % 3 == 0) {
-      t.committed = p.read([&](const lists<List>& root) {
-                       t.accesses.clear();
-                       for (unsigned k = 0; k < 3; ++k) t.accesses.push_back(read_list(root, static_cast<std::uint32_t>((choices >> (8 + 8 * k)) % list_count)));
-                     }).has_value();
+      t.committed =
+          p.read([&](const lists<List>& root) {
+             t.accesses.clear();
+             for (unsigned k = 0; k < 3; ++k)
+               t.accesses.push_back(read_list(
+                   root, static_cast<std::uint32_t>((choices >> (8 + 8 * k)) % list_count)));
+           }).has_value();
     } else {
-      t.committed = p.update([&](lists<List>& root) {
-                       t.accesses.clear();
-                       for (unsigned k = 0; k < 3; ++k) {
-                         const auto which = static_cast<std::uint32_t>((choices >> (8 + 8 * k)) % list_count);
-                         if ((choices >> (40 + k) & 1) != 0)
-                           t.accesses.push_back(read_list(root, which));
-                         else
-                           append_to(root, which, ((i * thread_count + thread) << 2 | k) + 1, t.accesses);
-                       }
-                       if (choices >> 58 == 0) cancel("one in 64");
-                     }, (choices >> 48) % 8 < ordered_in_8 ? durability::ordered : durability::durable).has_value();
+      t.committed =
+          p.update(
+               [&](lists<List>& root) {
+                 t.accesses.clear();
+                 for (unsigned k = 0; k < 3; ++k) {
+                   const auto which =
+                       static_cast<std::uint32_t>((choices >> (8 + 8 * k)) % list_count);
+                   if ((choices >> (40 + k) & 1) != 0)
+                     t.accesses.push_back(read_list(root, which));
+                   else
+                     append_to(root, which, ((i * thread_count + thread) << 2 | k) + 1, t.accesses);
+                 }
+                 if (choices >> 58 == 0) cancel("one in 64");
+               },
+               (choices >> 48) % 8 < ordered_in_8 ? durability::ordered : durability::durable)
+              .has_value();
     }
     t.returned = now();
     history.push_back(std::move(t));
@@ -122,29 +137,35 @@ void work(pool<lists<List>>& p, std::uint64_t seed, unsigned thread, std::size_t
 }
 
 template <class List>
-std::vector<std::string> run_round(const setting& s, std::uint64_t seed, std::size_t count, unsigned ordered_in_8) {
+std::vector<std::string> run_round(const setting& s, std::uint64_t seed, std::size_t count,
+                                   unsigned ordered_in_8) {
   scratch_directory dir;
   auto p = open_pool<lists<List>>(dir.file("pool"), s.options(2u << 20));
   std::vector<transaction_record> histories[thread_count], whole;
   std::vector<std::thread> threads;
-  for (unsigned t = 0; t < thread_count; ++t) threads.emplace_back([&, t] { work(p, seed, t, count / thread_count, ordered_in_8, histories[t]); });
+  for (unsigned t = 0; t < thread_count; ++t)
+    threads.emplace_back(
+        [&, t] { work(p, seed, t, count / thread_count, ordered_in_8, histories[t]); });
   for (auto& t : threads) t.join();
   for (auto& h : histories) std::ranges::move(h, std::back_inserter(whole));
   transaction_record last{.invoked = now(), .accesses = {}};
   last.committed = p.read([&](const lists<List>& root) {
                       last.accesses.clear();
-                      for (std::uint32_t l = 0; l < list_count; ++l) last.accesses.push_back(read_list(root, l));
+                      for (std::uint32_t l = 0; l < list_count; ++l)
+                        last.accesses.push_back(read_list(root, l));
                     }).has_value();
   last.returned = now();
   whole.push_back(std::move(last));
   (void)audit(p);
-  EXPECT_GT(std::ranges::count_if(whole, &transaction_record::committed), static_cast<std::ptrdiff_t>(whole.size() * 9 / 10)) << "too few to mean anything";
+  EXPECT_GT(std::ranges::count_if(whole, &transaction_record::committed),
+            static_cast<std::ptrdiff_t>(whole.size() * 9 / 10))
+      << "too few to mean anything";
   return anomalies_of(whole);
 }
 
 struct share {
   setting where;
-  unsigned thousandths;  // of all transactions
+  unsigned thousandths;       // of all transactions
   unsigned ordered_in_8 = 0;  // commits
 };
 
@@ -153,12 +174,15 @@ class serializability : public ::testing::TestWithParam<share> {};
 TEST_P(serializability, histories_of_list_appends_are_strictly_serializable) {
   const std::uint64_t seed = seed_from("STELE_SEED");
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
-  const std::size_t all = count_from("STELE_TRANSACTIONS", 1'000'000) * GetParam().thousandths / 1000;
+  const std::size_t all =
+      count_from("STELE_TRANSACTIONS", 1'000'000) * GetParam().thousandths / 1000;
   constexpr std::size_t round = 40'000;
   for (std::size_t done = 0; done < all; done += round) {
     const std::size_t now_count = std::min(round, all - done);
     const auto& [where, thousandths, ordered_in_8] = GetParam();
-    const auto wrong = (done / round) % 2 == 0 ? run_round<node_list>(where, seed + done, now_count, ordered_in_8) : run_round<array_list>(where, seed + done, now_count, ordered_in_8);
+    const auto wrong = (done / round) % 2 == 0
+                           ? run_round<node_list>(where, seed + done, now_count, ordered_in_8)
+                           : run_round<array_list>(where, seed + done, now_count, ordered_in_8);
     for (const std::string& sentence : wrong) ADD_FAILURE() << sentence;
     ASSERT_TRUE(wrong.empty());
   }
@@ -166,18 +190,31 @@ TEST_P(serializability, histories_of_list_appends_are_strictly_serializable) {
 
 constexpr auto stm = concurrency::stm, single_writer = concurrency::single_writer;
 const share shares[] = {
-    {{"redo-async", "process", stm}, 400}, {{"redo-async", "adr", stm}, 100},  {{"redo", "adr", stm}, 80},
-    {{"undo", "process", stm}, 80},        {{"base", "eadr", stm}, 80},        {{"redo-async", "delayed:100", stm}, 40},
-    {{"redo-async", "file", stm}, 40},     {{"none", "process", stm}, 40},     {{"redo-async", "process", single_writer}, 100},
-    {{"undo", "adr", single_writer}, 40},  {{"base", "process", single_writer}, 40}, {{"none", "process", single_writer}, 40},
-    {{"default", "process", stm}, 80},     {{"default", "process", stm}, 80, 8},     {{"default", "adr", stm}, 80, 5},
-    {{"default", "file", stm}, 80, 5},     {{"default", "adr", single_writer}, 80, 5}, {{"adaptive", "process", stm}, 40},
+    {{"redo-async", "process", stm}, 400},
+    {{"redo-async", "adr", stm}, 100},
+    {{"redo", "adr", stm}, 80},
+    {{"undo", "process", stm}, 80},
+    {{"base", "eadr", stm}, 80},
+    {{"redo-async", "delayed:100", stm}, 40},
+    {{"redo-async", "file", stm}, 40},
+    {{"none", "process", stm}, 40},
+    {{"redo-async", "process", single_writer}, 100},
+    {{"undo", "adr", single_writer}, 40},
+    {{"base", "process", single_writer}, 40},
+    {{"none", "process", single_writer}, 40},
+    {{"default", "process", stm}, 80},
+    {{"default", "process", stm}, 80, 8},
+    {{"default", "adr", stm}, 80, 5},
+    {{"default", "file", stm}, 80, 5},
+    {{"default", "adr", single_writer}, 80, 5},
+    {{"adaptive", "process", stm}, 40},
 };
 
 std::string share_name(const ::testing::TestParamInfo<share>& info) {
   const setting& s = info.param.where;
   std::string name = s.mechanism + "_on_" + s.media + "_by_" + name_of(s.policy);
-  if (info.param.ordered_in_8 != 0) name += "_ordered_" + std::to_string(info.param.ordered_in_8) + "_in_8";
+  if (info.param.ordered_in_8 != 0)
+    name += "_ordered_" + std::to_string(info.param.ordered_in_8) + "_in_8";
   std::ranges::replace_if(name, [](char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }

@@ -1,4 +1,5 @@
-// The commands `stele tape` and `stele sim` as a user runs them: tapes recorded and converted, machines, crashes, refusals.
+// The commands `stele tape` and `stele sim` as a user runs them: tapes recorded and converted,
+// machines, crashes, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tests/conformance/command.h>
@@ -18,10 +19,15 @@ using ::testing::HasSubstr;
 class sim_command : public ::testing::Test {
  protected:
   static command_outcome run(const std::string& arguments) { return run_command(arguments); }
-  nlohmann::json json(const std::string& file) const { return nlohmann::json::parse(std::ifstream(dir_ / file)); }
+  nlohmann::json json(const std::string& file) const {
+    return nlohmann::json::parse(std::ifstream(dir_ / file));
+  }
   std::string at(const std::string& file) const { return (dir_ / file).string(); }
   void record(const std::string& more) const {
-    const auto o = run("tape record --kind native --workload hash --threads 4 --elements-bytes 64 --keys 256 --operations 400 " + more + " " + at("tape"));
+    const auto o =
+        run("tape record --kind native --workload hash --threads 4 --elements-bytes 64 --keys 256 "
+            "--operations 400 " +
+            more + " " + at("tape"));
     ASSERT_EQ(o.status, 0) << o.said;
   }
 
@@ -42,28 +48,40 @@ TEST_F(sim_command, runs_a_native_tape_twice_to_the_same_byte) {
 
 TEST_F(sim_command, compares_designs_and_sweeps_a_key) {
   record("");
-  const auto compared = run("sim compare " + at("tape") + " --designs native,kiln,crlog,culog,rlog,ulog");
+  const auto compared =
+      run("sim compare " + at("tape") + " --designs native,kiln,crlog,culog,rlog,ulog");
   EXPECT_EQ(compared.status, 0) << compared.said;
   EXPECT_THAT(compared.said, HasSubstr("culog"));
-  const auto swept = run("sim sweep " + at("tape") + " --over l3.read_latency_ns=15,30 --show rate.transactions");
+  const auto swept =
+      run("sim sweep " + at("tape") + " --over l3.read_latency_ns=15,30 --show rate.transactions");
   EXPECT_EQ(swept.status, 0) << swept.said;
 }
 
 TEST_F(sim_command, replays_a_real_mechanism_on_kilns_machine) {
-  const auto o = run("tape record --workload hash --mechanism blurred --threads 2 --operations 200 --keys 64 --filled --dir " + dir_.string() + " " + at("tape"));
+  const auto o =
+      run("tape record --workload hash --mechanism blurred --threads 2 --operations 200 --keys 64 "
+          "--filled --dir " +
+          dir_.string() + " " + at("tape"));
   ASSERT_EQ(o.status, 0) << o.said;
-  ASSERT_EQ(run("sim run " + at("tape") + " --design native --set design.isolation=none --json " + at("a")).status, 0);
+  ASSERT_EQ(run("sim run " + at("tape") + " --design native --set design.isolation=none --json " +
+                at("a"))
+                .status,
+            0);
   EXPECT_EQ(json("a")["quantities"]["run.operations"]["value"], 200);
   EXPECT_GT(json("a")["quantities"]["nonvolatile_memory.writes"]["value"], 200);
 }
 
 TEST_F(sim_command, tells_what_coalescing_does_to_the_lines_of_a_tape) {
   const auto lines_of_home = [&](const std::string& more) -> double {
-    const auto o = run("tape record --workload kv --value-size 128 --mechanism undo --no-bytes --filled --operations 300 --keys 256 --dir " + dir_.string() + " " + more + " " + at("tape"));
+    const auto o =
+        run("tape record --workload kv --value-size 128 --mechanism undo --no-bytes --filled "
+            "--operations 300 --keys 256 --dir " +
+            dir_.string() + " " + more + " " + at("tape"));
     EXPECT_EQ(o.status, 0) << o.said;
     EXPECT_EQ(run("tape dirtiness " + at("tape") + " --json " + at("a")).status, 0);
     EXPECT_EQ(json("a")["home"]["eighths"].size(), 9u);
-    EXPECT_GT(json("a")["all"]["mean"], json("a")["home"]["mean"]) << "logs are written by whole lines";
+    EXPECT_GT(json("a")["all"]["mean"], json("a")["home"]["mean"])
+        << "logs are written by whole lines";
     return json("a")["home"]["lines"];
   };
   EXPECT_LT(lines_of_home("--coalesce"), lines_of_home(""));
@@ -87,7 +105,8 @@ TEST_F(sim_command, crashes_a_tape_with_bytes_and_finds_a_planted_bug) {
 
 TEST_F(sim_command, refuses_in_sentences) {
   record("");
-  EXPECT_THAT(run("sim run " + at("tape") + " --machine kilm").said, HasSubstr("nearest is 'kiln'"));
+  EXPECT_THAT(run("sim run " + at("tape") + " --machine kilm").said,
+              HasSubstr("nearest is 'kiln'"));
   EXPECT_THAT(run("sim run " + at("tape") + " --set l3.waiys=8").said, HasSubstr("ways"));
   EXPECT_THAT(run("sim run " + at("none")).said, HasSubstr("cannot read the tape"));
   EXPECT_THAT(run("sim crash " + at("tape")).said, HasSubstr("--bytes"));

@@ -1,4 +1,5 @@
-// Threads that come, work and go, under every policy; and processes that are not the one that opened the pool.
+// Threads that come, work and go, under every policy; and processes that are not the one that
+// opened the pool.
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
 
@@ -26,7 +27,8 @@ pool_options few_logs(const setting& s) {
 class threads : public on_every_setting {
  protected:
   // Runs `body` in `count` threads at once; under `external` they take turns.
-  static void in_threads(const setting& s, unsigned count, const std::function<void(unsigned)>& body) {
+  static void in_threads(const setting& s, unsigned count,
+                         const std::function<void(unsigned)>& body) {
     std::mutex turn;
     std::vector<std::thread> all;
     for (unsigned i = 0; i < count; ++i)
@@ -48,7 +50,8 @@ TEST_P(threads, increments_of_four_threads_add_up) {
     auto p = open_pool<shared_state>(dir.file("pool"), s.options());
     const unsigned each = s.media == "file" ? 100 : 500;
     in_threads(s, 4, [&](unsigned) {
-      for (unsigned i = 0; i < each; ++i) EXPECT_TRUE(succeeds(p.update([](shared_state& x) { x.count += 1, x.twin += 1; })));
+      for (unsigned i = 0; i < each; ++i)
+        EXPECT_TRUE(succeeds(p.update([](shared_state& x) { x.count += 1, x.twin += 1; })));
     });
     EXPECT_EQ(p.read([](const shared_state& x) { return x.count.load(); }).value_or(0), 4u * each);
   });
@@ -61,7 +64,8 @@ TEST_P(threads, there_may_be_more_of_them_than_logs_and_they_may_end) {
     for (int wave = 0; wave < 3; ++wave)
       in_threads(s, 12, [&](unsigned me) {
         for (int i = 0; i < 10; ++i)
-          EXPECT_TRUE(succeeds(p.update([&](shared_state& x) { x.own[me][0] += 1, x.count += 1, x.twin += 1; })));
+          EXPECT_TRUE(succeeds(
+              p.update([&](shared_state& x) { x.own[me][0] += 1, x.count += 1, x.twin += 1; })));
       });
     auto right = p.read([](const shared_state& x) {
       for (unsigned me = 0; me < 12; ++me)
@@ -83,7 +87,8 @@ TEST_P(threads, readers_see_whole_states_while_a_writer_runs) {
       readers.emplace_back([&] {
         std::uint64_t last = 0;
         while (!done) {
-          auto seen = p.read([&](const shared_state& x) { return std::pair(x.count.load(), x.twin.load()); });
+          auto seen = p.read(
+              [&](const shared_state& x) { return std::pair(x.count.load(), x.twin.load()); });
           ASSERT_TRUE(succeeds(seen));
           ASSERT_EQ(seen->first, seen->second);
           ASSERT_GE(seen->first, last) << "a later read saw an earlier state";
@@ -91,7 +96,8 @@ TEST_P(threads, readers_see_whole_states_while_a_writer_runs) {
         }
       });
     const int commits = s.media == "file" ? 200 : 2000;
-    for (int i = 0; i < commits; ++i) EXPECT_TRUE(succeeds(p.update([](shared_state& x) { x.count += 1, x.twin += 1; })));
+    for (int i = 0; i < commits; ++i)
+      EXPECT_TRUE(succeeds(p.update([](shared_state& x) { x.count += 1, x.twin += 1; })));
     done = true;
     for (auto& r : readers) r.join();
   });
@@ -103,7 +109,9 @@ TEST_P(threads, a_pool_closed_by_another_thread_than_opened_it_is_clean) {
     std::thread([&] {
       auto p = open_pool<shared_state>(dir.file("pool"), s.options());
       EXPECT_TRUE(succeeds(p.update([](shared_state& x) { x.count = 5; })));
-      std::thread([moved = std::move(p)]() mutable { EXPECT_TRUE(succeeds(moved.close())); }).join();
+      std::thread([moved = std::move(p)]() mutable {
+        EXPECT_TRUE(succeeds(moved.close()));
+      }).join();
     }).join();
     auto p = open_pool<shared_state>(dir.file("pool"), s.options());
     EXPECT_EQ(p.read([](const shared_state& x) { return x.count.load(); }).value_or(0), 5u);
@@ -118,8 +126,12 @@ TEST_P(threads, a_forked_child_is_refused_and_harms_nothing) {
     child copy([&](const word_sender& send) {
       ::alarm(10);
       send(fails_with(p.update([](shared_state& x) { x.count = 9; }), errc::poisoned) ? 1 : 0);
-      send(fails_with(p.read([](const shared_state& x) { return x.count.load(); }), errc::poisoned) ? 1 : 0);
-      { auto gone = std::move(p); }  // its destructor neither hangs nor touches the file
+      send(fails_with(p.read([](const shared_state& x) { return x.count.load(); }), errc::poisoned)
+               ? 1
+               : 0);
+      {
+        auto gone = std::move(p);
+      }  // its destructor neither hangs nor touches the file
       send(2);
     });
     std::uint64_t word = 0;
@@ -128,13 +140,17 @@ TEST_P(threads, a_forked_child_is_refused_and_harms_nothing) {
       EXPECT_EQ(word, expected);
     }
     EXPECT_EQ(copy.wait(), 0);
-    EXPECT_TRUE(fails_with(pool<shared_state>::open(dir.file("pool")), errc::in_use)) << "the child gave up its parent's lock";
+    EXPECT_TRUE(fails_with(pool<shared_state>::open(dir.file("pool")), errc::in_use))
+        << "the child gave up its parent's lock";
     ASSERT_TRUE(succeeds(p.update([](shared_state& x) { x.count += 1; })));
     EXPECT_EQ(p.read([](const shared_state& x) { return x.count.load(); }).value_or(0), 2u);
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(all, threads, ::testing::Combine(::testing::ValuesIn(all_mechanisms()), ::testing::ValuesIn(all_media())), setting_name);
+INSTANTIATE_TEST_SUITE_P(all, threads,
+                         ::testing::Combine(::testing::ValuesIn(all_mechanisms()),
+                                            ::testing::ValuesIn(all_media())),
+                         setting_name);
 
 // A transaction that is waiting for another thread's first one must not keep that one waiting.
 TEST(stm, a_thread_may_come_while_another_is_in_the_middle_of_a_transaction) {
@@ -143,8 +159,12 @@ TEST(stm, a_thread_may_come_while_another_is_in_the_middle_of_a_transaction) {
   std::future<bool> other;
   auto outer = p.update([&](shared_state& x) {
     x.count = 1;
-    if (!other.valid()) other = std::async(std::launch::async, [&] { return p.read([](const shared_state& y) { return y.own[3][0].load(); }).has_value(); });
-    EXPECT_EQ(other.wait_for(std::chrono::seconds(10)), std::future_status::ready) << "it waits for this transaction's end";
+    if (!other.valid())
+      other = std::async(std::launch::async, [&] {
+        return p.read([](const shared_state& y) { return y.own[3][0].load(); }).has_value();
+      });
+    EXPECT_EQ(other.wait_for(std::chrono::seconds(10)), std::future_status::ready)
+        << "it waits for this transaction's end";
   });
   EXPECT_TRUE(succeeds(outer));
   EXPECT_TRUE(other.get());

@@ -1,5 +1,6 @@
-// A pool file that somebody truncates while it is open: whatever is called next is an error that says so, or right; never a
-// signal, an abort or a wrong answer. Every call of a pool, every mechanism, lengths from nothing to all but a page.
+// A pool file that somebody truncates while it is open: whatever is called next is an error that
+// says so, or right; never a signal, an abort or a wrong answer. Every call of a pool, every
+// mechanism, lengths from nothing to all but a page.
 #include <stele/hash_map.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
@@ -41,7 +42,9 @@ result<> read_all(pool<root>& p) {
 constexpr next_call calls[] = {
     {"read", false, [](pool<root>& p, const std::string&) { return read_all(p); }},
     {"update", false,
-     [](pool<root>& p, const std::string&) { return p.update([](root& r) { r.numbers.insert_or_assign(7, 7); }); }},
+     [](pool<root>& p, const std::string&) {
+       return p.update([](root& r) { r.numbers.insert_or_assign(7, 7); });
+     }},
     {"update of all", false,
      [](pool<root>& p, const std::string&) {
        return p.update([](root& r) {
@@ -61,13 +64,19 @@ constexpr next_call calls[] = {
        });
      }},
     {"ordered update", false,
-     [](pool<root>& p, const std::string&) { return p.update([](root& r) { r.sum += 0; }, durability::ordered); }},
+     [](pool<root>& p, const std::string&) {
+       return p.update([](root& r) { r.sum += 0; }, durability::ordered);
+     }},
     {"sync", false, [](pool<root>& p, const std::string&) { return p.sync(); }},
     {"wait", false, [](pool<root>& p, const std::string&) { return p.wait(p.committed()); }},
-    {"space", false, [](pool<root>& p, const std::string&) -> result<> { return (void)p.space(), result<>{}; }},
-    {"counters", false, [](pool<root>& p, const std::string&) -> result<> { return (void)p.counters(), result<>{}; }},
-    {"grow", true, [](pool<root>& p, const std::string&) { return p.grow(p.space().size_bytes + (1 << 20)); }},
-    {"backup", true, [](pool<root>& p, const std::string& path) { return p.backup(path + ".copy"); }},
+    {"space", false,
+     [](pool<root>& p, const std::string&) -> result<> { return (void)p.space(), result<>{}; }},
+    {"counters", false,
+     [](pool<root>& p, const std::string&) -> result<> { return (void)p.counters(), result<>{}; }},
+    {"grow", true,
+     [](pool<root>& p, const std::string&) { return p.grow(p.space().size_bytes + (1 << 20)); }},
+    {"backup", true,
+     [](pool<root>& p, const std::string& path) { return p.backup(path + ".copy"); }},
     {"check", true, [](pool<root>& p, const std::string&) { return p.check(); }},
     {"close", true, [](pool<root>& p, const std::string&) { return p.close(); }},
 };
@@ -77,7 +86,9 @@ class truncated : public ::testing::TestWithParam<setting_of_truncation> {
  protected:
   static constexpr std::size_t size = 512 << 10;
   pool_options options() const {
-    return {.create_size = size, .mechanism = std::get<0>(GetParam()), .media = std::get<1>(GetParam())};
+    return {.create_size = size,
+            .mechanism = std::get<0>(GetParam()),
+            .media = std::get<1>(GetParam())};
   }
   void make(const std::string& path) const {
     auto p = open_pool<root>(path, options());
@@ -90,7 +101,8 @@ class truncated : public ::testing::TestWithParam<setting_of_truncation> {
   // Header, logs, home, as this mechanism's pools have them; and a page before the end.
   std::vector<std::size_t> lengths(const std::string& path) const {
     const auto h = storage::pool_file::peek(path).value();
-    const std::size_t log = h.log_offset + h.log_size, home = std::min<std::size_t>(h.home_offset, h.size / 2);
+    const std::size_t log = h.log_offset + h.log_size,
+                      home = std::min<std::size_t>(h.home_offset, h.size / 2);
     return {0, 100, 4096, log - 2048, home + 4096, (home + size) / 2, size - 4096};
   }
   scratch_directory dir_;

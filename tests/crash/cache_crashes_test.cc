@@ -1,7 +1,8 @@
-// Crashes behind caches of every policy: 400,000 a mechanism, no violation; and that planted bugs are seen there too.
+// Crashes behind caches of every policy: 400,000 a mechanism, no violation; and that planted bugs
+// are seen there too.
 //
-// STELE_CACHE_CRASHES sets the number a mechanism, STELE_SEED the first run's seed. Small caches make lines leave early, in
-// the middle of transactions; large ones keep them until the crash.
+// STELE_CACHE_CRASHES sets the number a mechanism, STELE_SEED the first run's seed. Small caches
+// make lines leave early, in the middle of transactions; large ones keep them until the crash.
 #include <explore/cache_crashes.h>
 #include <explore/mutants.h>
 #include <explore/report.h>
@@ -22,7 +23,8 @@ class CacheCrashes : public testing::TestWithParam<std::tuple<std::string, std::
 // Four workloads, two numbers of threads and two caches share the crashes of a policy.
 TEST_P(CacheCrashes, every_crash_recovers) {
   const auto [mechanism, policy] = GetParam();
-  const std::uint64_t crashes = count_from("STELE_CACHE_CRASHES", 400'000 / budget::slowness) / all_policies().size() / 16;
+  const std::uint64_t crashes =
+      count_from("STELE_CACHE_CRASHES", 400'000 / budget::slowness) / all_policies().size() / 16;
   findings sum;
   for (const char* workload : {"sps", "hash", "rbtree", "churn"})
     for (const unsigned threads : {1u, 2u})
@@ -38,11 +40,15 @@ TEST_P(CacheCrashes, every_crash_recovers) {
         s.crashes = crashes;
         const auto found = crash_behind_cache_isolated(p, s);
         ASSERT_TRUE(found) << found.error().message;
-        for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+        for (const violation& v : found->violations)
+          ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
         EXPECT_EQ(found->states, crashes);
-        sum.states += found->states, sum.distinct += found->distinct, sum.recovered += found->recovered;
-        sum.recoveries += found->recoveries, sum.seconds += found->seconds, sum.refused += found->refused;
-        sum.inconsistent += found->inconsistent, sum.detected += found->detected, sum.uncorrectable += found->uncorrectable;
+        sum.states += found->states, sum.distinct += found->distinct,
+            sum.recovered += found->recovered;
+        sum.recoveries += found->recoveries, sum.seconds += found->seconds,
+            sum.refused += found->refused;
+        sum.inconsistent += found->inconsistent, sum.detected += found->detected,
+            sum.uncorrectable += found->uncorrectable;
       }
   fmt::print("  {}, {}: {}\n", mechanism, policy, crash_summary_of(sum));
   std::fflush(stdout);
@@ -50,9 +56,11 @@ TEST_P(CacheCrashes, every_crash_recovers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CacheCrashes,
-                         testing::Combine(testing::ValuesIn(durable_mechanisms()), testing::ValuesIn(all_policies())),
+                         testing::Combine(testing::ValuesIn(durable_mechanisms()),
+                                          testing::ValuesIn(all_policies())),
                          [](const auto& one) {
-                           return fmt::format("{}_{}", test_name(std::get<0>(one.param)), std::get<1>(one.param));
+                           return fmt::format("{}_{}", test_name(std::get<0>(one.param)),
+                                              std::get<1>(one.param));
                          });
 
 plan planted(const std::string& mechanism, base::mutant mutant) {
@@ -85,7 +93,10 @@ struct trial {
 };
 
 bool seen(const base::mutant_entry& m) {
-  for (const trial& t : {trial{"sps", 0, 20'000}, {"churn", 0, 200'000}, {"sps", 8, 20'000}, {"churn", 30, 20'000}}) {
+  for (const trial& t : {trial{"sps", 0, 20'000},
+                         {"churn", 0, 200'000},
+                         {"sps", 8, 20'000},
+                         {"churn", 30, 20'000}}) {
     plan p = planted(targets_of(m.of).front().mechanisms.front(), m.what);
     p.workload = t.workload;
     p.sync_every = t.sync_every;
@@ -104,7 +115,9 @@ TEST(CacheCrashes, see_most_planted_bugs) {
   int all = 0, killed = 0;
   for (const base::mutant_entry& m : base::mutants) {
     if (m.what == base::mutant::none || m.of.starts_with("overlap:") || m.of == "damage") continue;
-    if (m.what >= base::mutant::sums_not_renewed && m.what <= base::mutant::default_shared_unflushed) continue;  // these pools have no sums, do not grow, do not share a log
+    if (m.what >= base::mutant::sums_not_renewed &&
+        m.what <= base::mutant::default_shared_unflushed)
+      continue;  // these pools have no sums, do not grow, do not share a log
     ++all;
     if (seen(m))
       ++killed;
@@ -116,7 +129,8 @@ TEST(CacheCrashes, see_most_planted_bugs) {
 }
 
 TEST(CacheCrashes, a_violation_replays_from_its_line) {
-  for (const auto mutant : {base::mutant::redo_no_log_fence, base::mutant::recover_truncate_first}) {
+  for (const auto mutant :
+       {base::mutant::redo_no_log_fence, base::mutant::recover_truncate_first}) {
     cache_settings s;
     s.lines = 8;
     const auto found = crash_behind_cache(planted("redo", mutant), s);
@@ -162,7 +176,8 @@ TEST(CacheCrashes, with_ordered_commits_count_from_the_last_sync) {
     s.crashes = 20'000;
     const auto found = crash_behind_cache_isolated(p, s);
     ASSERT_TRUE(found);
-    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+    for (const violation& v : found->violations)
+      ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
   }
 }
 
@@ -183,8 +198,9 @@ TEST(CacheCrashes, say_what_cannot_be) {
   EXPECT_EQ(replay(c).error().code, errc::invalid_argument) << "no moment";
   c.moments = {{0, 1'000'000'000, 0}};
   EXPECT_EQ(replay(c).error().code, errc::invalid_argument);
-  for (const char* bad : {"cache redo/sps policy=fifo", "cache redo/sps lines=x", "cache redo/sps at=1",
-                          "cache redo/sps at=1:x", "cache redo/sps colour=red", "cache redo"})
+  for (const char* bad :
+       {"cache redo/sps policy=fifo", "cache redo/sps lines=x", "cache redo/sps at=1",
+        "cache redo/sps at=1:x", "cache redo/sps colour=red", "cache redo"})
     EXPECT_EQ(parse_cache_line(bad).error().code, errc::invalid_argument) << bad;
 }
 

@@ -12,7 +12,9 @@ namespace {
 constexpr auto none = cache_sets::none;
 
 // Which lines leave a cache of one set of four, one written line after another.
-std::vector<std::uint32_t> leaving(std::string_view policy, const std::vector<std::uint32_t>& written, std::uint64_t seed = 1) {
+std::vector<std::uint32_t> leaving(std::string_view policy,
+                                   const std::vector<std::uint32_t>& written,
+                                   std::uint64_t seed = 1) {
   cache_sets cache({policy, 4, 4});
   cache.reset(seed);
   std::vector<std::uint32_t> left;
@@ -28,7 +30,8 @@ TEST(CacheSets, lru_lets_the_line_go_that_was_written_longest_ago) {
   EXPECT_EQ(leaving("lru", {1, 2, 3, 4, 4, 3, 2, 1, 5, 6, 7, 8}), (lines{4, 3, 2, 1}));
 }
 
-// After 1 2 3 4 the root points to 1 and 2, there to 1. Then 5 turns the root to 3 and 4, where 4 was last: 3, not 2.
+// After 1 2 3 4 the root points to 1 and 2, there to 1. Then 5 turns the root to 3 and 4, where 4
+// was last: 3, not 2.
 TEST(CacheSets, plru_follows_the_tree_away_from_what_was_written) {
   EXPECT_EQ(leaving("plru", {1, 2, 3, 4, 5, 6, 7, 8}), (lines{1, 3, 2, 4}));
   EXPECT_EQ(leaving("plru", {1, 2, 3, 4, 1, 5}), (lines{3})) << "exact lru would let 2 go";
@@ -49,19 +52,23 @@ TEST(CacheSets, bip_keeps_what_is_written_again) {
   std::set<std::uint32_t> all;
   for (std::uint64_t seed = 0; seed < 200; ++seed)
     all.insert(leaving("bip", {1, 2, 3, 4, 4, 3, 2, 1, 5, 6}, seed).at(1));
-  EXPECT_EQ(all, (std::set<std::uint32_t>{3, 5})) << "5 leaves at once, unless it came in as the last to leave";
+  EXPECT_EQ(all, (std::set<std::uint32_t>{3, 5}))
+      << "5 leaves at once, unless it came in as the last to leave";
 }
 
 TEST(CacheSets, random_lets_every_line_go_equally_often) {
   std::array<int, 5> count{};
-  for (std::uint64_t seed = 0; seed < 4000; ++seed) ++count[leaving("random", {1, 2, 3, 4, 5}, seed).at(0)];
+  for (std::uint64_t seed = 0; seed < 4000; ++seed)
+    ++count[leaving("random", {1, 2, 3, 4, 5}, seed).at(0)];
   for (std::size_t line = 1; line <= 4; ++line) EXPECT_NEAR(count[line], 1000, 150);
 }
 
 TEST(CacheSets, the_same_seed_lets_the_same_lines_go) {
   lines written;
-  for (std::uint32_t i = 0; i < 500; ++i) written.push_back(static_cast<std::uint32_t>(base::mix(i) % 20));
-  for (const std::string_view policy : all_policies()) EXPECT_EQ(leaving(policy, written, 7), leaving(policy, written, 7));
+  for (std::uint32_t i = 0; i < 500; ++i)
+    written.push_back(static_cast<std::uint32_t>(base::mix(i) % 20));
+  for (const std::string_view policy : all_policies())
+    EXPECT_EQ(leaving(policy, written, 7), leaving(policy, written, 7));
   EXPECT_NE(leaving("random", written, 7), leaving("random", written, 8));
 }
 
@@ -84,10 +91,10 @@ TEST(CacheSets, lines_of_other_sets_and_clean_lines_displace_none) {
 TEST(CacheSets, refuses_what_is_no_cache) {
   EXPECT_TRUE(check_geometry({"lru", 64, 4}));
   for (const cache_geometry bad : {cache_geometry{"lru", 0, 4},
-                                {"lru", 64, 0},
-                                {"none", 64, 4},
-                                {"lru", 66, 4},
-                                {"lru", 1024, 128}}) {
+                                   {"lru", 64, 0},
+                                   {"none", 64, 4},
+                                   {"lru", 66, 4},
+                                   {"lru", 1024, 128}}) {
     const auto checked = check_geometry(bad);
     ASSERT_FALSE(checked);
     EXPECT_EQ(checked.error().code, errc::invalid_argument);
@@ -293,15 +300,18 @@ TEST_F(CacheModel, a_store_over_two_lines_dirties_both) {
 class both_models {
  public:
   explicit both_models(std::uint64_t seed)
-      : random_(seed), cache_({all_policies()[seed % 4], 4, std::size_t{1} << seed / 4 % 3}, memory) {
+      : random_(seed),
+        cache_({all_policies()[seed % 4], 4, std::size_t{1} << seed / 4 % 3}, memory) {
     media_.rehash();
     durable_.rehash();
     cache_.start(media_, seed);
     allowed_.start(durable_);
   }
   void step() {
-    const unsigned thread = static_cast<unsigned>(random_.below(2)), kind = static_cast<unsigned>(random_.below(16));
-    const std::uint64_t line = random_.below(6) * line_size, word = random_.below(8) * 8, value = random_.below(3);
+    const unsigned thread = static_cast<unsigned>(random_.below(2)),
+                   kind = static_cast<unsigned>(random_.below(16));
+    const std::uint64_t line = random_.below(6) * line_size, word = random_.below(8) * 8,
+                        value = random_.below(3);
     const auto bytes = std::as_bytes(std::span(&value, 1));
     if (kind < 7) {
       cache_.store(line + word, bytes), allowed_.store(thread, line + word, bytes);
@@ -330,7 +340,8 @@ class both_models {
     if (std::ranges::find(allowed_.pending(), line) == allowed_.pending().end())
       return std::memcmp(media_.line(line), durable_.line(line), line_size) == 0;
     for (std::uint64_t option = 0; option < allowed_.options(line); ++option)
-      if (std::memcmp(allowed_.after(line, option).data(), media_.line(line), line_size) == 0) return true;
+      if (std::memcmp(allowed_.after(line, option).data(), media_.line(line), line_size) == 0)
+        return true;
     return false;
   }
 

@@ -1,9 +1,10 @@
-// Crashes behind memory controllers that order writes by persist barriers: the right ones lose nothing, the wrong ones do, and
-// each crash can be gone to again. Also the states that overlapping operations may leave.
+// Crashes behind memory controllers that order writes by persist barriers: the right ones lose
+// nothing, the wrong ones do, and each crash can be gone to again. Also the states that overlapping
+// operations may leave.
 //
 // STELE_CONTROLLER_CRASHES sets the number a workload, STELE_SEED the first run's seed.
-#include <explore/controller_crashes.h>
 #include <explore/consistent_cuts.h>
+#include <explore/controller_crashes.h>
 #include <explore/report.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -32,16 +33,23 @@ plan plan_of(const std::string& workload, unsigned threads) {
 
 class ControllerCrashes : public testing::TestWithParam<std::string> {};
 
-// Operations of sps read nothing but what they write, so those of several threads may overlap (write_trace.h).
+// Operations of sps read nothing but what they write, so those of several threads may overlap
+// (write_trace.h).
 TEST_P(ControllerCrashes, every_crash_recovers) {
   findings sum;
-  for (const auto& [workload, threads] : {std::pair{"sps", 1u}, {"sps", 2u}, {"sps", 3u}, {"hash", 1u}, {"rbtree", 1u}, {"churn", 1u}}) {
+  for (const auto& [workload, threads] : {std::pair{"sps", 1u},
+                                          {"sps", 2u},
+                                          {"sps", 3u},
+                                          {"hash", 1u},
+                                          {"rbtree", 1u},
+                                          {"churn", 1u}}) {
     controller_settings s;
     s.scheduler = GetParam();
     s.crashes = count_from("STELE_CONTROLLER_CRASHES", 10'000 / budget::slowness);
     const auto found = crash_behind_controller_isolated(plan_of(workload, threads), s);
     ASSERT_TRUE(found) << found.error().message;
-    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+    for (const violation& v : found->violations)
+      ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
     EXPECT_GE(found->states, s.crashes);
     sum.states += found->states, sum.distinct += found->distinct, sum.recovered += found->recovered;
     sum.recoveries += found->recoveries, sum.seconds += found->seconds;
@@ -52,7 +60,9 @@ TEST_P(ControllerCrashes, every_crash_recovers) {
   EXPECT_GT(sum.recoveries, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Right, ControllerCrashes, testing::Values("strict", "rule1", "rule2", "rules"), [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(Right, ControllerCrashes,
+                         testing::Values("strict", "rule1", "rule2", "rules"),
+                         [](const auto& one) { return one.param; });
 
 class WrongControllers : public testing::TestWithParam<std::string> {};
 
@@ -63,7 +73,8 @@ TEST_P(WrongControllers, lose_data_and_show_where) {
   s.max_violations = 1;
   const auto found = crash_behind_controller_isolated(plan_of("sps", 2), s);
   ASSERT_TRUE(found) << found.error().message;
-  ASSERT_FALSE(found->violations.empty()) << GetParam() << " survived " << found->states << " crashes";
+  ASSERT_FALSE(found->violations.empty())
+      << GetParam() << " survived " << found->states << " crashes";
   const violation& v = found->violations.front();
   fmt::print("  {}: {}\n    {}\n", GetParam(), v.what, v.line);
   const auto parsed = parse_controller_line(v.line);
@@ -75,9 +86,13 @@ TEST_P(WrongControllers, lose_data_and_show_where) {
   EXPECT_THAT(again->explanation, StartsWith("crash after"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Wrong, WrongControllers, testing::Values("ideal", "bare", "bare_rule1", "bare_rule2", "commit_first"), [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(Wrong, WrongControllers,
+                         testing::Values("ideal", "bare", "bare_rule1", "bare_rule2",
+                                         "commit_first"),
+                         [](const auto& one) { return one.param; });
 
-// A bug of the mechanism is one behind a controller too: the strictest order does not make up for a missing barrier.
+// A bug of the mechanism is one behind a controller too: the strictest order does not make up for a
+// missing barrier.
 TEST(ControllerCrashes, a_missing_fence_is_seen) {
   plan p = plan_of("sps", 1);
   p.mutant = base::mutant::base_no_log_fence;
@@ -101,19 +116,22 @@ TEST(ControllerCrashes, spilled_records_are_ordered_too) {
     s.crashes = 5'000;
     const auto found = crash_behind_controller_isolated(p, s);
     ASSERT_TRUE(found) << found.error().message;
-    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+    for (const violation& v : found->violations)
+      ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
   }
 }
 
 TEST(ControllerCrashes, logs_that_have_expired_are_never_trusted) {
   std::uint64_t refused = 0, states = 0;
-  for (const auto& [workload, threads] : {std::pair{"sps", 1u}, {"sps", 3u}, {"hash", 1u}, {"churn", 1u}}) {
+  for (const auto& [workload, threads] :
+       {std::pair{"sps", 1u}, {"sps", 3u}, {"hash", 1u}, {"churn", 1u}}) {
     controller_settings s;
     s.crashes = count_from("STELE_CONTROLLER_CRASHES", 10'000);
     s.expired = true;
     const auto found = crash_behind_controller_isolated(plan_of(workload, threads), s);
     ASSERT_TRUE(found) << found.error().message;
-    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+    for (const violation& v : found->violations)
+      ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
     refused += found->refused, states += found->states;
   }
   fmt::print("  {} crashes, {} refused\n", states, refused);
@@ -147,7 +165,8 @@ TEST(ControllerCrashes, refuses_a_scheduler_that_it_does_not_know) {
 TEST(ControllerCrashes, lines_that_are_damaged_are_refused) {
   EXPECT_TRUE(names_controller_crash("controller base/sps at=1:2"));
   EXPECT_FALSE(names_controller_crash("cache base/sps at=1:2"));
-  for (const char* line : {"controller base/sps at=1", "controller base/sps sched=rules", "controller base/sps +x at=1:2"})
+  for (const char* line : {"controller base/sps at=1", "controller base/sps sched=rules",
+                           "controller base/sps +x at=1:2"})
     EXPECT_FALSE(parse_controller_line(line)) << line;
 }
 
@@ -157,7 +176,8 @@ TEST(consistent_cuts, an_operation_is_there_when_those_that_ended_before_it_are)
   content.keys = 16;
   const auto w = workloads::make_workload("sps", content);
   using kind = workloads::operation::kind;
-  const std::vector<workloads::operation> all = {{kind::swap, 0, 1}, {kind::swap, 2, 3}, {kind::swap, 4, 5}};
+  const std::vector<workloads::operation> all = {
+      {kind::swap, 0, 1}, {kind::swap, 2, 3}, {kind::swap, 4, 5}};
   const auto digest = [&](std::initializer_list<int> there) {
     const auto model = (*w)->make_model();
     for (const int i : there) model->apply(all[static_cast<std::size_t>(i)]);
@@ -169,7 +189,8 @@ TEST(consistent_cuts, an_operation_is_there_when_those_that_ended_before_it_are)
   EXPECT_TRUE(states.allows(digest({1}), 0, {}, 2));
   EXPECT_FALSE(states.allows(digest({1}), 0, {}, 1)) << "not invoked yet";
   EXPECT_FALSE(states.allows(digest({1}), 1, {}, 2)) << "0 was acknowledged";
-  EXPECT_FALSE(states.allows(digest({0}), 0, std::vector<std::uint64_t>{1}, 2)) << "1 was acknowledged";
+  EXPECT_FALSE(states.allows(digest({0}), 0, std::vector<std::uint64_t>{1}, 2))
+      << "1 was acknowledged";
   EXPECT_FALSE(states.allows(digest({2}), 0, {}, 3)) << "2 began after 0 and 1 had ended";
   EXPECT_FALSE(states.allows(digest({0, 2}), 0, {}, 3));
   EXPECT_TRUE(states.allows(digest({0, 1, 2}), 3, {}, 3));

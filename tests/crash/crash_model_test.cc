@@ -1,6 +1,6 @@
 // The crash model on hand-made tapes whose states can be counted on paper.
-#include <explore/state_sampler.h>
 #include <explore/crash_model.h>
+#include <explore/state_sampler.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,11 +47,13 @@ class CrashModel : public testing::Test {
   }
   bool possible(std::uint64_t offset, std::uint64_t value) {
     const auto all = states();
-    return std::ranges::any_of(all, [&](const auto& memory) { return memory[offset / 8] == value; });
+    return std::ranges::any_of(all,
+                               [&](const auto& memory) { return memory[offset / 8] == value; });
   }
   bool certain(std::uint64_t offset, std::uint64_t value) {
     const auto all = states();
-    return std::ranges::all_of(all, [&](const auto& memory) { return memory[offset / 8] == value; });
+    return std::ranges::all_of(all,
+                               [&](const auto& memory) { return memory[offset / 8] == value; });
   }
 
   hashed_image image{4096, 0, 0};
@@ -68,7 +70,8 @@ TEST_F(CrashModel, two_stores_to_one_line_keep_their_order) {
   store(8, 2);
   EXPECT_EQ(states().size(), 3u);
   const auto all = states();
-  EXPECT_TRUE(std::ranges::none_of(all, [](const auto& memory) { return memory[0] == 0 && memory[1] == 2; }));
+  EXPECT_TRUE(std::ranges::none_of(
+      all, [](const auto& memory) { return memory[0] == 0 && memory[1] == 2; }));
 }
 
 TEST_F(CrashModel, two_lines_are_independent) {
@@ -88,7 +91,8 @@ TEST_F(CrashModel, words_of_a_wide_store_have_no_order_but_its_neighbours_have) 
   store(8, 9);
   EXPECT_EQ(states().size(), 1u + 1 + 255 + 1);
   const auto all = states();
-  EXPECT_TRUE(std::ranges::none_of(all, [](const auto& memory) { return memory[1] == 9 && memory[7] != 7; }));
+  EXPECT_TRUE(std::ranges::none_of(
+      all, [](const auto& memory) { return memory[1] == 9 && memory[7] != 7; }));
 }
 
 TEST_F(CrashModel, flush_and_fence_settle) {

@@ -1,7 +1,9 @@
-// Every mechanism, under every crash that the model allows of short runs, with the real recovery: no violation.
+// Every mechanism, under every crash that the model allows of short runs, with the real recovery:
+// no violation.
 //
-// The budget is what continuous integration can spend, some twenty million states in all; `stele crash run` spends more. And that the explorer would
-// see: without persistence there are violations, and they replay from their line.
+// The budget is what continuous integration can spend, some twenty million states in all; `stele
+// crash run` spends more. And that the explorer would see: without persistence there are
+// violations, and they replay from their line.
 #include <explore/explorer.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -30,7 +32,8 @@ void expect_no_violation(const plan& p, settings s) {
   std::fflush(stdout);
   EXPECT_GT(found->states, 1000 / budget::slowness);
   EXPECT_GT(found->recoveries, 0u);
-  for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+  for (const violation& v : found->violations)
+    ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
 }
 
 class Explore : public testing::TestWithParam<std::tuple<std::string, const char*, unsigned>> {};
@@ -40,20 +43,25 @@ TEST_P(Explore, every_crash_state_recovers) {
   p.mechanism = std::get<0>(GetParam());
   p.workload = std::get<1>(GetParam());
   p.threads = std::get<2>(GetParam());
-  p.operations = (*detail::find_mechanism(p.mechanism))->has_parity ? 60 : 300;  // a physical commit is many crash points, and half of home is checksums
+  p.operations =
+      (*detail::find_mechanism(p.mechanism))->has_parity
+          ? 60
+          : 300;  // a physical commit is many crash points, and half of home is checksums
   expect_no_violation(p, ci_budget());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Explore,
                          testing::Combine(testing::ValuesIn(durable_mechanisms()),
-                                          testing::Values("sps", "hash", "rbtree", "bptree", "kv", "churn"),
+                                          testing::Values("sps", "hash", "rbtree", "bptree", "kv",
+                                                          "churn"),
                                           testing::Values(1u, 2u)),
                          [](const auto& one) {
-                           return fmt::format("{}_{}_{}", test_name(std::get<0>(one.param)), std::get<1>(one.param),
-                                              std::get<2>(one.param));
+                           return fmt::format("{}_{}_{}", test_name(std::get<0>(one.param)),
+                                              std::get<1>(one.param), std::get<2>(one.param));
                          });
 
-// Transactions of many structures and lines; one mechanism of a kind, as the structures are those of the tests above.
+// Transactions of many structures and lines; one mechanism of a kind, as the structures are those
+// of the tests above.
 TEST(Explore, loads_of_published_benchmarks) {
   for (const char* workload : {"ycsb-a", "ycsb-d", "tpcc", "linkbench"})
     for (const char* mechanism : {"redo-async", "undo", "log_structured"}) {
@@ -68,7 +76,8 @@ TEST(Explore, loads_of_published_benchmarks) {
     }
 }
 
-// Long runs, zero halves, blocks that come and go in one commit, long aborts, extents of many chunks; logs of one and of several blocks of a file.
+// Long runs, zero halves, blocks that come and go in one commit, long aborts, extents of many
+// chunks; logs of one and of several blocks of a file.
 TEST(Explore, what_bugs_hid_behind) {
   for (const std::string& mechanism : durable_mechanisms())
     for (const std::size_t log_size : {4096, 16384}) {
@@ -79,7 +88,10 @@ TEST(Explore, what_bugs_hid_behind) {
       p.log_size = log_size;
       p.threads = 2;
       p.operations = 60;
-      p.media = log_size > 4096 && (mechanism == "default" || mechanism == "redo" || mechanism == "undo" || mechanism == "base") ? "file" : "memory";
+      p.media = log_size > 4096 && (mechanism == "default" || mechanism == "redo" ||
+                                    mechanism == "undo" || mechanism == "base")
+                    ? "file"
+                    : "memory";
       if (mechanism == "default" && log_size == 4096) p.sync_every = 5;
       settings s = ci_budget();
       s.bound = 24;
@@ -88,7 +100,8 @@ TEST(Explore, what_bugs_hid_behind) {
     }
 }
 
-// Two indexes that must agree; values of a size that is no power of two, more keys than a node of the ordered index has children.
+// Two indexes that must agree; values of a size that is no power of two, more keys than a node of
+// the ordered index has children.
 TEST(Explore, the_key_value_store) {
   for (const char* mechanism : {"default", "undo", "log_structured"}) {
     plan p;
@@ -104,7 +117,8 @@ TEST(Explore, the_key_value_store) {
   }
 }
 
-// Keys and values beside their nodes, values that outgrow their place; objects that do not begin where their blocks do.
+// Keys and values beside their nodes, values that outgrow their place; objects that do not begin
+// where their blocks do.
 TEST(Explore, structures_in_coalescing_memory) {
   for (const char* workload : {"kv", "rbtree", "linkbench"})
     for (const char* mechanism : {"redo-async", "undo", "log_structured"}) {
@@ -128,12 +142,14 @@ TEST(Explore, values_of_many_lines) {
     p.value_size = 256;
     p.threads = 2;
     settings s = ci_budget();
-    if ((*detail::find_mechanism(mechanism))->has_parity) p.pool_size *= 2, p.operations = 30, s.bound = 64;
+    if ((*detail::find_mechanism(mechanism))->has_parity)
+      p.pool_size *= 2, p.operations = 30, s.bound = 64;
     expect_no_violation(p, s);
   }
 }
 
-// Values that are skipped whole, side by side: what the checksums cannot restore is found, every time, and nothing else is refused.
+// Values that are skipped whole, side by side: what the checksums cannot restore is found, every
+// time, and nothing else is refused.
 TEST(Explore, lines_that_cannot_be_restored) {
   for (const char* mechanism : {"archapt-redo", "archapt-undo"})
     for (const bool halves : {false, true}) {
@@ -152,7 +168,8 @@ TEST(Explore, lines_that_cannot_be_restored) {
       fmt::print("  {}, halves {}: {}\n", mechanism, halves, summary_of(*found));
       EXPECT_GT(found->refused, 0u);
       EXPECT_GT(found->states, found->refused) << "others leave what can be restored";
-      for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+      for (const violation& v : found->violations)
+        ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
     }
 }
 
@@ -172,7 +189,8 @@ TEST(Explore, losses_go_back_to_a_checkpoint) {
     fmt::print("  {}: {}\n", mechanism, summary_of(*found));
     EXPECT_GT(found->fell_back, 0u);
     EXPECT_EQ(found->refused, 0u);
-    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+    for (const violation& v : found->violations)
+      ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
   }
 }
 
@@ -192,7 +210,8 @@ TEST(Explore, crashes_in_recoveries_of_crashes_in_recoveries) {
 TEST(Explore, another_mechanism_opens_what_a_crash_left) {
   for (const std::string& before : durable_mechanisms())
     for (const char* after : {"base", "redo-async", "undo"}) {
-      if ((*detail::find_mechanism(before))->home != (*detail::find_mechanism(after))->home) continue;  // not a pool of its kind
+      if ((*detail::find_mechanism(before))->home != (*detail::find_mechanism(after))->home)
+        continue;  // not a pool of its kind
       plan p;
       p.mechanism = before;
       p.reopen = after;
@@ -242,7 +261,8 @@ TEST(Explore, bulk_persistence_of_the_whole_cache) {
 TEST(Explore, pools_with_sums_that_grow) {
   for (const char* mechanism : {"default", "vcbp", "blurred", "redo-async"})
     for (const std::uint64_t grow_every : {0, 25}) {
-      if (grow_every != 0 && std::string_view(mechanism) == "blurred") continue;  // growth is the same step for all
+      if (grow_every != 0 && std::string_view(mechanism) == "blurred")
+        continue;  // growth is the same step for all
       plan p;
       p.mechanism = mechanism;
       p.workload = "churn";

@@ -1,8 +1,9 @@
-// Power failures of real pool files: every mechanism, every write and sync of a run and of recoveries from it, over a
-// million states in all and no violation; and that planted bugs of the mechanisms and of the file medium are seen.
+// Power failures of real pool files: every mechanism, every write and sync of a run and of
+// recoveries from it, over a million states in all and no violation; and that planted bugs of the
+// mechanisms and of the file medium are seen.
 //
-// STELE_FILE_OPERATIONS and STELE_FILE_BOUND make the runs longer and the points denser; `stele crash run --media file` is
-// the same by hand.
+// STELE_FILE_OPERATIONS and STELE_FILE_BOUND make the runs longer and the points denser; `stele
+// crash run --media file` is the same by hand.
 #include <explore/explorer.h>
 #include <explore/replay.h>
 #include <explore/report.h>
@@ -45,7 +46,8 @@ findings explored(const plan& p, const settings& s) {
 
 findings expect_no_violation(const plan& p, const settings& s) {
   findings found = explored(p, s);
-  for (const violation& v : found.violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+  for (const violation& v : found.violations)
+    ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
   return found;
 }
 
@@ -55,7 +57,8 @@ TEST_P(FileCrashes, every_power_failure_recovers) {
   std::uint64_t states = 0;
   for (const char* workload : {"sps", "rbtree", "churn"})
     for (const unsigned threads : {1u, 2u}) {
-      const findings found = expect_no_violation(file_plan(GetParam(), workload, threads), file_budget());
+      const findings found =
+          expect_no_violation(file_plan(GetParam(), workload, threads), file_budget());
       EXPECT_GT(found.recoveries, 0u);
       states += found.states;
     }
@@ -65,7 +68,8 @@ TEST_P(FileCrashes, every_power_failure_recovers) {
 
 // A commit that was not yet durable may be lost, from the last sync on.
 TEST_P(FileCrashes, ordered_commits_are_a_prefix_from_the_last_sync_on) {
-  const bool defers = GetParam() == "default" || GetParam().starts_with("archapt");  // to others it is a durable one
+  const bool defers = GetParam() == "default" ||
+                      GetParam().starts_with("archapt");  // to others it is a durable one
   for (const std::uint64_t sync_every : {1, 8, 1000})
     for (const char* workload : {"sps", "churn"}) {
       if (!defers && sync_every != 8) continue;
@@ -85,10 +89,12 @@ void expect_sound_after_fault(const plan& p) {
   s.recovery_depth = 1;
   const auto found = explore_isolated(p, s);
   ASSERT_TRUE(found) << found.error().message;
-  for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+  for (const violation& v : found->violations)
+    ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
 }
 
-// The run ends with the call that fails: what it was to make durable is unknown, and nothing is acknowledged after it.
+// The run ends with the call that fails: what it was to make durable is unknown, and nothing is
+// acknowledged after it.
 TEST_P(FileCrashes, nothing_is_acknowledged_after_a_call_that_failed) {
   for (std::uint64_t call = 1; call <= 120; call += call < 24 ? 1 : 12) {
     plan p = file_plan(GetParam(), "sps", 1);
@@ -98,10 +104,11 @@ TEST_P(FileCrashes, nothing_is_acknowledged_after_a_call_that_failed) {
   }
 }
 
-// A failed write-back is told of once and its pages are lost; a write is cut short; a call is interrupted. Either the run
-// ends there or what follows is as durable as ever.
+// A failed write-back is told of once and its pages are lost; a write is cut short; a call is
+// interrupted. Either the run ends there or what follows is as durable as ever.
 TEST_P(FileCrashes, nothing_is_lost_to_a_fault_that_is_told_of_once) {
-  for (const file_fault fault : {file_fault::write_back, file_fault::short_write, file_fault::interrupted})
+  for (const file_fault fault :
+       {file_fault::write_back, file_fault::short_write, file_fault::interrupted})
     for (std::uint64_t call = 1; call <= 90; call += call < 16 ? 1 : 15) {
       plan p = file_plan(GetParam(), "sps", 1);
       p.operations = 60;
@@ -138,7 +145,8 @@ TEST(FileCrashes, values_of_many_sectors) {
 
 TEST(FileCrashes, see_that_nothing_persists) {
   for (const char* workload : {"sps", "rbtree", "churn"})
-    EXPECT_FALSE(explored(file_plan("none", workload, 1), file_budget()).violations.empty()) << workload;
+    EXPECT_FALSE(explored(file_plan("none", workload, 1), file_budget()).violations.empty())
+        << workload;
 }
 
 struct planted {
@@ -150,8 +158,8 @@ struct planted {
   file_fault fault = file_fault::refused;
 };
 
-// A fence left out, a log cut too early, an acknowledgement before its time; and the file's own: a sync, a run of blocks, a
-// wait left out.
+// A fence left out, a log cut too early, an acknowledgement before its time; and the file's own: a
+// sync, a run of blocks, a wait left out.
 TEST(FileCrashes, see_planted_bugs) {
   using enum base::mutant;
   for (const planted& b : std::initializer_list<planted>{
@@ -199,8 +207,8 @@ TEST(FileCrashes, see_planted_bugs) {
     s.recovery_operations = 6;
     const auto found = explore_isolated(p, s);
     ASSERT_TRUE(found) << found.error().message;
-    EXPECT_FALSE(found->violations.empty())
-        << base::name_of(b.what) << " in " << b.mechanism << " survived " << found->states << " states";
+    EXPECT_FALSE(found->violations.empty()) << base::name_of(b.what) << " in " << b.mechanism
+                                            << " survived " << found->states << " states";
   }
 }
 
@@ -208,7 +216,8 @@ TEST(FileCrashes, a_violation_replays_from_its_line) {
   plan p = file_plan("undo", "churn", 2);
   p.mutant = base::mutant::file_home_unsynced;
   settings how = file_budget();
-  how.max_violations = 1;  // a later one may die of a signal, after which this process explores no more
+  how.max_violations =
+      1;  // a later one may die of a signal, after which this process explores no more
   const auto found = explore(p, how);
   ASSERT_TRUE(found);
   ASSERT_FALSE(found->violations.empty());

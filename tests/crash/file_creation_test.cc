@@ -1,12 +1,14 @@
-// Power failures while a pool file is made: there is no file of that name, or it is a whole, empty pool.
+// Power failures while a pool file is made: there is no file of that name, or it is a whole, empty
+// pool.
 //
-// The calls of the real creation are recorded; from the moment that the file is about to get its name every state that the
-// device may be in is written to a file, opened and checked by the library.
+// The calls of the real creation are recorded; from the moment that the file is about to get its
+// name every state that the device may be in is written to a file, opened and checked by the
+// library.
 #include <base/mutant.h>
-#include <explore/state_sampler.h>
 #include <explore/file_recorder.h>
 #include <explore/scratch_file.h>
 #include <explore/sector_model.h>
+#include <explore/state_sampler.h>
 #include <stele/pool.h>
 #include <tests/conformance/pools.h>
 #include <tests/crash/mechanisms.h>
@@ -21,10 +23,11 @@ struct counter {
 constexpr std::size_t pool_size = 128 << 10, behind = 4096;
 
 std::vector<std::byte> tape_of_creation(const std::string& mechanism) {
-  const auto tape =
-      media::tape_writer::to_memory({.pool_size = pool_size + behind, .home_offset = pool_size, .log_offset = 4096});
+  const auto tape = media::tape_writer::to_memory(
+      {.pool_size = pool_size + behind, .home_offset = pool_size, .log_offset = 4096});
   const stele::testing::scratch_directory dir;
-  storage::pool_geometry shape{pool_size, mechanism == "log_structured" ? std::size_t{1024} : 4096, 2, "created"};
+  storage::pool_geometry shape{pool_size, mechanism == "log_structured" ? std::size_t{1024} : 4096,
+                               2, "created"};
   shape = (*detail::find_mechanism(mechanism))->shape_for(shape, {});
   const file_recorder recorder(*tape, {}, pool_size, file_faults());
   const auto made = storage::pool_file::create(dir.file("pool"), shape);
@@ -35,7 +38,8 @@ std::vector<std::byte> tape_of_creation(const std::string& mechanism) {
 
 class creation {
  public:
-  creation(std::span<const std::byte> tape, std::string mechanism) : mechanism_(std::move(mechanism)) {
+  creation(std::span<const std::byte> tape, std::string mechanism)
+      : mechanism_(std::move(mechanism)) {
     model_.start(durable_);
     work_.assign(durable_);
     auto reader = media::tape_reader::from_memory(tape);
@@ -80,7 +84,8 @@ class creation {
     ASSERT_TRUE(file);
     auto opened = pool<counter>::open(file->path(), {.mechanism = mechanism_, .media = "file"});
     if (!opened) return wrong.push_back(opened.error().message);
-    const auto counted = opened->update([](counter& c) { return c.value = c.value + 1, c.value.load(); });
+    const auto counted =
+        opened->update([](counter& c) { return c.value = c.value + 1, c.value.load(); });
     if (!counted || *counted != 1) wrong.emplace_back("it is not empty");
     if (auto checked = opened->check(); !checked) wrong.push_back(checked.error().message);
   }

@@ -1,4 +1,5 @@
-// The mechanisms that the crash tests go through: all that promise durability. A new one comes in by its line in catalog.cc.
+// The mechanisms that the crash tests go through: all that promise durability. A new one comes in
+// by its line in catalog.cc.
 #pragma once
 
 #include <tx/mechanism/catalog.h>

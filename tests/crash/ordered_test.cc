@@ -1,12 +1,12 @@
-// Ordered durability: with ordered commits and a sync now and then, a crash leaves a prefix of the commits that holds
-// everything before the last sync that returned.
+// Ordered durability: with ordered commits and a sync now and then, a crash leaves a prefix of the
+// commits that holds everything before the last sync that returned.
 //
-// Also that the explorer looks for just that: where acknowledgements stand on the tape, that a sync which does not do its
-// work is seen, and that what a sync has not covered may be lost.
+// Also that the explorer looks for just that: where acknowledgements stand on the tape, that a sync
+// which does not do its work is seen, and that what a sync has not covered may be lost.
+#include <explore/explored_tape.h>
 #include <explore/explorer.h>
 #include <explore/replay.h>
 #include <explore/report.h>
-#include <explore/explored_tape.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tests/budget.h>
@@ -17,7 +17,8 @@
 namespace stele::explore {
 namespace {
 
-plan ordered_plan(const std::string& mechanism, const char* workload, unsigned threads, std::uint64_t sync_every) {
+plan ordered_plan(const std::string& mechanism, const char* workload, unsigned threads,
+                  std::uint64_t sync_every) {
   plan p;
   p.mechanism = mechanism;
   p.workload = workload;
@@ -30,27 +31,35 @@ class Ordered : public testing::TestWithParam<std::tuple<std::string, const char
 
 TEST_P(Ordered, every_crash_state_is_a_prefix_from_the_last_sync_on) {
   const auto [mechanism, workload, threads] = GetParam();
-  const bool defers = mechanism == "default" || mechanism.starts_with("archapt");  // to others an ordered commit is a durable one
+  const bool defers =
+      mechanism == "default" ||
+      mechanism.starts_with("archapt");  // to others an ordered commit is a durable one
   for (const std::uint64_t sync_every : {1, 4, 17, 1000}) {
     if (!defers && sync_every != 17) continue;
     settings s;
-    s.bound = (*detail::find_mechanism(mechanism))->has_parity ? 128 : 256;  // where each line is skipped that can be, there are several times the crash points
+    s.bound = (*detail::find_mechanism(mechanism))->has_parity
+                  ? 128
+                  : 256;  // where each line is skipped that can be, there are several times the
+                          // crash points
     s.bound /= budget::slowness;
     const auto found = explore_isolated(ordered_plan(mechanism, workload, threads, sync_every), s);
     ASSERT_TRUE(found) << found.error().message;
-    fmt::print("  {}/{}, {} threads, a sync every {}: {}\n", mechanism, workload, threads, sync_every, summary_of(*found));
+    fmt::print("  {}/{}, {} threads, a sync every {}: {}\n", mechanism, workload, threads,
+               sync_every, summary_of(*found));
     std::fflush(stdout);
     EXPECT_GT(found->recoveries, 0u);
-    for (const violation& v : found->violations) ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
+    for (const violation& v : found->violations)
+      ADD_FAILURE() << v.what << "\n  stele crash replay \"" << v.line << '"';
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Ordered,
-                         testing::Combine(testing::ValuesIn(durable_mechanisms()), testing::Values("sps", "rbtree", "churn"),
+                         testing::Combine(testing::ValuesIn(durable_mechanisms()),
+                                          testing::Values("sps", "rbtree", "churn"),
                                           testing::Values(1u, 2u)),
                          [](const auto& one) {
-                           return fmt::format("{}_{}_{}", test_name(std::get<0>(one.param)), std::get<1>(one.param),
-                                              std::get<2>(one.param));
+                           return fmt::format("{}_{}_{}", test_name(std::get<0>(one.param)),
+                                              std::get<1>(one.param), std::get<2>(one.param));
                          });
 
 // How many operations are acknowledged at each step up, and how many were invoked then.
@@ -75,7 +84,8 @@ steps acknowledgements(const plan& p, bool after_crash) {
   auto reader = media::tape_reader::from_memory(*tape);
   while (auto event = *reader->next()) {
     if (!there.take(*event)) continue;
-    if (there.acknowledged != (seen.empty() ? 0 : seen.back().first)) seen.emplace_back(there.acknowledged, there.invoked);
+    if (there.acknowledged != (seen.empty() ? 0 : seen.back().first))
+      seen.emplace_back(there.acknowledged, there.invoked);
     there.leave_point();
   }
   return seen;
@@ -84,7 +94,8 @@ steps acknowledgements(const plan& p, bool after_crash) {
 TEST(Ordered, a_sync_acknowledges_what_was_committed_before_it) {
   plan p = ordered_plan("redo", "hash", 1, 5);
   p.operations = 17;
-  EXPECT_EQ(acknowledgements(p, false), (steps{{5, 5}, {10, 10}, {15, 15}, {17, 17}})) << "the last one is the close";
+  EXPECT_EQ(acknowledgements(p, false), (steps{{5, 5}, {10, 10}, {15, 15}, {17, 17}}))
+      << "the last one is the close";
 }
 
 TEST(Ordered, without_syncs_each_commit_acknowledges_itself) {
@@ -101,7 +112,8 @@ TEST(Ordered, after_a_crash_durable_commits_acknowledge_the_ordered_ones_before_
 }
 
 bool says(const findings& f, const char* words) {
-  return std::ranges::any_of(f.violations, [&](const violation& v) { return v.what.find(words) != std::string::npos; });
+  return std::ranges::any_of(
+      f.violations, [&](const violation& v) { return v.what.find(words) != std::string::npos; });
 }
 
 TEST(Ordered, sees_that_nothing_persists) {
@@ -112,8 +124,8 @@ TEST(Ordered, sees_that_nothing_persists) {
   }
 }
 
-// A commit that returns before its log is durable is in order when it is an ordered one; the sync that follows is then at
-// fault.
+// A commit that returns before its log is durable is in order when it is an ordered one; the sync
+// that follows is then at fault.
 TEST(Ordered, sees_a_sync_that_does_nothing) {
   plan p = ordered_plan("redo-async", "sps", 1, 10);
   p.mutant = base::mutant::bulk_no_log_fence;
@@ -123,11 +135,12 @@ TEST(Ordered, sees_a_sync_that_does_nothing) {
   const auto found = explore_isolated(p, s);
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_TRUE(says(*found, "10 had been acknowledged"));
-  for (const char* never : {"9 had been acknowledged", "11 had been acknowledged"}) EXPECT_FALSE(says(*found, never));
+  for (const char* never : {"9 had been acknowledged", "11 had been acknowledged"})
+    EXPECT_FALSE(says(*found, never));
 }
 
-// With nothing settled yet, the pool as it was at the start is a prefix: the same crash is a violation or not by the sync
-// alone.
+// With nothing settled yet, the pool as it was at the start is a prefix: the same crash is a
+// violation or not by the sync alone.
 TEST(Ordered, what_no_sync_has_covered_may_be_lost) {
   for (const std::uint64_t sync_every : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1000}}) {
     plan p = ordered_plan("redo-async", "sps", 1, sync_every);
@@ -137,7 +150,9 @@ TEST(Ordered, what_no_sync_has_covered_may_be_lost) {
     s.recovery_depth = 1;
     const auto found = explore_isolated(p, s);
     ASSERT_TRUE(found) << found.error().message;
-    EXPECT_EQ(says(*found, "the state after 0 operations was recovered, when 1 had been acknowledged"), sync_every != 1000);
+    EXPECT_EQ(
+        says(*found, "the state after 0 operations was recovered, when 1 had been acknowledged"),
+        sync_every != 1000);
   }
 }
 

@@ -1,4 +1,5 @@
-// A violation's line says everything: parsed, it is the same line, and replayed, the same violation.
+// A violation's line says everything: parsed, it is the same line, and replayed, the same
+// violation.
 #include <explore/replay.h>
 #include <gtest/gtest.h>
 
@@ -25,8 +26,8 @@ TEST(Replay, a_line_survives_parsing) {
 }
 
 TEST(Replay, names_the_word_that_it_does_not_understand) {
-  for (const char* bad :
-       {"redo/sps ops=x", "redo/sps colour=red", "redo/sps at=1", "redo/sps at=1:2.x", "redo/sps mutant=nonesuch", "redo"}) {
+  for (const char* bad : {"redo/sps ops=x", "redo/sps colour=red", "redo/sps at=1",
+                          "redo/sps at=1:2.x", "redo/sps mutant=nonesuch", "redo"}) {
     const auto parsed = parse_line(bad);
     ASSERT_FALSE(parsed) << bad;
     EXPECT_NE(parsed.error().message.find("is not understood"), std::string::npos);
@@ -44,8 +45,8 @@ TEST(Replay, refuses_a_choice_that_the_tape_does_not_have) {
 
 // In the run, in recovery, and in what follows a recovery.
 TEST(Replay, shows_the_violation_that_was_found) {
-  for (const auto mutant :
-       {base::mutant::redo_no_data_fence, base::mutant::recover_no_mark_fence, base::mutant::recover_no_scrub}) {
+  for (const auto mutant : {base::mutant::redo_no_data_fence, base::mutant::recover_no_mark_fence,
+                            base::mutant::recover_no_scrub}) {
     plan p;
     p.mechanism = mutant == base::mutant::redo_no_data_fence ? "redo" : "redo-async";
     p.mutant = mutant;

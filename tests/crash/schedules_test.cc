@@ -1,5 +1,5 @@
-// Schedules as a user runs them: a planted bug is found, its line repeats it, and a run is the same every time. The sweeps
-// themselves are tests of their own (tests/CMakeLists.txt).
+// Schedules as a user runs them: a planted bug is found, its line repeats it, and a run is the same
+// every time. The sweeps themselves are tests of their own (tests/CMakeLists.txt).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <tests/conformance/command.h>
@@ -18,18 +18,21 @@ struct run {
 run schedules(const std::string& words) {
   const auto done = run_command("crash schedules " + words + " --json -");
   const auto begin = done.said.find("\n{");
-  return {done.status,
-          begin == std::string::npos ? nlohmann::json() : nlohmann::json::parse(done.said.substr(begin), nullptr, false)};
+  return {done.status, begin == std::string::npos
+                           ? nlohmann::json()
+                           : nlohmann::json::parse(done.said.substr(begin), nullptr, false)};
 }
 
 const std::string retire_paused =
-    "--mechanism default --workload sps --sync-every 8 --each 2 --beside check --keys 2 --ops 2 --most 20000";
+    "--mechanism default --workload sps --sync-every 8 --each 2 --beside check --keys 2 --ops 2 "
+    "--most 20000";
 
 TEST(Schedules, a_planted_bug_is_found_and_its_line_repeats_it) {
   const run r = schedules(retire_paused + " --mutant retire_paused");
   EXPECT_EQ(r.status, 1);
   ASSERT_EQ(r.found.at("violations").size(), 1u);
-  const std::string line = r.found["violations"][0]["line"], what = r.found["violations"][0]["what"];
+  const std::string line = r.found["violations"][0]["line"],
+                    what = r.found["violations"][0]["what"];
   for (int again = 0; again < 2; ++again) {
     const auto replayed = run_command(fmt::format("crash schedules --replay '{}'", line));
     EXPECT_EQ(replayed.status, 1);
@@ -40,7 +43,8 @@ TEST(Schedules, a_planted_bug_is_found_and_its_line_repeats_it) {
 TEST(Schedules, the_same_schedules_give_the_same_findings) {
   run runs[2];
   for (run& r : runs) {
-    r = schedules("--mechanism redo --workload churn --ops 12 --most 200 --random 100 --points stores");
+    r = schedules(
+        "--mechanism redo --workload churn --ops 12 --most 200 --random 100 --points stores");
     EXPECT_EQ(r.status, 0);
     ASSERT_TRUE(r.found.is_object());
     r.found.erase("seconds"), r.found.erase("judging_seconds");
@@ -49,7 +53,8 @@ TEST(Schedules, the_same_schedules_give_the_same_findings) {
 }
 
 TEST(Schedules, all_with_one_preemption_are_made) {
-  const run r = schedules("--mechanism undo --workload sps --ops 4 --each 1 --preemptions 1 --most 100000");
+  const run r =
+      schedules("--mechanism undo --workload sps --ops 4 --each 1 --preemptions 1 --most 100000");
   EXPECT_EQ(r.status, 0);
   EXPECT_EQ(r.found.at("complete"), true);
   EXPECT_GT(r.found.at("schedules"), 40);

@@ -1,6 +1,6 @@
 // The model of a file on hand-made events whose states can be counted on paper.
-#include <explore/state_sampler.h>
 #include <explore/sector_model.h>
+#include <explore/state_sampler.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -12,8 +12,11 @@ class SectorModel : public testing::Test {
  protected:
   SectorModel() { model.start(image); }
 
-  void store(std::uint64_t offset, std::uint64_t value) { model.store(0, offset, std::as_bytes(std::span(&value, 1))); }
-  void write_sectors(std::uint64_t offset, std::uint64_t value, std::size_t sectors = 1, unsigned thread = 0) {
+  void store(std::uint64_t offset, std::uint64_t value) {
+    model.store(0, offset, std::as_bytes(std::span(&value, 1)));
+  }
+  void write_sectors(std::uint64_t offset, std::uint64_t value, std::size_t sectors = 1,
+                     unsigned thread = 0) {
     const std::vector<std::uint64_t> words(64 * sectors, value);
     model.stream(thread, offset, std::as_bytes(std::span(words)));
   }
@@ -129,7 +132,8 @@ TEST_F(SectorModel, storing_what_is_there_changes_nothing) {
   EXPECT_TRUE(model.pending().empty());
 }
 
-// The kernel copies a page while it changes: the second line's store is there, the first line's is not.
+// The kernel copies a page while it changes: the second line's store is there, the first line's is
+// not.
 TEST_F(SectorModel, a_page_may_be_written_while_it_changes) {
   store(0, 1);
   store(64, 2);

@@ -1,4 +1,5 @@
-// docs/format/pool.md says what the program writes: its table of the header is the struct, its example the bytes of a pool that the command makes.
+// docs/format/pool.md says what the program writes: its table of the header is the struct, its
+// example the bytes of a pool that the command makes.
 #include <format/pool_layout.h>
 #include <gtest/gtest.h>
 #include <tests/conformance/command.h>
@@ -35,18 +36,43 @@ std::map<std::string, place> table_under(const std::string& text, const std::str
     std::istringstream cells(line);
     std::string bar, field;
     place at;
-    if (cells >> bar >> at.offset >> bar >> at.size >> bar >> field && field != "|") rows[field] = at;
+    if (cells >> bar >> at.offset >> bar >> at.size >> bar >> field && field != "|")
+      rows[field] = at;
   }
   return rows;
 }
 
 TEST(format_docs, the_table_of_the_pool_header_is_the_struct) {
   using h = format::pool_header;
-#define PLACE(field) {#field, {offsetof(h, field), sizeof(h::field)}}
-  const std::map<std::string, place> fields = {
-      PLACE(magic), PLACE(version), PLACE(header_size), PLACE(id), PLACE(size), PLACE(log_offset), PLACE(log_size), PLACE(log_count), PLACE(chunk_shift),
-      PLACE(home_offset), PLACE(table_offset), PLACE(chunks_offset), PLACE(chunk_count), PLACE(layout), PLACE(home), PLACE(home_size), PLACE(parity_offset),
-      PLACE(parity_block_size), PLACE(home_copy_offset), PLACE(checkpoint_commits), PLACE(block_checksums_offset), PLACE(reserved), PLACE(checksum)};
+#define PLACE(field)                       \
+  {                                        \
+    #field, {                              \
+      offsetof(h, field), sizeof(h::field) \
+    }                                      \
+  }
+  const std::map<std::string, place> fields = {PLACE(magic),
+                                               PLACE(version),
+                                               PLACE(header_size),
+                                               PLACE(id),
+                                               PLACE(size),
+                                               PLACE(log_offset),
+                                               PLACE(log_size),
+                                               PLACE(log_count),
+                                               PLACE(chunk_shift),
+                                               PLACE(home_offset),
+                                               PLACE(table_offset),
+                                               PLACE(chunks_offset),
+                                               PLACE(chunk_count),
+                                               PLACE(layout),
+                                               PLACE(home),
+                                               PLACE(home_size),
+                                               PLACE(parity_offset),
+                                               PLACE(parity_block_size),
+                                               PLACE(home_copy_offset),
+                                               PLACE(checkpoint_commits),
+                                               PLACE(block_checksums_offset),
+                                               PLACE(reserved),
+                                               PLACE(checksum)};
 #undef PLACE
   const auto told = table_under(page(), "## Header\n");
   for (const auto& [name, at] : fields) {

@@ -34,7 +34,8 @@ nlohmann::json manifest_of(const std::string& folder) {
 
 std::unexpected<error> damaged(const std::string& path) {
   return std::unexpected(
-      error{errc::corrupt, path + " is not a golden file: `size BYTES`, then lines of `OFFSET WORD ...`"});
+      error{errc::corrupt,
+            path + " is not a golden file: `size BYTES`, then lines of `OFFSET WORD ...`"});
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ std::string brief(const std::string& content) {
   padded.resize((padded.size() + 7) / 8 * 8);
   base::checksum sum(content.size());
   sum.add(padded.data(), padded.size());
-  return fmt::format("{}... {} bytes, checksum {:x}", content.substr(0, 200), content.size(), sum.value());
+  return fmt::format("{}... {} bytes, checksum {:x}", content.substr(0, 200), content.size(),
+                     sum.value());
 }
 
 std::string pack(std::span<const std::byte> bytes) {
@@ -68,7 +70,8 @@ std::string pack(std::span<const std::byte> bytes) {
     }
     end_repeat();
     const bool follows = going_on && word != 0 && on_line < words_of_line;
-    if (word != 0) text += follows ? fmt::format(" {:x}", word) : fmt::format("\n{:x} {:x}", at, word);
+    if (word != 0)
+      text += follows ? fmt::format(" {:x}", word) : fmt::format("\n{:x} {:x}", at, word);
     on_line = follows ? on_line + 1 : 1;
     going_on = word != 0;
     before = word;
@@ -81,7 +84,8 @@ result<std::vector<std::byte>> unpack(const std::string& path) {
   std::istringstream lines(read_text(path));
   std::string word;
   std::size_t size = 0;
-  if (!(lines >> word >> size) || word != "size" || size > (std::size_t{1} << 24)) return damaged(path);
+  if (!(lines >> word >> size) || word != "size" || size > (std::size_t{1} << 24))
+    return damaged(path);
   std::vector<std::byte> bytes(size);
   const fuzz::image all(bytes);
   lines.ignore();
@@ -92,7 +96,8 @@ result<std::vector<std::byte>> unpack(const std::string& path) {
     while (words >> word) {
       const bool repeat = word.front() == '*';
       if (!repeat) last = std::stoull(word, nullptr, 16);
-      for (std::uint64_t n = repeat ? std::stoull(word.substr(1)) : 1; n-- > 0; at += 8) all.put(at, last);
+      for (std::uint64_t n = repeat ? std::stoull(word.substr(1)) : 1; n-- > 0; at += 8)
+        all.put(at, last);
     }
   }
   return bytes;
@@ -101,10 +106,11 @@ result<std::vector<std::byte>> unpack(const std::string& path) {
 std::vector<golden_pool> golden_pools(const std::string& folder) {
   std::vector<golden_pool> all;
   const auto manifest = manifest_of(folder);
-  if (manifest.is_discarded()) return fmt::print(stderr, "{}/manifest.json cannot be read\n", folder), all;
+  if (manifest.is_discarded())
+    return fmt::print(stderr, "{}/manifest.json cannot be read\n", folder), all;
   for (const auto& p : manifest.at("pools"))
-    all.push_back(
-        {p.at("file"), p.at("specimen"), p.at("format_version"), p.at("left_open"), p.at("made_by"), p.at("content")});
+    all.push_back({p.at("file"), p.at("specimen"), p.at("format_version"), p.at("left_open"),
+                   p.at("made_by"), p.at("content")});
   return all;
 }
 
@@ -115,7 +121,8 @@ const specimen* specimen_named(const std::string& name) {
 
 std::string plain(const std::string& file) {
   std::string name = file;
-  std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 }
 
@@ -141,7 +148,8 @@ std::vector<std::byte> make_tape() {
   tape->event(tape_op::load, 0, 4096, 8);
   tape->pointer_load(0, 4104, 8);
   tape->event(tape_op::compute, 0, 100, 0);
-  for (const tape_op op : {tape_op::store, tape_op::stream}) tape->event(op, 1, 1024 + 64, 8, &value);
+  for (const tape_op op : {tape_op::store, tape_op::stream})
+    tape->event(op, 1, 1024 + 64, 8, &value);
   tape->event(tape_op::flush, 1, 4096, 64);
   tape->event(tape_op::fence, 1, 0, 0);
   tape->event(tape_op::bulk, 2, 4096, 4096);
@@ -159,14 +167,16 @@ std::string tape_text(std::span<const std::byte> tape) {
   for (auto e = reader->next();; e = reader->next()) {
     if (!e) return e.error().message;
     if (!*e) return text;
-    text += fmt::format("{} {} {} {} {}{}{};", name_of((*e)->op), name_of((*e)->tag), (*e)->thread, (*e)->address,
-                        (*e)->length, (*e)->loads_pointer ? " pointer" : "", (*e)->bytes.empty() ? "" : " bytes");
+    text += fmt::format("{} {} {} {} {}{}{};", name_of((*e)->op), name_of((*e)->tag), (*e)->thread,
+                        (*e)->address, (*e)->length, (*e)->loads_pointer ? " pointer" : "",
+                        (*e)->bytes.empty() ? "" : " bytes");
   }
 }
 
 result<std::string> tape_content(const std::string& folder) {
   const auto manifest = manifest_of(folder);
-  if (manifest.is_discarded()) return std::unexpected(error{errc::corrupt, "the manifest cannot be read"});
+  if (manifest.is_discarded())
+    return std::unexpected(error{errc::corrupt, "the manifest cannot be read"});
   return manifest.at("tape").at("content").get<std::string>();
 }
 
@@ -178,7 +188,8 @@ result<> write_golden(const std::string& folder) {
       if (p.at("format_version") != format::pool_version) pools.push_back(p);
   for (const specimen& s : specimens()) {
     const auto bytes = make(s, fuzz::scratch());
-    const std::string file = fmt::format("{}-v{}.golden", s.name, format::pool_version), pool = fuzz::scratch() + "/written";
+    const std::string file = fmt::format("{}-v{}.golden", s.name, format::pool_version),
+                      pool = fuzz::scratch() + "/written";
     fuzz::write_file(pool, bytes);
     const auto content = content_text(pool);
     if (!content) return std::unexpected(content.error());
@@ -191,8 +202,9 @@ result<> write_golden(const std::string& folder) {
                      {"content", brief(*content)}});
   }
   write_text(folder + "/tape.golden", pack(make_tape()));
-  const nlohmann::json all = {{"pools", pools},
-                              {"tape", {{"made_by", library_version}, {"content", tape_text(make_tape())}}}};
+  const nlohmann::json all = {
+      {"pools", pools},
+      {"tape", {{"made_by", library_version}, {"content", tape_text(make_tape())}}}};
   write_text(folder + "/manifest.json", all.dump(1) + "\n");
   return {};
 }

@@ -1,8 +1,10 @@
-// The golden pools of tests/format/golden: a folder of files, and a manifest that says what each holds.
+// The golden pools of tests/format/golden: a folder of files, and a manifest that says what each
+// holds.
 //
-// A file is text that differs in few lines where the pool does: `size BYTES`, then `OFFSET WORD WORD ...` in hexadecimal for
-// words of 8 bytes that are not 0; `*N` repeats the word before it N times. The manifest has a JSON object a pool: file,
-// specimen, format version, version of the library that made it, whether it was left open, content.
+// A file is text that differs in few lines where the pool does: `size BYTES`, then `OFFSET WORD
+// WORD ...` in hexadecimal for words of 8 bytes that are not 0; `*N` repeats the word before it N
+// times. The manifest has a JSON object a pool: file, specimen, format version, version of the
+// library that made it, whether it was left open, content.
 #pragma once
 
 #include <media/tape.h>

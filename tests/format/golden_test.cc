@@ -1,8 +1,10 @@
-// Golden pools: what each released format version looks like, kept in tests/format/golden, opens and holds what it held; and
-// what the library makes today is byte for byte what it made when the golden pool of its version was written.
+// Golden pools: what each released format version looks like, kept in tests/format/golden, opens
+// and holds what it held; and what the library makes today is byte for byte what it made when the
+// golden pool of its version was written.
 //
-// A word that differs between pools which are made anew one after the other (names of lists and dicts, and whatever sums
-// them up) is not looked at. A change that fails here is a change of the format: docs/format/README.md says what to do then.
+// A word that differs between pools which are made anew one after the other (names of lists and
+// dicts, and whatever sums them up) is not looked at. A change that fails here is a change of the
+// format: docs/format/README.md says what to do then.
 #include <format/pool_layout.h>
 #include <gtest/gtest.h>
 #include <stele/kv.h>
@@ -35,7 +37,8 @@ TEST_P(golden, opens_and_holds_what_it_held) {
   auto opened = detail::open_path(path_, {.media = "process", .background = false});
   ASSERT_TRUE(opened) << opened.error().message;
   ASSERT_TRUE((*opened)->close());
-  EXPECT_EQ(brief(content_text(path_).value_or("refused")), g.content) << "after it was recovered and closed";
+  EXPECT_EQ(brief(content_text(path_).value_or("refused")), g.content)
+      << "after it was recovered and closed";
 }
 
 TEST_P(golden, is_refused_by_name_when_it_is_newer) {
@@ -74,29 +77,34 @@ std::vector<std::uint64_t> words_of(const std::vector<std::byte>& bytes) {
   return words;
 }
 
-// The first of these words that is not the golden pool's, and that all makes of today agree on; the number of words: none.
-std::size_t first_change(const std::vector<std::uint64_t>& then, const std::vector<std::uint64_t>& now,
-                         const std::vector<bool>& drawn) {
+// The first of these words that is not the golden pool's, and that all makes of today agree on; the
+// number of words: none.
+std::size_t first_change(const std::vector<std::uint64_t>& then,
+                         const std::vector<std::uint64_t>& now, const std::vector<bool>& drawn) {
   std::size_t i = 0;
   while (i < then.size() && (drawn[i] || then[i] == now[i])) ++i;
   return i;
 }
 
-// Words that makes of today do not agree on are drawn, or sum up what is. A sum may have a bit or two, so there are as many
-// makes as it takes to explain every difference; a change of the format is explained by none.
-void expect_as_made_today(const golden_pool& g, const specimen& s, const std::vector<std::uint64_t>& then) {
+// Words that makes of today do not agree on are drawn, or sum up what is. A sum may have a bit or
+// two, so there are as many makes as it takes to explain every difference; a change of the format
+// is explained by none.
+void expect_as_made_today(const golden_pool& g, const specimen& s,
+                          const std::vector<std::uint64_t>& then) {
   constexpr unsigned most_makes = 64;
   const auto now = words_of(make(s, fuzz::scratch()));
   ASSERT_EQ(then.size(), now.size()) << g.name << ": its size has changed, so has the format";
   std::vector<bool> drawn(now.size());
-  for (unsigned makes = 1; makes < most_makes && first_change(then, now, drawn) != now.size(); ++makes) {
+  for (unsigned makes = 1; makes < most_makes && first_change(then, now, drawn) != now.size();
+       ++makes) {
     const auto again = words_of(make(s, fuzz::scratch()));
     for (std::size_t i = 0; i < now.size(); ++i)
       if (now[i] != again[i]) drawn[i] = true;
   }
-  ASSERT_EQ(first_change(then, now, drawn), now.size()) << g.name
-                                                        << " has changed at that word: a change of the format takes a new "
-                                                           "version and new golden pools (docs/format/README.md)";
+  ASSERT_EQ(first_change(then, now, drawn), now.size())
+      << g.name
+      << " has changed at that word: a change of the format takes a new "
+         "version and new golden pools (docs/format/README.md)";
 }
 
 TEST(golden_pools, are_what_is_made_today) {
@@ -109,7 +117,8 @@ TEST(golden_pools, are_what_is_made_today) {
     ASSERT_NO_FATAL_FAILURE(expect_as_made_today(g, *s, words_of(*then)));
     ++compared;
   }
-  EXPECT_EQ(compared, specimens().size()) << "each specimen has a golden pool of this version: tests/format/README.md";
+  EXPECT_EQ(compared, specimens().size())
+      << "each specimen has a golden pool of this version: tests/format/README.md";
 }
 
 TEST(golden_pools, take_little_room) {
@@ -120,16 +129,20 @@ TEST(golden_tape, reads_as_it_was_written) {
   const auto bytes = unpack(folder + "/tape.golden");
   ASSERT_TRUE(bytes) << bytes.error().message;
   EXPECT_EQ(tape_text(*bytes), *tape_content(folder));
-  EXPECT_EQ(*bytes, make_tape()) << "a change of the tape takes a new version (docs/format/README.md)";
+  EXPECT_EQ(*bytes, make_tape())
+      << "a change of the tape takes a new version (docs/format/README.md)";
   auto newer = *bytes;
   newer[8] = std::byte{9};
   const auto refused = media::tape_reader::from_memory(newer);
   ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message.find("version 9"), std::string::npos) << refused.error().message;
-  EXPECT_NE(refused.error().message.find("versions 1 and 2"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("version 9"), std::string::npos)
+      << refused.error().message;
+  EXPECT_NE(refused.error().message.find("versions 1 and 2"), std::string::npos)
+      << refused.error().message;
 }
 
-// Not a test: writes what is made today, with STELE_GOLDEN naming the folder. Pools of earlier versions stay.
+// Not a test: writes what is made today, with STELE_GOLDEN naming the folder. Pools of earlier
+// versions stay.
 TEST(golden_pools, DISABLED_write) {
   const char* const to = ::getenv("STELE_GOLDEN");
   ASSERT_NE(to, nullptr) << "STELE_GOLDEN=FOLDER says where they go";

@@ -50,11 +50,13 @@ std::vector<std::byte> bytes_of(const std::string& path) {
 
 // An empty pool with the fixed id. Archapt's has room for checksums, and for a copy.
 void create(const specimen& s, const std::string& path) {
-  storage::pool_geometry shape{.size = pool_size, .log_size = 4096, .log_count = 2, .layout = layout_of(s), .sums = s.sums};
+  storage::pool_geometry shape{
+      .size = pool_size, .log_size = 4096, .log_count = 2, .layout = layout_of(s), .sums = s.sums};
   if (s.mechanism.starts_with("archapt")) shape.size *= s.checkpoint_commits != 0 ? 4 : 2;
   if (s.mechanism == "log_structured") shape.log_size = 1024;
   const auto* const mechanism = sure(s, detail::find_mechanism(s.mechanism));
-  sure(s, storage::pool_file::create(path, mechanism->shape_for(shape, {.checkpoint_commits = s.checkpoint_commits})));
+  sure(s, storage::pool_file::create(
+              path, mechanism->shape_for(shape, {.checkpoint_commits = s.checkpoint_commits})));
   std::vector<std::byte> bytes = bytes_of(path);
   const fuzz::image pool(bytes);
   auto h = pool.header();
@@ -73,7 +75,8 @@ pool_options options_of(const specimen& s) {
   return o;
 }
 
-// Changes a pool in some transactions, reads the file as it is then if that is wanted, and closes it.
+// Changes a pool in some transactions, reads the file as it is then if that is wanted, and closes
+// it.
 template <class Pool, class Change>
 std::vector<std::byte> run(const specimen& s, Pool p, const std::string& path, Change&& change) {
   change(p);
@@ -85,11 +88,13 @@ std::vector<std::byte> run(const specimen& s, Pool p, const std::string& path, C
 
 void change_store(const specimen& s, kv& store) {
   for (int i = 0; i < 5; ++i)
-    sure(s, store.put(fmt::format("key {}", i), std::string(static_cast<std::size_t>(5 * i), static_cast<char>('a' + i))));
+    sure(s, store.put(fmt::format("key {}", i),
+                      std::string(static_cast<std::size_t>(5 * i), static_cast<char>('a' + i))));
   sure(s, store.erase("key 3"));
   if (s.outgrows_log) sure(s, store.put("large", std::string(6000, 'L')));
   const auto d = s.ordered ? durability::ordered : durability::durable;
-  for (int i = 0; i < 3; ++i) sure(s, store.put(fmt::format("key {}", i), fmt::format("last {}", i), d));
+  for (int i = 0; i < 3; ++i)
+    sure(s, store.put(fmt::format("key {}", i), fmt::format("last {}", i), d));
 }
 
 void change_document(const specimen& s, pool<document_dict>& p) {
@@ -101,40 +106,64 @@ void change_document(const specimen& s, pool<document_dict>& p) {
     for (int i = 0; i < 9; ++i) list.append(i);
     d["inner"].make_dict()[5].assign(true);
   }));
-  sure(s, p.update([](document_dict& d) { d.erase("share"), d["bytes"].assign(scalar::bytes("\x01\x02\xFF")); }));
+  sure(s, p.update([](document_dict& d) {
+    d.erase("share"), d["bytes"].assign(scalar::bytes("\x01\x02\xFF"));
+  }));
 }
 
 void change_plain(const specimen& s, pool<plain_root>& p) {
-  for (std::uint64_t i = 0; i < 8; ++i) sure(s, p.update([&](plain_root& r) { r.words[i] = i * 0x0101'0101'0101'0101; }));
+  for (std::uint64_t i = 0; i < 8; ++i)
+    sure(s, p.update([&](plain_root& r) { r.words[i] = i * 0x0101'0101'0101'0101; }));
 }
 
 std::vector<std::byte> make_raw(const specimen& s, const std::string& path) {
   create(s, path);
   const pool_options o = options_of(s);
-  if (s.what == content::store) return run(s, sure(s, kv::open(path, o)), path, [&](kv& p) { change_store(s, p); });
+  if (s.what == content::store)
+    return run(s, sure(s, kv::open(path, o)), path, [&](kv& p) { change_store(s, p); });
   if (s.what == content::document)
-    return run(s, sure(s, pool<document_dict>::open(path, o)), path, [&](auto& p) { change_document(s, p); });
-  return run(s, sure(s, pool<plain_root>::open(path, o)), path, [&](auto& p) { change_plain(s, p); });
+    return run(s, sure(s, pool<document_dict>::open(path, o)), path,
+               [&](auto& p) { change_document(s, p); });
+  return run(s, sure(s, pool<plain_root>::open(path, o)), path,
+             [&](auto& p) { change_plain(s, p); });
 }
 
 std::vector<specimen> all_specimens() {
   std::vector<specimen> all;
-  for (const char* m : {"default", "base", "redo", "redo-async", "xil", "vcbp", "blurred", "undo", "archapt-undo",
-                        "archapt-redo", "log_structured"})
+  for (const char* m : {"default", "base", "redo", "redo-async", "xil", "vcbp", "blurred", "undo",
+                        "archapt-undo", "archapt-redo", "log_structured"})
     for (const bool open : {false, true})
-      all.push_back({.name = fmt::format("{}-{}", m, open ? "open" : "closed"), .mechanism = m, .left_open = open});
+      all.push_back({.name = fmt::format("{}-{}", m, open ? "open" : "closed"),
+                     .mechanism = m,
+                     .left_open = open});
   all.push_back({.name = "sums", .mechanism = "default", .sums = true});
   all.push_back({.name = "sums-open", .mechanism = "default", .left_open = true, .sums = true});
-  all.push_back({.name = "sums-blocks-open", .mechanism = "blurred", .left_open = true, .sums = true});
+  all.push_back(
+      {.name = "sums-blocks-open", .mechanism = "blurred", .left_open = true, .sums = true});
   all.push_back({.name = "sums-covered", .mechanism = "archapt-redo", .sums = true});
-  all.push_back({.name = "ordered-open", .mechanism = "default", .left_open = true, .ordered = true});
-  all.push_back({.name = "spilled-open", .mechanism = "default", .left_open = true, .outgrows_log = true});
-  all.push_back({.name = "spilled-blocks-open", .mechanism = "blurred", .left_open = true, .outgrows_log = true});
+  all.push_back(
+      {.name = "ordered-open", .mechanism = "default", .left_open = true, .ordered = true});
+  all.push_back(
+      {.name = "spilled-open", .mechanism = "default", .left_open = true, .outgrows_log = true});
+  all.push_back({.name = "spilled-blocks-open",
+                 .mechanism = "blurred",
+                 .left_open = true,
+                 .outgrows_log = true});
   all.push_back({.name = "grown", .mechanism = "default", .sums = true, .grown_to = 96 << 10});
-  all.push_back({.name = "grown-open", .mechanism = "default", .left_open = true, .sums = true, .grown_to = 96 << 10});
-  all.push_back({.name = "checkpoint-open", .mechanism = "archapt-redo", .left_open = true, .checkpoint_commits = 4});
-  all.push_back({.name = "document", .mechanism = "default", .what = content::document, .sums = true});
-  all.push_back({.name = "document-log-structured", .mechanism = "log_structured", .what = content::document});
+  all.push_back({.name = "grown-open",
+                 .mechanism = "default",
+                 .left_open = true,
+                 .sums = true,
+                 .grown_to = 96 << 10});
+  all.push_back({.name = "checkpoint-open",
+                 .mechanism = "archapt-redo",
+                 .left_open = true,
+                 .checkpoint_commits = 4});
+  all.push_back(
+      {.name = "document", .mechanism = "default", .what = content::document, .sums = true});
+  all.push_back({.name = "document-log-structured",
+                 .mechanism = "log_structured",
+                 .what = content::document});
   all.push_back({.name = "plain", .mechanism = "default", .what = content::plain, .sums = true});
   return all;
 }

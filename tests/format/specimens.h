@@ -1,10 +1,10 @@
-// Small pools of every present format, made by the library itself: one for each mechanism, closed and left open with records
-// in its logs, and one for each thing that a pool may have besides (sums, growth, spilled records, a checkpoint, documents,
-// a plain root).
+// Small pools of every present format, made by the library itself: one for each mechanism, closed
+// and left open with records in its logs, and one for each thing that a pool may have besides
+// (sums, growth, spilled records, a checkpoint, documents, a plain root).
 //
-// Golden pools are specimens that an earlier state of the library has made; the fuzz targets begin with today's. A specimen
-// is made with a fixed id, by one thread, without background work, so that the same code makes the same bytes, but for names
-// of lists and dicts, which are drawn at random.
+// Golden pools are specimens that an earlier state of the library has made; the fuzz targets begin
+// with today's. A specimen is made with a fixed id, by one thread, without background work, so that
+// the same code makes the same bytes, but for names of lists and dicts, which are drawn at random.
 #pragma once
 
 #include <stele/error.h>
@@ -31,11 +31,12 @@ struct specimen {
 
 const std::vector<specimen>& specimens();
 
-// The pool, made anew. `dir`: for its file. Ends the program with a sentence when it cannot be made.
+// The pool, made anew. `dir`: for its file. Ends the program with a sentence when it cannot be
+// made.
 std::vector<std::byte> make(const specimen& s, const std::string& dir);
 
-// What a pool file holds, as text: keys and values, a document as JSON, words. Recovers a private copy. Errors: those of
-// opening; corrupt.
+// What a pool file holds, as text: keys and values, a document as JSON, words. Recovers a private
+// copy. Errors: those of opening; corrupt.
 [[nodiscard]] result<std::string> content_text(const std::string& path);
 
 }  // namespace stele::testing

@@ -1,8 +1,9 @@
-// A fixed number of mutated inputs for each target, the same ones each time: what continuous integration runs of tests/fuzz.
+// A fixed number of mutated inputs for each target, the same ones each time: what continuous
+// integration runs of tests/fuzz.
 //
-// STELE_FUZZ_SEED, STELE_FUZZ_FIRST and STELE_FUZZ_INPUTS choose others, STELE_FUZZ_KEEP=FILE writes them to a file; a
-// failure names the one input that it takes. Input N is seed N % seeds, mutated by random numbers of STELE_FUZZ_SEED and N
-// alone. An input that takes ten seconds of a
+// STELE_FUZZ_SEED, STELE_FUZZ_FIRST and STELE_FUZZ_INPUTS choose others, STELE_FUZZ_KEEP=FILE
+// writes them to a file; a failure names the one input that it takes. Input N is seed N % seeds,
+// mutated by random numbers of STELE_FUZZ_SEED and N alone. An input that takes ten seconds of a
 // processor is a hang.
 #include <explore/replay.h>
 #include <gtest/gtest.h>
@@ -45,10 +46,12 @@ std::string read_replay_line(const std::string& line) {
              : "a replay line that was understood is not when it is written again";
 }
 
-bytes input_of(const target& t, const std::vector<bytes>& seeds, std::uint64_t seed, std::uint64_t n) {
+bytes input_of(const target& t, const std::vector<bytes>& seeds, std::uint64_t seed,
+               std::uint64_t n) {
   base::rng random(base::mix(seed) ^ n);
   bytes input = seeds[n % seeds.size()];
-  for (std::uint64_t rounds = 1 + random.below(3); rounds-- > 0;) t.mutate(input, random, t.most_bytes);
+  for (std::uint64_t rounds = 1 + random.below(3); rounds-- > 0;)
+    t.mutate(input, random, t.most_bytes);
   return input;
 }
 
@@ -66,7 +69,8 @@ TEST_P(fuzz, mutated_inputs) {
   line_readers() = {read_replay_line};
   for (std::uint64_t n = first; n < first + count; ++n) {
     std::snprintf(current_input, sizeof current_input,
-                  "\nSTELE_FUZZ_SEED=%lu STELE_FUZZ_FIRST=%lu STELE_FUZZ_INPUTS=1, target %s\n", seed, n, t.name.c_str());
+                  "\nSTELE_FUZZ_SEED=%lu STELE_FUZZ_FIRST=%lu STELE_FUZZ_INPUTS=1, target %s\n",
+                  seed, n, t.name.c_str());
     wind_up();
     const bytes input = input_of(t, seeds, seed, n);
     if (const char* const kept = ::getenv("STELE_FUZZ_KEEP")) write_file(kept, input);
@@ -79,7 +83,8 @@ TEST_P(fuzz, mutated_inputs) {
   std::printf("%lu inputs from %zu seeds, STELE_FUZZ_SEED=%lu\n", count, seeds.size(), seed);
 }
 
-INSTANTIATE_TEST_SUITE_P(every, fuzz, ::testing::ValuesIn(targets()), [](const auto& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(every, fuzz, ::testing::ValuesIn(targets()),
+                         [](const auto& of) { return of.param.name; });
 
 // Else the targets would see refusals only.
 TEST(fuzz_seeds, are_sound_as_they_are) {
@@ -87,7 +92,8 @@ TEST(fuzz_seeds, are_sound_as_they_are) {
     for (const bytes& seed : t.seeds()) EXPECT_EQ(t.run(seed), "") << t.name;
 }
 
-// The mutator's own idea of every checksum is that of the library: on a whole pool there is nothing to repair.
+// The mutator's own idea of every checksum is that of the library: on a whole pool there is nothing
+// to repair.
 TEST(fuzz_seeds, repair_changes_nothing_of_a_whole_pool) {
   for (const testing::specimen& s : testing::specimens()) {
     const bytes pool = testing::make(s, scratch());
@@ -95,7 +101,8 @@ TEST(fuzz_seeds, repair_changes_nothing_of_a_whole_pool) {
     repair_pool(image(repaired));
     for (std::size_t i = 0; i < pool.size() && !(s.left_open && s.sums);
          i += 8)  // while it is open sums may wait for what records name
-      ASSERT_EQ(image(repaired).word(i), image(const_cast<bytes&>(pool)).word(i)) << s.name << ", offset " << i;
+      ASSERT_EQ(image(repaired).word(i), image(const_cast<bytes&>(pool)).word(i))
+          << s.name << ", offset " << i;
     const std::string path = scratch() + "/whole";
     write_file(path, pool);
     const auto text = testing::content_text(path);

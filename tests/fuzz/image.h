@@ -1,5 +1,6 @@
-// An input that is mutated: bytes that may or may not be a pool. Words are read and written within them only, whatever
-// offset is asked for, so that code which follows the pool's own offsets needs no checks of its own.
+// An input that is mutated: bytes that may or may not be a pool. Words are read and written within
+// them only, whatever offset is asked for, so that code which follows the pool's own offsets needs
+// no checks of its own.
 #pragma once
 
 #include <format/pool_layout.h>
@@ -19,7 +20,9 @@ class image {
 
   std::uint64_t size() const noexcept { return bytes_.size(); }
   std::span<std::byte> bytes() const noexcept { return bytes_; }
-  bool has(std::uint64_t offset, std::uint64_t count) const noexcept { return offset <= size() && count <= size() - offset; }
+  bool has(std::uint64_t offset, std::uint64_t count) const noexcept {
+    return offset <= size() && count <= size() - offset;
+  }
 
   // Beyond the end: 0, and nothing.
   std::uint64_t word(std::uint64_t offset) const noexcept {

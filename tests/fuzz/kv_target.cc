@@ -1,5 +1,5 @@
-// A key-value store whose content contradicts itself, under sums that were made to fit: reads and writes end in errors or in answers, not in
-// signals, endless walks or stores outside the heap.
+// A key-value store whose content contradicts itself, under sums that were made to fit: reads and
+// writes end in errors or in answers, not in signals, endless walks or stores outside the heap.
 #include <fmt/format.h>
 #include <format/kv_layout.h>
 #include <stele/kv.h>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr unsigned keys = 260;
 
-// Keys of 8 bytes, of which many nodes of the ordered index fork; long ones with common beginnings, one that others go on behind.
+// Keys of 8 bytes, of which many nodes of the ordered index fork; long ones with common beginnings,
+// one that others go on behind.
 std::string key_of(unsigned i) {
   if (i % 3 == 0) return fmt::format("{:08}", i * 7);
   if (i % 3 == 1) return std::string(i % 40 + 1, 'p') + static_cast<char>(i % 256);
@@ -24,7 +25,8 @@ std::string key_of(unsigned i) {
 bytes make_store(const std::string& mechanism, std::size_t size) {
   const std::string path = scratch() + "/kv-seed";
   std::filesystem::remove(path);
-  auto store = kv::open(path, {.create_size = size, .mechanism = mechanism, .media = "process", .background = false});
+  auto store = kv::open(
+      path, {.create_size = size, .mechanism = mechanism, .media = "process", .background = false});
   for (unsigned i = 0; store && i < keys; ++i)
     if (!store->put(key_of(i), std::string(i % 90, 'v'))) break;
   for (unsigned i = 0; store && i < keys; i += 7) (void)store->erase(key_of(i));
@@ -39,7 +41,8 @@ bytes make_store(const std::string& mechanism, std::size_t size) {
 
 // What may be said of damaged content: an error that is one of these. Nothing else may come of it.
 std::string judged(const char* what, const error& e) {
-  if (e.message.size() < 12) return fmt::format("{} says '{}', which is no sentence", what, e.message);
+  if (e.message.size() < 12)
+    return fmt::format("{} says '{}', which is no sentence", what, e.message);
   return "";
 }
 template <class Result>
@@ -59,8 +62,10 @@ std::string read_all(const kv& store) {
 }
 std::string change_all(kv& store) {
   for (unsigned i = 0; i < keys; i += 5) {
-    if (auto bad = judged("put", store.put(key_of(i), std::string(i % 90, 'w'))); !bad.empty()) return bad;
-    if (auto bad = judged("put", store.put(key_of(i + 1), std::string(200, 'x'))); !bad.empty()) return bad;
+    if (auto bad = judged("put", store.put(key_of(i), std::string(i % 90, 'w'))); !bad.empty())
+      return bad;
+    if (auto bad = judged("put", store.put(key_of(i + 1), std::string(200, 'x'))); !bad.empty())
+      return bad;
     if (auto bad = judged("put", store.put(key_of(i) + "new", "y")); !bad.empty()) return bad;
     if (auto bad = judged("erase", store.erase(key_of(i + 2))); !bad.empty()) return bad;
   }
@@ -73,7 +78,8 @@ std::string run_kv(std::span<const std::byte> input) {
   if (input.size() < format::header_area_size) return "";
   const std::string path = scratch() + "/kv";
   write_file(path, input);
-  auto store = kv::open(path, {.media = "process", .verify = verification::never, .background = false});
+  auto store =
+      kv::open(path, {.media = "process", .verify = verification::never, .background = false});
   if (!store) return judged("opening", store.error());
   (void)store->check();
   if (auto bad = read_all(*store); !bad.empty()) return bad;
@@ -82,6 +88,8 @@ std::string run_kv(std::span<const std::byte> input) {
   return judged("closing", store->close());
 }
 
-std::vector<bytes> kv_seeds() { return {make_store("default", 256 << 10), make_store("log_structured", 128 << 10)}; }
+std::vector<bytes> kv_seeds() {
+  return {make_store("default", 256 << 10), make_store("log_structured", 128 << 10)};
+}
 
 }  // namespace stele::fuzz

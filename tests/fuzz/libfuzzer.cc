@@ -1,5 +1,5 @@
-// The same targets under libFuzzer, which keeps what reaches new code: one program a target, STELE_FUZZ_TARGET. How to run
-// it for long is in docs/CONTRIBUTING.md.
+// The same targets under libFuzzer, which keeps what reaches new code: one program a target,
+// STELE_FUZZ_TARGET. How to run it for long is in docs/CONTRIBUTING.md.
 //
 //   stele_fuzz_pool --seeds=DIRECTORY   writes the seeds there and ends
 #include <tests/fuzz/target.h>
@@ -40,7 +40,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   std::abort();
 }
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(unsigned char* data, std::size_t size, std::size_t most, unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(unsigned char* data, std::size_t size,
+                                               std::size_t most, unsigned seed) {
   stele::base::rng random(seed);
   const auto* const first = reinterpret_cast<const std::byte*>(data);
   stele::fuzz::bytes input(first, first + size);

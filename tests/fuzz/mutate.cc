@@ -18,10 +18,12 @@ struct field_at {
   std::uint16_t offset, size;
 };
 // Of the header: all but magic and checksum.
-constexpr field_at header_fields[] = {{8, 4},   {12, 4},  {16, 8},  {24, 8},  {32, 8},  {40, 8},  {48, 4},
-                                      {52, 4},  {56, 8},  {64, 8},  {72, 8},  {80, 8},  {152, 4}, {156, 4},
-                                      {160, 8}, {168, 8}, {176, 4}, {184, 8}, {192, 8}, {200, 8}};
-constexpr std::uint16_t control_words[] = {512, 576, 704, 768, 832, 896, 904, 912, 960, 1024, 1032, 1088, 1096, 1152, 1216};
+constexpr field_at header_fields[] = {{8, 4},   {12, 4},  {16, 8},  {24, 8},  {32, 8},
+                                      {40, 8},  {48, 4},  {52, 4},  {56, 8},  {64, 8},
+                                      {72, 8},  {80, 8},  {152, 4}, {156, 4}, {160, 8},
+                                      {168, 8}, {176, 4}, {184, 8}, {192, 8}, {200, 8}};
+constexpr std::uint16_t control_words[] = {512, 576,  704,  768,  832,  896,  904, 912,
+                                           960, 1024, 1032, 1088, 1096, 1152, 1216};
 
 // A value that stands for `old`.
 std::uint64_t value_for(std::uint64_t old, image pool, rng& random) {
@@ -64,7 +66,8 @@ void mutate_header(image pool, rng& random) {
 
 void mutate_control(image pool, rng& random) {
   const std::uint64_t offset = control_words[random.below(std::size(control_words))];
-  pool.put(offset, value_for(pool.word(offset) & (format::guarded_limit - 1), pool, random) & (format::guarded_limit - 1));
+  pool.put(offset, value_for(pool.word(offset) & (format::guarded_limit - 1), pool, random) &
+                       (format::guarded_limit - 1));
   if (random.below(4) == 0) {  // which logs it has, and whether it is open
     const format::session s{random.below(4) != 0, static_cast<std::uint8_t>(random.below(9))};
     pool.put(format::session_offset, s.pack());
@@ -73,8 +76,10 @@ void mutate_control(image pool, rng& random) {
 
 // A field of the word: some bits of it.
 std::uint64_t part_changed(std::uint64_t old, image pool, rng& random) {
-  const unsigned shift = static_cast<unsigned>(random.below(8) * 8), bits = static_cast<unsigned>(8 << random.below(4));
-  const std::uint64_t mask = (bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1) << shift;
+  const unsigned shift = static_cast<unsigned>(random.below(8) * 8),
+                 bits = static_cast<unsigned>(8 << random.below(4));
+  const std::uint64_t mask = (bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1)
+                             << shift;
   return (old & ~mask) | (value_for((old & mask) >> shift, pool, random) << shift & mask);
 }
 
@@ -82,7 +87,8 @@ std::uint64_t part_changed(std::uint64_t old, image pool, rng& random) {
 std::uint64_t used_word(image pool, std::uint64_t from, std::uint64_t bytes, rng& random) {
   const std::uint64_t words = std::max<std::uint64_t>(bytes / 8, 1);
   std::uint64_t at = random.below(words);
-  for (unsigned tries = 0; tries < 64 && pool.word(from + 8 * at) == 0; ++tries) at = (at + 1) % words;
+  for (unsigned tries = 0; tries < 64 && pool.word(from + 8 * at) == 0; ++tries)
+    at = (at + 1) % words;
   return from + 8 * at;
 }
 
@@ -90,12 +96,14 @@ std::uint64_t used_word(image pool, std::uint64_t from, std::uint64_t bytes, rng
 void mutate_log(image pool, rng& random) {
   const auto h = pool.header();
   if (h.log_size < 64 || h.log_size > pool.size() || h.log_count == 0) return;
-  const std::uint64_t log = h.log_offset + random.below(std::min<std::uint64_t>(h.log_count, 64)) * h.log_size;
+  const std::uint64_t log =
+      h.log_offset + random.below(std::min<std::uint64_t>(h.log_count, 64)) * h.log_size;
   if (random.below(6) == 0)
-    return pool.put(log,
-                    value_for(pool.word(log) & (format::guarded_limit - 1), pool, random) & (format::guarded_limit - 1));
-  const std::uint64_t offset =
-      used_word(pool, log + 64, std::min<std::uint64_t>(h.log_size - 64, random.below(2) == 0 ? 512 : h.log_size), random);
+    return pool.put(log, value_for(pool.word(log) & (format::guarded_limit - 1), pool, random) &
+                             (format::guarded_limit - 1));
+  const std::uint64_t offset = used_word(
+      pool, log + 64,
+      std::min<std::uint64_t>(h.log_size - 64, random.below(2) == 0 ? 512 : h.log_size), random);
   const std::uint64_t old = pool.word(offset);
   std::uint64_t now = part_changed(old, pool, random);
   if (random.below(16) != 0) now = (now & ~(format::torn_bit | 1)) | (old & (format::torn_bit | 1));
@@ -104,7 +112,8 @@ void mutate_log(image pool, rng& random) {
 
 void mutate_table(image pool, rng& random) {
   const auto h = pool.header();
-  const std::uint64_t offset = h.table_offset + 8 * random.below(std::min<std::uint64_t>(h.chunk_count, 64) + 1);
+  const std::uint64_t offset =
+      h.table_offset + 8 * random.below(std::min<std::uint64_t>(h.chunk_count, 64) + 1);
   const format::chunk_descriptor d{static_cast<format::chunk_kind>(random.below(6)),
                                    static_cast<std::uint8_t>(random.below(66)),
                                    static_cast<std::uint32_t>(value_for(1, pool, random))};
@@ -115,7 +124,8 @@ void mutate_home(image pool, rng& random) {
   const auto h = pool.header();
   const std::uint64_t from = random.below(8) == 0 ? h.home_offset : h.chunks_offset;
   if (from >= pool.size()) return;
-  const std::uint64_t offset = used_word(pool, from, random.below(8) == 0 ? 64 : pool.size() - from, random);
+  const std::uint64_t offset =
+      used_word(pool, from, random.below(8) == 0 ? 64 : pool.size() - from, random);
   pool.put(offset, part_changed(pool.word(offset), pool, random));
 }
 
@@ -123,7 +133,8 @@ void mutate_chunk(image pool, rng& random) {
   const auto h = pool.header();
   if (h.log_size < 64 || h.log_size > pool.size()) return;
   const std::uint64_t chunk = h.log_offset + random.below(pool.size() / h.log_size) * h.log_size;
-  const std::uint64_t offset = used_word(pool, chunk, random.below(2) == 0 ? 128 : h.log_size, random);
+  const std::uint64_t offset =
+      used_word(pool, chunk, random.below(2) == 0 ? 128 : h.log_size, random);
   pool.put(offset, part_changed(pool.word(offset), pool, random));
 }
 
@@ -131,13 +142,15 @@ void mutate_parity(image pool, rng& random) {
   const auto h = pool.header();
   if (h.parity_block_size == 0 || h.parity_offset >= pool.size()) return mutate_home(pool, random);
   const std::uint64_t block = h.parity_offset + random.below(64) * h.parity_block_size;
-  const std::uint64_t offset = used_word(pool, block, random.below(2) == 0 ? 32 : h.parity_block_size, random);
+  const std::uint64_t offset =
+      used_word(pool, block, random.below(2) == 0 ? 32 : h.parity_block_size, random);
   pool.put(offset, part_changed(pool.word(offset), pool, random));
 }
 
 void mutate_anything(image pool, rng& random) {
   const std::uint64_t at = random.below(pool.size()), other = random.below(pool.size());
-  const std::uint64_t count = std::min({std::uint64_t{1} << random.below(12), pool.size() - at, pool.size() - other});
+  const std::uint64_t count =
+      std::min({std::uint64_t{1} << random.below(12), pool.size() - at, pool.size() - other});
   if (random.below(2) == 0)
     std::memmove(pool.bytes().data() + at, pool.bytes().data() + other, count);
   else
@@ -172,7 +185,8 @@ void mutate_once(image pool, rng& random) {
 
 // Links mostly lead to what another link leads to, or near where they led.
 void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t bytes) {
-  const std::uint64_t at = used_word(pool, from, bytes, random), other = used_word(pool, from, bytes, random);
+  const std::uint64_t at = used_word(pool, from, bytes, random),
+                      other = used_word(pool, from, bytes, random);
   const std::uint64_t old = pool.word(at), link = (std::uint64_t{1} << 44) - 1;
   switch (random.below(6)) {
     case 0:
@@ -192,7 +206,9 @@ void mutate_link(image pool, rng& random, std::uint64_t from, std::uint64_t byte
 
 void mutate_pool(std::vector<std::byte>& bytes, rng& random, std::size_t most) {
   if (bytes.size() < format::header_area_size) return bytes.resize(format::header_area_size);
-  if (random.below(64) == 0) bytes.resize(std::min<std::size_t>(most, format::header_area_size + random.below(2 * bytes.size())));
+  if (random.below(64) == 0)
+    bytes.resize(
+        std::min<std::size_t>(most, format::header_area_size + random.below(2 * bytes.size())));
   const image pool(bytes);
   const std::uint64_t times = 1 + random.below(random.below(4) == 0 ? 6 : 2);
   for (std::uint64_t i = 0; i < times; ++i) mutate_once(pool, random);
@@ -203,7 +219,8 @@ void mutate_kv(std::vector<std::byte>& bytes, rng& random, std::size_t) {
   const image pool(bytes);
   const auto h = pool.header();
   const bool log_structured = h.home == format::home_kind::log;
-  const std::uint64_t from = log_structured ? h.log_offset : h.chunks_offset, root = log_structured ? 0 : pool.word(h.home_offset);
+  const std::uint64_t from = log_structured ? h.log_offset : h.chunks_offset,
+                      root = log_structured ? 0 : pool.word(h.home_offset);
   if (from >= pool.size()) return;
   for (std::uint64_t left = 1 + random.below(4); left != 0; --left)
     if (root != 0 && random.below(8) == 0)
@@ -230,16 +247,19 @@ void mutate_bytes(std::vector<std::byte>& bytes, rng& random, std::size_t most,
         break;
       case 2:
         bytes.erase(from,
-                    from + static_cast<std::ptrdiff_t>(1 + random.below(std::min<std::uint64_t>(64, bytes.size() - at))));
+                    from + static_cast<std::ptrdiff_t>(
+                               1 + random.below(std::min<std::uint64_t>(64, bytes.size() - at))));
         break;
       case 3:
         mutate_anything(all, random);
         break;
       case 4: {
         const std::vector<std::byte> piece(
-            from, from + static_cast<std::ptrdiff_t>(random.below(std::min<std::uint64_t>(256, bytes.size() - at))));
+            from, from + static_cast<std::ptrdiff_t>(
+                             random.below(std::min<std::uint64_t>(256, bytes.size() - at))));
         if (bytes.size() + piece.size() <= most)
-          bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(random.below(bytes.size())), piece.begin(), piece.end());
+          bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(random.below(bytes.size())),
+                       piece.begin(), piece.end());
         break;
       }
       default: {

@@ -1,8 +1,9 @@
-// Mutations that know what a pool is made of: header fields, control words, log lines, blocks, chunks, descriptors, home;
-// and, for texts and tapes, plain ones. Values are those at which checks go wrong: bounds and their neighbours, other
-// fields, powers of two.
+// Mutations that know what a pool is made of: header fields, control words, log lines, blocks,
+// chunks, descriptors, home; and, for texts and tapes, plain ones. Values are those at which checks
+// go wrong: bounds and their neighbours, other fields, powers of two.
 //
-// The same random numbers give the same mutation. Checksums are made right afterwards, but for one input in eight.
+// The same random numbers give the same mutation. Checksums are made right afterwards, but for one
+// input in eight.
 #pragma once
 
 #include <base/rng.h>

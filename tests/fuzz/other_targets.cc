@@ -48,12 +48,15 @@ void read_by_thread(std::span<const std::byte> tape) {
     }
 }
 
-// A run is stopped after some looks at whether it should go on: idle cycles of a hostile tape may be many.
+// A run is stopped after some looks at whether it should go on: idle cycles of a hostile tape may
+// be many.
 void simulate(const std::string& path) {
-  static const auto machine = sim::load_machine(std::string(STELE_SOURCE_DIR) + "/lab/configs/ddr4-2400.toml");
+  static const auto machine =
+      sim::load_machine(std::string(STELE_SOURCE_DIR) + "/lab/configs/ddr4-2400.toml");
   if (!machine) return;
   unsigned looks = 0;
-  (void)sim::run_machine(*machine, {.tape = path, .progress = {}, .cancelled = [&] { return ++looks > 64; }});
+  (void)sim::run_machine(*machine,
+                         {.tape = path, .progress = {}, .cancelled = [&] { return ++looks > 64; }});
 }
 
 }  // namespace
@@ -64,9 +67,11 @@ std::string run_tape(std::span<const std::byte> input) {
   std::uint64_t events = 0, claimed = 0;
   if (auto reader = media::tape_reader::from_memory(input))
     for (auto e = reader->next(); e && *e; e = reader->next()) ++events, claimed += (*e)->length;
-  if (events > input.size() / sizeof(media::tape_record)) return "a tape has more events than bytes for them";
+  if (events > input.size() / sizeof(media::tape_record))
+    return "a tape has more events than bytes for them";
   if (claimed > little) return "";
-  if (auto reader = media::tape_reader::from_memory(input)) (void)media::dirtiness_of(*reader, [] { return false; });
+  if (auto reader = media::tape_reader::from_memory(input))
+    (void)media::dirtiness_of(*reader, [] { return false; });
   read_steps(input);
   read_by_thread(input);
   const std::string path = scratch() + "/tape";
@@ -81,7 +86,8 @@ std::string run_trace(std::span<const std::byte> input) {
   const std::string path = scratch() + "/trace";
   write_file(path, input.subspan(1));
   const auto tape = media::tape_writer::to_memory(sim::converted_shape);
-  const auto done = sim::convert_trace(formats[static_cast<std::size_t>(input[0]) % formats.size()], path, *tape);
+  const auto done =
+      sim::convert_trace(formats[static_cast<std::size_t>(input[0]) % formats.size()], path, *tape);
   if (!done) return done.error().message.empty() ? "a trace is refused without a sentence" : "";
   if (!tape->finish()) return "a converted tape cannot be finished";
   auto reader = media::tape_reader::from_memory(tape->memory());
@@ -100,7 +106,8 @@ std::string run_text(std::span<const std::byte> input) {
   const std::string text = text_of(input);
   if (const auto machine = sim::parse_machine(text, scratch() + "/machine.toml"); machine) {
     const auto again = sim::parse_machine(sim::toml_of(*machine), "echo");
-    if (!again || sim::toml_of(*again) != sim::toml_of(*machine)) return "a machine's echo is another machine";
+    if (!again || sim::toml_of(*again) != sim::toml_of(*machine))
+      return "a machine's echo is another machine";
   }
   const std::string line = text.substr(0, text.find('\n'));
   for (const auto& read : line_readers())
@@ -128,8 +135,12 @@ std::vector<bytes> tape_seeds() {
     }
     all.push_back(bytes_of(read_file(tape)));
   }
-  const auto bare = media::tape_writer::to_memory(
-      {.pool_size = 8192, .home_offset = 4096, .log_offset = 0, .log_size = 0, .record_bytes = false, .mark_pointers = true});
+  const auto bare = media::tape_writer::to_memory({.pool_size = 8192,
+                                                   .home_offset = 4096,
+                                                   .log_offset = 0,
+                                                   .log_size = 0,
+                                                   .record_bytes = false,
+                                                   .mark_pointers = true});
   for (std::uint64_t i = 0; i < 8; ++i)
     bare->event(media::tape_op::store, 0, 4096 + 64 * i, 8), bare->pointer_load(1, 4096, 8),
         bare->event(media::tape_op::compute, 1, 100, 0);
@@ -155,7 +166,8 @@ std::vector<bytes> trace_seeds() {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::string text(1, static_cast<char>(std::min<std::size_t>(i, 5)));
     text += texts[i].empty() || i == 0
-                ? std::string_view("==1== Lackey\nI  04001000,3\n S 1fff000758,8\n L 00ff,16\n M 10,4\nI  1,1\n")
+                ? std::string_view(
+                      "==1== Lackey\nI  04001000,3\n S 1fff000758,8\n L 00ff,16\n M 10,4\nI  1,1\n")
                 : texts[i].substr(1);
     all.push_back(bytes_of(text));
   }
@@ -165,9 +177,11 @@ std::vector<bytes> trace_seeds() {
 std::vector<bytes> text_seeds() {
   std::vector<bytes> all;
   for (const char* name : {"kiln", "dp2", "ddr4-2400"})
-    all.push_back(bytes_of(read_file(std::string(STELE_SOURCE_DIR) + "/lab/configs/" + name + ".toml")));
+    all.push_back(
+        bytes_of(read_file(std::string(STELE_SOURCE_DIR) + "/lab/configs/" + name + ".toml")));
   all.push_back(
-      bytes_of("redo/sps ops=100 keys=24 value=8 threads=1 seed=1 pool=65536 logs=2x4096 further=20 mutant=none "
+      bytes_of("redo/sps ops=100 keys=24 value=8 threads=1 seed=1 pool=65536 logs=2x4096 "
+               "further=20 mutant=none "
                "at=37:0.3.255 +2 at=4:1"));
   all.push_back(bytes_of("pcm:rules:1.7:waits"));
   all.push_back(bytes_of("delayed:100:2.5"));

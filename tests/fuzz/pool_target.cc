@@ -1,7 +1,8 @@
 // A hostile pool file, in everything that a program or the command does with one.
 //
-// Promises: whatever is said of it is said in a sentence. What check() calls sound and opens is changed, closed and opened
-// again, and is sound then; a store or document whose own check holds answers what was walked in it.
+// Promises: whatever is said of it is said in a sentence. What check() calls sound and opens is
+// changed, closed and opened again, and is sound then; a store or document whose own check holds
+// answers what was walked in it.
 #include <base/checksum.h>
 #include <cli/pool_content.h>
 #include <fmt/format.h>
@@ -62,7 +63,9 @@ judged judge(const std::string& path) {
 // Takes and frees memory, small and large; what is left is the library's own.
 result<> churn(detail::runtime& r) {
   void* kept = nullptr;
-  auto step = [&](auto&& body) { return detail::run_transaction(r, true, durability::durable, body); };
+  auto step = [&](auto&& body) {
+    return detail::run_transaction(r, true, durability::durable, body);
+  };
   auto made = step([&] {
     kept = detail::allocate(48, 8);
     detail::fill_zero(kept, 48);
@@ -84,16 +87,20 @@ std::string use_store(detail::pool_handle handle, const std::string& content) {
       return "a sound store does not find a key that it has";
   (void)content;
   const auto put = store->put("fuzz", std::string(100, 'f'));
-  if (put && store->get("fuzz").value().value_or("") != std::string(100, 'f')) return "a sound store loses what is put";
+  if (put && store->get("fuzz").value().value_or("") != std::string(100, 'f'))
+    return "a sound store loses what is put";
   if (put && !store->erase("fuzz").value_or(false)) return "a sound store does not erase";
-  if (auto fine = store->check(); !fine) return "a sound store is damaged by a change: " + fine.error().message;
+  if (auto fine = store->check(); !fine)
+    return "a sound store is damaged by a change: " + fine.error().message;
   const auto closed = store->close();
   return closed ? "" : "a store does not close: " + closed.error().message;
 }
 
 std::string use_document(detail::pool_handle handle) {
   pool<document_dict> p(std::move(handle));
-  const auto put = p.update([](document_dict& d) { d["fuzz"].make_list().append("a text that takes a block of its own"); });
+  const auto put = p.update([](document_dict& d) {
+    d["fuzz"].make_list().append("a text that takes a block of its own");
+  });
   if (put && !p.update([](document_dict& d) { return d.erase("fuzz"); }).value_or(false))
     return "a sound document loses what is put";
   const auto fine = p.read([](const document_dict& d) { return d.check(); });
@@ -123,35 +130,50 @@ std::string mechanism_for(std::span<const std::byte> input) {
   return m.home != h.home || m.name == "none" ? "" : m.name;
 }
 
-// A block of a free chunk is judged when the chunk is in use again: what was done to it is found then.
+// A block of a free chunk is judged when the chunk is in use again: what was done to it is found
+// then.
 bool is_damaged_where_free(bytes input) {
   const image pool(input);
   const auto h = pool.header();
-  if (h.home == format::home_kind::log) return true;  // blocks that no commit writes may cease to count when their log goes on: verify_log's to say
+  if (h.home == format::home_kind::log)
+    return true;  // blocks that no commit writes may cease to count when their log goes on:
+                  // verify_log's to say
   const auto state = pool.word(format::block_checksum_state_offset) & (format::guarded_limit - 1);
-  if (h.block_checksums_offset == 0 || state != static_cast<std::uint64_t>(format::block_checksum_state::valid)) return false;
-  for (std::uint64_t block = h.chunks_offset; pool.has(block, format::checksum_block_size); block += format::checksum_block_size) {
-    const std::uint64_t said = pool.word(h.block_checksums_offset + 8 * ((block - h.home_offset) / format::checksum_block_size));
-    const std::uint64_t sum = said == format::block_checksum_never_written ? format::zero_block_checksum(h.id, block) : said;
-    if (said != format::block_checksum_unknown && sum != format::compute_block_checksum(input.data() + block, h.id, block)) return true;
+  if (h.block_checksums_offset == 0 ||
+      state != static_cast<std::uint64_t>(format::block_checksum_state::valid))
+    return false;
+  for (std::uint64_t block = h.chunks_offset; pool.has(block, format::checksum_block_size);
+       block += format::checksum_block_size) {
+    const std::uint64_t said = pool.word(
+        h.block_checksums_offset + 8 * ((block - h.home_offset) / format::checksum_block_size));
+    const std::uint64_t sum = said == format::block_checksum_never_written
+                                  ? format::zero_block_checksum(h.id, block)
+                                  : said;
+    if (said != format::block_checksum_unknown &&
+        sum != format::compute_block_checksum(input.data() + block, h.id, block))
+      return true;
   }
   return false;
 }
 
 std::string use(const std::string& path, const judged& before, const std::string& mechanism) {
-  auto opened = detail::open_path(path, {.mechanism = mechanism, .media = "process", .background = false});
+  auto opened =
+      detail::open_path(path, {.mechanism = mechanism, .media = "process", .background = false});
   if (!opened) return no_sentence("opening", opened.error());
   if (!before.sound) {  // nothing is promised of what it holds
     const auto closed = (*opened)->close();
     return closed ? "" : no_sentence("closing", closed.error());
   }
-  if (before.layout != kv::layout && before.layout != document_layout) return use_any(std::move(*opened));
-  auto handle =
-      detail::pool_handle::from_runtime(std::move(*opened), before.layout == kv::layout ? kv::root_size() : sizeof(document_dict));
+  if (before.layout != kv::layout && before.layout != document_layout)
+    return use_any(std::move(*opened));
+  auto handle = detail::pool_handle::from_runtime(
+      std::move(*opened), before.layout == kv::layout ? kv::root_size() : sizeof(document_dict));
   if (!handle)
-    return handle.error().code == errc::layout ? ""
-                                               : "the root of sound content cannot be reached: " + handle.error().message;
-  return before.layout == kv::layout ? use_store(std::move(*handle), before.content) : use_document(std::move(*handle));
+    return handle.error().code == errc::layout
+               ? ""
+               : "the root of sound content cannot be reached: " + handle.error().message;
+  return before.layout == kv::layout ? use_store(std::move(*handle), before.content)
+                                     : use_document(std::move(*handle));
 }
 
 }  // namespace
@@ -167,13 +189,15 @@ std::string run_pool(std::span<const std::byte> input) {
   if (!after.broken.empty()) return after.broken;
   if (before.sound && !after.sound && !is_damaged_where_free({input.begin(), input.end()}))
     return "a pool that was sound is not after it was opened, changed and closed: " + after.why;
-  if (before.sound && after.sound && before.content != after.content) return "the content has changed";
+  if (before.sound && after.sound && before.content != after.content)
+    return "the content has changed";
   return "";
 }
 
 std::vector<bytes> pool_seeds() {
   std::vector<bytes> all;
-  for (const testing::specimen& s : testing::specimens()) all.push_back(testing::make(s, scratch()));
+  for (const testing::specimen& s : testing::specimens())
+    all.push_back(testing::make(s, scratch()));
   return all;
 }
 

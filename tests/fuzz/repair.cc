@@ -46,7 +46,10 @@ std::uint64_t sum_again(image pool, std::uint64_t block, std::uint64_t said, boo
   if (earlier) return said == 0 ? 0 : format::compute_legacy_block_checksum(bytes, id, block);
   const std::uint64_t now = format::compute_block_checksum(bytes, id, block);
   if (said == format::block_checksum_unknown) return said;
-  return said == format::block_checksum_never_written && now == format::zero_block_checksum(id, block) ? said : now;
+  return said == format::block_checksum_never_written &&
+                 now == format::zero_block_checksum(id, block)
+             ? said
+             : now;
 }
 
 }  // namespace
@@ -67,19 +70,24 @@ void repair_words(image pool) {
   const std::uint64_t id = pool.header().id;
   for (const std::uint64_t offset : words) guard_again(pool, offset, id);
   const auto [offset, count] = table_of(pool);
-  for (std::uint64_t i = 0; i < std::min(count, pool.size() / 8); ++i) guard_again(pool, offset + 8 * i, id);
+  for (std::uint64_t i = 0; i < std::min(count, pool.size() / 8); ++i)
+    guard_again(pool, offset + 8 * i, id);
   const pool_header h = pool.header();
-  if (h.home == format::home_kind::in_place) guard_again(pool, h.home_offset + offsetof(format::home_header, magic), id);
+  if (h.home == format::home_kind::in_place)
+    guard_again(pool, h.home_offset + offsetof(format::home_header, magic), id);
 }
 
 void repair_parity(image pool) {
   const pool_header h = pool.header();
-  if (h.parity_block_size != format::plain_block_size && h.parity_block_size != format::halves_block_size) return;
+  if (h.parity_block_size != format::plain_block_size &&
+      h.parity_block_size != format::halves_block_size)
+    return;
   format::parity_block block;
   for (std::uint64_t at = h.parity_offset; at < h.home_offset && pool.has(at, h.parity_block_size);
        at += h.parity_block_size) {
     std::memcpy(&block, pool.bytes().data() + at, h.parity_block_size);
-    if (block.kind != format::parity_kind::none) pool.put(at, detail::checksum_of(block, h.parity_block_size, h.id ^ at));
+    if (block.kind != format::parity_kind::none)
+      pool.put(at, detail::checksum_of(block, h.parity_block_size, h.id ^ at));
   }
 }
 
@@ -88,16 +96,19 @@ void repair_sums(image pool) {
   if (h.block_checksums_offset == 0 || h.home_offset >= pool.size()) return;
   const auto [offset, count] = table_of(pool);
   const bool moved = offset != h.table_offset;
-  const bool earlier = (pool.word(format::block_checksum_state_offset) & (format::guarded_limit - 1)) == 0;
+  const bool earlier =
+      (pool.word(format::block_checksum_state_offset) & (format::guarded_limit - 1)) == 0;
   const std::uint64_t blocks = format::block_checksum_count(pool.size() - h.home_offset);
-  const std::uint64_t sums =
-      moved ? (offset + 8 * count + format::checksum_block_size - 1) / format::checksum_block_size * format::checksum_block_size
-            : h.block_checksums_offset;
+  const std::uint64_t sums = moved ? (offset + 8 * count + format::checksum_block_size - 1) /
+                                         format::checksum_block_size * format::checksum_block_size
+                                   : h.block_checksums_offset;
   for (std::uint64_t i = 0; i < blocks; ++i) {
-    const std::uint64_t block = h.home_offset + i * format::checksum_block_size, slot = sums + 8 * i;
+    const std::uint64_t block = h.home_offset + i * format::checksum_block_size,
+                        slot = sums + 8 * i;
     const bool of_sums = block + format::checksum_block_size > sums && block < sums + 8 * blocks;
     const bool left_behind = moved && block != h.home_offset && block < h.chunks_offset;
-    if (!of_sums && !left_behind && pool.has(block, format::checksum_block_size)) pool.put(slot, sum_again(pool, block, pool.word(slot), earlier));
+    if (!of_sums && !left_behind && pool.has(block, format::checksum_block_size))
+      pool.put(slot, sum_again(pool, block, pool.word(slot), earlier));
   }
 }
 

@@ -1,10 +1,10 @@
-// Makes every checksum of a mutated pool right again, so that what was mutated is judged by what it says and not by its
-// sums.
+// Makes every checksum of a mutated pool right again, so that what was mutated is judged by what it
+// says and not by its sums.
 //
-// The header and its copy, guarded words (session, watermark, growth, ..., heads of logs, chunk descriptors), records of
-// every log format, blocks of checksums over home, chunks and blocks of log-structured pools, sums of home's blocks. Goes by
-// what the bytes say, trusts none of it, and takes time that is bounded by their number. Bytes that are no pool at all stay
-// as they are.
+// The header and its copy, guarded words (session, watermark, growth, ..., heads of logs, chunk
+// descriptors), records of every log format, blocks of checksums over home, chunks and blocks of
+// log-structured pools, sums of home's blocks. Goes by what the bytes say, trusts none of it, and
+// takes time that is bounded by their number. Bytes that are no pool at all stay as they are.
 #pragma once
 
 #include <tests/fuzz/image.h>

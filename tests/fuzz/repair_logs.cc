@@ -1,7 +1,8 @@
 // Records of torn-bit rings, of block rings and of ordered writes; chunks of log-structured pools.
 //
-// A ring is read from its head on as recovery reads it, but by this file's own code; what a record says of itself (lengths,
-// flags, where its payload lies) stays, its checksum is made that of what is there.
+// A ring is read from its head on as recovery reads it, but by this file's own code; what a record
+// says of itself (lengths, flags, where its payload lies) stays, its checksum is made that of what
+// is there.
 #include <base/checksum.h>
 #include <format/log_block.h>
 #include <format/log_chunk.h>
@@ -22,7 +23,8 @@ struct ring {
 };
 
 // The checksum over `count` words in the pool, with this seed; nothing when they are not there.
-std::optional<std::uint64_t> sum_of(image pool, std::uint64_t offset, std::uint64_t count, std::uint64_t seed) {
+std::optional<std::uint64_t> sum_of(image pool, std::uint64_t offset, std::uint64_t count,
+                                    std::uint64_t seed) {
   if (offset > pool.size() || count > (pool.size() - offset) / 8) return std::nullopt;
   base::checksum sum(seed);
   for (std::uint64_t i = 0; i < count; ++i) sum.add(pool.word(offset + 8 * i));
@@ -36,7 +38,8 @@ format::log_line line_at(image pool, std::uint64_t offset) {
 }
 
 // Of a spilled record: the last payload word is the checksum of what lies elsewhere.
-void repair_spill(image pool, std::uint64_t line, unsigned words, const std::uint64_t* payload, std::uint64_t id) {
+void repair_spill(image pool, std::uint64_t line, unsigned words, const std::uint64_t* payload,
+                  std::uint64_t id) {
   const auto sum = sum_of(pool, payload[0], payload[1], id ^ payload[0]);
   if (!sum || words < 3) return;
   const std::uint64_t word = pool.word(line + 8 * words);
@@ -54,7 +57,8 @@ void repair_lines(image pool, const ring& r, std::uint64_t head, std::uint64_t i
     const unsigned words = std::min<unsigned>(h.words, format::payload_words);
     if (at == first && h.kind == format::record_kind::spilled && h.last && words >= 4) {
       const auto line = line_at(pool, offset);
-      const std::uint64_t payload[2] = {format::payload(line, words - 2), format::payload(line, words - 1)};
+      const std::uint64_t payload[2] = {format::payload(line, words - 2),
+                                        format::payload(line, words - 1)};
       repair_spill(pool, offset, words, payload, id);
     }
     const auto line = line_at(pool, offset);
@@ -73,10 +77,11 @@ void repair_blocks(image pool, const ring& r, std::uint64_t head, std::uint64_t 
     const std::uint64_t offset = r.at(at / 4) + at % 4 * 16;
     const format::log_block b{pool.word(offset), pool.word(offset + 8)};
     format::block_record record;
-    const bool ends =
-        !format::is_untorn(b, r.sense(at / 4)) || !format::unpack(b, record) || record.kind == format::block_kind::abort;
+    const bool ends = !format::is_untorn(b, r.sense(at / 4)) || !format::unpack(b, record) ||
+                      record.kind == format::block_kind::abort;
     if (!ends && record.kind != format::block_kind::commit) {
-      if (record.kind != format::block_kind::data || record.mask != 0) sum.add(b.data), sum.add(b.metadata);
+      if (record.kind != format::block_kind::data || record.mask != 0)
+        sum.add(b.data), sum.add(b.metadata);
       continue;
     }
     if (!ends) pool.put(offset + 8, (b.metadata & 0xFFFF) | sum.value() >> 16 << 16);
@@ -92,11 +97,13 @@ void repair_slots(image pool, std::uint64_t log, std::uint64_t id) {
     guard_again(pool, line, id);
     const std::uint64_t txid = pool.word(line) & (format::guarded_limit - 1);
     if (txid == 0) continue;  // what the line held before stays
-    if (const auto sum = sum_of(pool, pool.word(line + 8), pool.word(line + 16), id ^ txid)) pool.put(line + 24, *sum);
+    if (const auto sum = sum_of(pool, pool.word(line + 8), pool.word(line + 16), id ^ txid))
+      pool.put(line + 24, *sum);
   }
 }
 
-void repair_block(image pool, std::uint64_t at, std::uint32_t words, std::uint64_t generation, std::uint64_t id) {
+void repair_block(image pool, std::uint64_t at, std::uint32_t words, std::uint64_t generation,
+                  std::uint64_t id) {
   std::vector<std::uint64_t> block(words);
   for (std::uint32_t i = 0; i < words; ++i) block[i] = pool.word(at + 8 * i);
   const std::uint32_t crc = format::block_crc(format::block_crc_seed(id, at, generation), block);
@@ -120,7 +127,8 @@ void repair_chunk(image pool, std::uint64_t chunk, std::uint64_t size, std::uint
   guard_again(pool, chunk + offsetof(format::chunk_header, first), id);
   for (std::uint64_t at = sizeof h; at + sizeof(format::block_preamble) <= size;) {
     const auto words = static_cast<std::uint32_t>(pool.word(chunk + at + 16) >> 32);
-    if (pool.word(chunk + at) == 0 || words < format::preamble_words || words > (size - at) / 8) return;
+    if (pool.word(chunk + at) == 0 || words < format::preamble_words || words > (size - at) / 8)
+      return;
     repair_block(pool, chunk + at, words, h.generation, id);
     at += std::uint64_t{8} * format::padded_block_words(words);
   }
@@ -132,7 +140,8 @@ void repair_logs(image pool) {
   const pool_header h = pool.header();
   const auto session = format::session::unpack(pool.word(format::session_offset));
   if (h.log_size < 4096 || h.log_size > pool.size()) return;
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(h.log_count, pool.size() / h.log_size); ++i) {
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(h.log_count, pool.size() / h.log_size);
+       ++i) {
     const std::uint64_t log = h.log_offset + i * h.log_size;
     if (session.log_kind == 5) {
       repair_slots(pool, log, h.id);
@@ -141,14 +150,16 @@ void repair_logs(image pool) {
     guard_again(pool, log, h.id);
     const std::uint64_t word = pool.word(log) & (format::guarded_limit - 1);
     const ring r{log + format::log_control_size, (h.log_size - format::log_control_size) / 64};
-    ((word & format::log_blocks_bit) != 0 ? repair_blocks : repair_lines)(pool, r, word & format::log_position_mask, h.id);
+    ((word & format::log_blocks_bit) != 0 ? repair_blocks : repair_lines)(
+        pool, r, word & format::log_position_mask, h.id);
   }
 }
 
 void repair_chunks(image pool) {
   const pool_header h = pool.header();
   if (h.log_size < 1024 || h.log_size > pool.size()) return;
-  for (std::uint64_t at = h.log_offset; pool.has(at, h.log_size); at += h.log_size) repair_chunk(pool, at, h.log_size, h.id);
+  for (std::uint64_t at = h.log_offset; pool.has(at, h.log_size); at += h.log_size)
+    repair_chunk(pool, at, h.log_size, h.id);
 }
 
 }  // namespace stele::fuzz

@@ -30,9 +30,20 @@ constexpr std::string_view words_of_texts[] = {"base = ",
                                                "[1, 2]",
                                                "\n",
                                                "#"};
-constexpr std::string_view words_of_traces[] = {
-    " READ ",           " WRITE ", "0x",  "LD ",  "ST ", " R ", " W ", "\n", "\r\n", "18446744073709551615",
-    "ffffffffffffffff", "I  ",     " L ", ",4096"};
+constexpr std::string_view words_of_traces[] = {" READ ",
+                                                " WRITE ",
+                                                "0x",
+                                                "LD ",
+                                                "ST ",
+                                                " R ",
+                                                " W ",
+                                                "\n",
+                                                "\r\n",
+                                                "18446744073709551615",
+                                                "ffffffffffffffff",
+                                                "I  ",
+                                                " L ",
+                                                ",4096"};
 
 void mutate_text(bytes& b, base::rng& random, std::size_t most) {
   mutate_bytes(b, random, most, words_of_texts);
@@ -47,8 +58,9 @@ void mutate_tape(bytes& b, base::rng& random, std::size_t most) {
 struct directory {
   std::string path;
   directory() {
-    const std::string in =
-        std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path().string();
+    const std::string in = std::filesystem::is_directory("/dev/shm")
+                               ? "/dev/shm"
+                               : std::filesystem::temp_directory_path().string();
     path = fmt::format("{}/stele-fuzz-{}", in, ::getpid());
     std::filesystem::create_directory(path);
   }
@@ -67,7 +79,8 @@ const std::string& scratch() {
 
 void write_file(const std::string& path, std::span<const std::byte> content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc)
-      .write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
+      .write(reinterpret_cast<const char*>(content.data()),
+             static_cast<std::streamsize>(content.size()));
 }
 
 const std::vector<target>& targets() {

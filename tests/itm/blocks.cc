@@ -11,13 +11,15 @@
 
 extern "C" {
 int _ITM_inTransaction() __attribute__((transaction_pure));
-void _ITM_addUserCommitAction(void (*)(void*), std::uint32_t, void*) __attribute__((transaction_pure));
+void _ITM_addUserCommitAction(void (*)(void*), std::uint32_t, void*)
+    __attribute__((transaction_pure));
 void _ITM_addUserUndoAction(void (*)(void*), void*) __attribute__((transaction_pure));
 }
 
 namespace stele::testing::itm {
 
-// Gives the processor away now and then, in the middle of a block: threads meet there on one core as well.
+// Gives the processor away now and then, in the middle of a block: threads meet there on one core
+// as well.
 [[gnu::transaction_pure, gnu::noinline]] static void hesitate() {
   static thread_local unsigned calls = 0;
   if (++calls % 32 == 0) ::sched_yield();
@@ -32,7 +34,9 @@ void add(std::uint64_t* counter, std::uint64_t by) {
 
 std::uint64_t get(const std::uint64_t* counter) {
   std::uint64_t value;
-  __transaction_atomic { value = *counter; }
+  __transaction_atomic {
+    value = *counter;
+  }
   return value;
 }
 
@@ -115,7 +119,8 @@ void cancel_inner_of_three(std::uint64_t* slots) {
   }
 }
 
-static void step(std::uint64_t* outer, std::uint64_t* inner) __attribute__((transaction_may_cancel_outer));
+static void step(std::uint64_t* outer, std::uint64_t* inner)
+    __attribute__((transaction_may_cancel_outer));
 void step(std::uint64_t* outer, std::uint64_t* inner) {
   __transaction_atomic {
     *inner += 1;
@@ -256,7 +261,9 @@ void push_by_constructor(root* r, std::uint64_t key) {
 
 bool pop(root* r) {
   bool any;
-  __transaction_atomic { any = pop_now(r); }
+  __transaction_atomic {
+    any = pop_now(r);
+  }
   return any;
 }
 
@@ -517,10 +524,14 @@ void push_both(root* r, std::uint64_t* pair) {
 }
 
 void copy_bytes(void* to, const void* from, std::size_t size) {
-  __transaction_atomic { memcpy(to, from, size); }
+  __transaction_atomic {
+    memcpy(to, from, size);
+  }
 }
 void move_bytes(void* to, const void* from, std::size_t size) {
-  __transaction_atomic { memmove(to, from, size); }
+  __transaction_atomic {
+    memmove(to, from, size);
+  }
 }
 void set_bytes(void* to, int byte, std::size_t size, bool cancels) {
   __transaction_atomic {
@@ -529,7 +540,9 @@ void set_bytes(void* to, int byte, std::size_t size, bool cancels) {
   }
 }
 void copy_struct(all_types* to, const all_types* from) {
-  __transaction_atomic { *to = *from; }
+  __transaction_atomic {
+    *to = *from;
+  }
 }
 
 void store_all_types(all_types* t, int n) {
@@ -554,9 +567,12 @@ void store_all_types(all_types* t, int n) {
 bool all_types_are(const all_types* t, int n) {
   bool right;
   __transaction_atomic {
-    right = t->u1 == static_cast<std::uint8_t>(n + 1) && t->u2 == static_cast<std::uint16_t>(n + 2) && t->u4 == static_cast<std::uint32_t>(n + 3) &&
-            t->u8 == static_cast<std::uint64_t>(n) + 4 && t->f == static_cast<float>(n) + 5 && t->d == n + 6 && t->e == n + 7 &&
-            __real__ t->cf == static_cast<float>(n) + 8 && __imag__ t->cf == static_cast<float>(n) + 9 && __real__ t->cd == n + 10 &&
+    right = t->u1 == static_cast<std::uint8_t>(n + 1) &&
+            t->u2 == static_cast<std::uint16_t>(n + 2) &&
+            t->u4 == static_cast<std::uint32_t>(n + 3) &&
+            t->u8 == static_cast<std::uint64_t>(n) + 4 && t->f == static_cast<float>(n) + 5 &&
+            t->d == n + 6 && t->e == n + 7 && __real__ t->cf == static_cast<float>(n) + 8 &&
+            __imag__ t->cf == static_cast<float>(n) + 9 && __real__ t->cd == n + 10 &&
             __imag__ t->cd == n + 11 && __real__ t->ce == n + 12 && __imag__ t->ce == n + 13;
     for (int i = 0; i < 4; ++i) right = right && t->vector[i] == static_cast<float>(n + 14 + i);
   }
@@ -572,7 +588,9 @@ void store_uneven(uneven* u, std::uint64_t n) {
 }
 std::uint64_t sum_of_uneven(const uneven* u) {
   std::uint64_t sum;
-  __transaction_atomic { sum = static_cast<std::uint64_t>(u->first) + u->second + u->third; }
+  __transaction_atomic {
+    sum = static_cast<std::uint64_t>(u->first) + u->second + u->third;
+  }
   return sum;
 }
 
@@ -601,7 +619,9 @@ int mode_inside(std::uint64_t* counter) {
 }
 
 static int unsafe_calls = 0;
-[[gnu::noinline]] static void unsafe_call() { asm volatile("incl %0" : "+m"(unsafe_calls)); }
+[[gnu::noinline]] static void unsafe_call() {
+  asm volatile("incl %0" : "+m"(unsafe_calls));
+}
 int mode_when_irrevocable() {
   int mode;
   __transaction_relaxed {
@@ -612,18 +632,25 @@ int mode_when_irrevocable() {
 }
 
 typedef std::uint64_t (*adder)(std::uint64_t*) __attribute__((transaction_safe));
-[[gnu::transaction_safe, gnu::noinline]] std::uint64_t add_one(std::uint64_t* c) { return *c += 1; }
-[[gnu::transaction_safe, gnu::noinline]] std::uint64_t add_ten(std::uint64_t* c) { return *c += 10; }
+[[gnu::transaction_safe, gnu::noinline]] std::uint64_t add_one(std::uint64_t* c) {
+  return *c += 1;
+}
+[[gnu::transaction_safe, gnu::noinline]] std::uint64_t add_ten(std::uint64_t* c) {
+  return *c += 10;
+}
 adder volatile adders[2] = {add_one, add_ten};
 
 std::uint64_t call_through_pointer(std::uint64_t* counter, bool other) {
   const adder f = adders[other];
   std::uint64_t value;
-  __transaction_atomic { value = f(counter); }
+  __transaction_atomic {
+    value = f(counter);
+  }
   return value;
 }
 
-void act(std::uint64_t* counter, bool cancels, void (*on_commit)(void*), void (*on_undo)(void*), void* argument) {
+void act(std::uint64_t* counter, bool cancels, void (*on_commit)(void*), void (*on_undo)(void*),
+         void* argument) {
   __transaction_atomic {
     *counter += 1;
     _ITM_addUserCommitAction(on_commit, 1, argument);

@@ -1,5 +1,6 @@
-// Atomic blocks under test: blocks.cc is compiled with -fgnu-tm and uses little of the C++ library, which that option does not
-// always survive; the tests that call this are ordinary files. Each function is one block, or a few; see blocks.cc.
+// Atomic blocks under test: blocks.cc is compiled with -fgnu-tm and uses little of the C++ library,
+// which that option does not always survive; the tests that call this are ordinary files. Each
+// function is one block, or a few; see blocks.cc.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +51,8 @@ void move_between(std::uint64_t* slots, unsigned from, unsigned to);
 std::uint64_t sum_of(const std::uint64_t* slots, unsigned count);
 
 // Cancelling.
-int add_and_cancel(std::uint64_t* counter, std::uint64_t by);  // a local counts what ran before: 1 is right
+int add_and_cancel(std::uint64_t* counter,
+                   std::uint64_t by);  // a local counts what ran before: 1 is right
 void cancel_inner(std::uint64_t* outer, std::uint64_t* inner);
 void cancel_inner_of_three(std::uint64_t* slots);
 void cancel_outer_from_inner(std::uint64_t* outer, std::uint64_t* inner);
@@ -75,9 +77,10 @@ void pop_in_cancelled_inner(root* r);
 void pop_in_inner(root* r);
 std::uint64_t sum_of_list(const root* r);
 std::uint64_t length_of_list(const root* r);
-bool push_sized(root* r, std::size_t size);                   // by stele_itm_malloc; false when it does not fit
-void push_something_large(root* r, std::size_t size);         // throws failure when it does not fit
-bool survives_something_large(root* r, std::size_t size);     // the failure is caught inside: the block commits
+bool push_sized(root* r, std::size_t size);  // by stele_itm_malloc; false when it does not fit
+void push_something_large(root* r, std::size_t size);  // throws failure when it does not fit
+bool survives_something_large(root* r,
+                              std::size_t size);  // the failure is caught inside: the block commits
 
 // Ordinary memory.
 void push_ordinary(node** head, std::uint64_t key);
@@ -94,8 +97,10 @@ bool counts(node* const* head, const std::uint64_t* count);
 node* take(node** head);
 void give(node** head, node* n);
 void add_to_all(node* const* head);
-void raise_if_alone(std::uint64_t* own, const std::uint64_t* other);  // own becomes 1 unless other is
-bool lower(std::uint64_t* own, const std::uint64_t* other);           // own becomes 0; false when both were 1
+void raise_if_alone(std::uint64_t* own,
+                    const std::uint64_t* other);  // own becomes 1 unless other is
+bool lower(std::uint64_t* own,
+           const std::uint64_t* other);        // own becomes 0; false when both were 1
 void push_both(root* r, std::uint64_t* pair);  // adds to both words of the pair, and a node
 
 // Runs of bytes, types.
@@ -116,6 +121,7 @@ int mode_when_irrevocable();
 std::uint64_t call_through_pointer(std::uint64_t* counter, bool other);
 
 // Actions.
-void act(std::uint64_t* counter, bool cancels, void (*on_commit)(void*), void (*on_undo)(void*), void* argument);
+void act(std::uint64_t* counter, bool cancels, void (*on_commit)(void*), void (*on_undo)(void*),
+         void* argument);
 
 }  // namespace stele::testing::itm

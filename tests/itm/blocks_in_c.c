@@ -1,6 +1,7 @@
-// The C side of libstele_itm, compiled with gcc -fgnu-tm: opens a pool, pushes a node, cancels a push, closes. See itm_test.cc.
-#include <stele/itm.h>
+// The C side of libstele_itm, compiled with gcc -fgnu-tm: opens a pool, pushes a node, cancels a
+// push, closes. See itm_test.cc.
 #include <stdlib.h>
+#include <stele/itm.h>
 
 struct node {
   unsigned long key;

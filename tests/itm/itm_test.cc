@@ -1,9 +1,10 @@
-// libstele_itm, seen from a program: blocks of compiled code on a pool, on ordinary memory, on both; one thread.
+// libstele_itm, seen from a program: blocks of compiled code on a pool, on ordinary memory, on
+// both; one thread.
 //
-// The blocks are in blocks.cc. Every test runs under every mechanism, and on a pool with nothing behind its addresses: there an
-// access that is not the transaction's faults.
-#include <media/process.h>
+// The blocks are in blocks.cc. Every test runs under every mechanism, and on a pool with nothing
+// behind its addresses: there an access that is not the transaction's faults.
 #include <adapters/itm/domain.h>
+#include <media/process.h>
 #include <stele/itm.h>
 #include <sys/mman.h>
 #include <tests/conformance/child.h>
@@ -26,7 +27,8 @@ namespace {
 class itm_pool : public ::testing::TestWithParam<std::string> {
  protected:
   root* open(std::size_t size = 4 << 20) {
-    auto opened = stele::itm::open<root>(dir_.file("pool"), {.create_size = size, .mechanism = GetParam(), .media = "process"});
+    auto opened = stele::itm::open<root>(
+        dir_.file("pool"), {.create_size = size, .mechanism = GetParam(), .media = "process"});
     EXPECT_TRUE(succeeds(opened));
     return opened ? *opened : nullptr;
   }
@@ -35,7 +37,9 @@ class itm_pool : public ::testing::TestWithParam<std::string> {
     return open();
   }
   std::uint64_t used_bytes() {
-    const auto sum = detail::runtime_at(reinterpret_cast<std::uintptr_t>(stele_itm_root()))->state().heap.audit();
+    const auto sum = detail::runtime_at(reinterpret_cast<std::uintptr_t>(stele_itm_root()))
+                         ->state()
+                         .heap.audit();
     EXPECT_TRUE(succeeds(sum));
     return sum ? sum->used_bytes : 0;
   }
@@ -79,7 +83,9 @@ TEST_P(itm_pool, cancels_inner_blocks_alone) {
   EXPECT_EQ(get(&r->other), 11u);
   EXPECT_EQ(ordinary, 11u);
   cancel_inner_of_three(r->slots);
-  for (const auto& [slot, value] : std::map<int, std::uint64_t>{{0, 2}, {1, 2}, {2, 0}, {3, 2}, {4, 2}}) EXPECT_EQ(get(&r->slots[slot]), value) << slot;
+  for (const auto& [slot, value] :
+       std::map<int, std::uint64_t>{{0, 2}, {1, 2}, {2, 0}, {3, 2}, {4, 2}})
+    EXPECT_EQ(get(&r->slots[slot]), value) << slot;
   inner_commits_outer_cancels(&r->slots[5], &r->slots[6]);
   EXPECT_EQ(get(&r->slots[5]) + get(&r->slots[6]), 0u);
   cancel_outer_from_inner(&r->slots[5], &r->slots[6]);
@@ -114,7 +120,9 @@ TEST_P(itm_pool, commits_when_an_exception_leaves) {
 }
 
 TEST_P(itm_pool, says_when_it_is_full) {
-  if (GetParam() == "log_structured") GTEST_SKIP() << "its addresses outnumber its space: it is full at a commit, which is on_failure's";
+  if (GetParam() == "log_structured")
+    GTEST_SKIP()
+        << "its addresses outnumber its space: it is full at a commit, which is on_failure's";
   root* r = open(1 << 20);
   const std::uint64_t used = used_bytes();
   EXPECT_THROW(push_something_large(r, 16 << 20), failure);
@@ -149,7 +157,9 @@ void make_room(const error& why) {
 // A record that outgrows its log takes chunks of the pool, and there are none.
 TEST(itm_full_pool, asks_the_handler_and_runs_the_block_again) {
   const scratch_directory dir;
-  auto opened = stele::itm::open<root>(dir.file("pool"), {.create_size = 1 << 20, .mechanism = "redo", .media = "process", .log_size = 4096});
+  auto opened = stele::itm::open<root>(
+      dir.file("pool"),
+      {.create_size = 1 << 20, .mechanism = "redo", .media = "process", .log_size = 4096});
   ASSERT_TRUE(succeeds(opened));
   full = *opened;
   for (const std::size_t size : {std::size_t{1000}, sizeof(node)})
@@ -157,7 +167,8 @@ TEST(itm_full_pool, asks_the_handler_and_runs_the_block_again) {
     }
   const std::string wanted(4000, 'x');
   child c([&](const word_sender&) { set_bytes(full->bytes, 'x', 4000, false); });
-  EXPECT_EQ(c.wait(), 128 + SIGABRT) << "without a handler the program ends; in a child of fork it is because the pool is the parent's";
+  EXPECT_EQ(c.wait(), 128 + SIGABRT) << "without a handler the program ends; in a child of fork it "
+                                        "is because the pool is the parent's";
   const auto before = stele::itm::on_failure(make_room);
   set_bytes(full->bytes, 'x', 4000, false);
   stele::itm::on_failure(before);
@@ -221,15 +232,19 @@ TEST_P(itm_pool, stores_every_type) {
 
 TEST_P(itm_pool, tells_what_it_cannot_open) {
   open();
-  EXPECT_TRUE(fails_with(stele::itm::open<root>(dir_.file("another"), {.create_size = 1 << 20}), errc::in_use));
+  EXPECT_TRUE(fails_with(stele::itm::open<root>(dir_.file("another"), {.create_size = 1 << 20}),
+                         errc::in_use));
   ASSERT_TRUE(succeeds(stele::itm::close()));
   EXPECT_TRUE(fails_with(stele::itm::open<root>(dir_.file("missing")), errc::not_found));
   EXPECT_TRUE(fails_with(stele::itm::open<std::uint64_t>(dir_.file("pool")), errc::layout));
-  EXPECT_TRUE(fails_with(pool<field<int>>::open(dir_.file("pool"), {.layout = "mine"}), errc::layout));
+  EXPECT_TRUE(
+      fails_with(pool<field<int>>::open(dir_.file("pool"), {.layout = "mine"}), errc::layout));
   const auto header = storage::pool_file::peek(dir_.file("pool"));
   ASSERT_TRUE(succeeds(header));
-  void* const place = reinterpret_cast<void*>(stele::itm::mapping_address(header->id) + header->home_offset);
-  void* const taken = ::mmap(place, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  void* const place =
+      reinterpret_cast<void*>(stele::itm::mapping_address(header->id) + header->home_offset);
+  void* const taken =
+      ::mmap(place, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   ASSERT_EQ(taken, place);
   EXPECT_TRUE(fails_with(stele::itm::open<root>(dir_.file("pool")), errc::unsupported));
   ::munmap(taken, 4096);
@@ -237,17 +252,21 @@ TEST_P(itm_pool, tells_what_it_cannot_open) {
 }
 
 // Nothing is behind the pool's addresses.
-std::unique_ptr<detail::engine> make_engine(detail::pool_state& state, const detail::media_choice&) {
-  return std::make_unique<detail::none<media::process>>(state, std::make_unique<media::process::shared>());
+std::unique_ptr<detail::engine> make_engine(detail::pool_state& state,
+                                            const detail::media_choice&) {
+  return std::make_unique<detail::none<media::process>>(state,
+                                                        std::make_unique<media::process::shared>());
 }
 std::vector<std::string> mechanisms_and_elsewhere() {
   auto names = all_mechanisms();
-  detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none, make_engine, storage::map_kind::relocated_home});
+  detail::register_mechanism({"elsewhere", "home addresses that fault", detail::log_kind::none,
+                              make_engine, storage::map_kind::relocated_home});
   names.emplace_back("elsewhere");
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(all, itm_pool, ::testing::ValuesIn(mechanisms_and_elsewhere()), plain_name);
+INSTANTIATE_TEST_SUITE_P(all, itm_pool, ::testing::ValuesIn(mechanisms_and_elsewhere()),
+                         plain_name);
 
 }  // namespace
 }  // namespace stele::testing::itm

@@ -1,4 +1,5 @@
-// libstele_itm without an open pool: ordinary memory in blocks, what cannot be undone, the functions of the ABI.
+// libstele_itm without an open pool: ordinary memory in blocks, what cannot be undone, the
+// functions of the ABI.
 #include <stele/itm.h>
 #include <tests/conformance/child.h>
 #include <tests/conformance/pools.h>
@@ -35,7 +36,8 @@ TEST(itm_ordinary, is_rolled_back_whole) {
   EXPECT_EQ(outer + inner, 22u);
   std::uint64_t slots[5] = {};
   cancel_inner_of_three(slots);
-  EXPECT_EQ(std::vector<std::uint64_t>(slots, slots + 5), (std::vector<std::uint64_t>{2, 2, 0, 2, 2}));
+  EXPECT_EQ(std::vector<std::uint64_t>(slots, slots + 5),
+            (std::vector<std::uint64_t>{2, 2, 0, 2, 2}));
 }
 
 TEST(itm_ordinary, locals_are_as_before_a_cancelled_block) {
@@ -60,7 +62,8 @@ TEST(itm_ordinary, bytes_around_are_left_alone) {
 
 TEST(itm_ordinary, memory_is_taken_and_freed_with_the_block) {
   node* head = nullptr;
-  for (std::uint64_t i = 1; i <= 100; ++i) push_ordinary(&head, i), push_ordinary_and_cancel(&head, 1000);
+  for (std::uint64_t i = 1; i <= 100; ++i)
+    push_ordinary(&head, i), push_ordinary_and_cancel(&head, 1000);
   EXPECT_EQ(sum_of_ordinary(&head), 5050u);
   pop_ordinary_and_cancel(&head);
   node* another = nullptr;
@@ -90,7 +93,9 @@ TEST(itm_ordinary, exceptions_commit) {
 }
 
 int printed = 0;
-int count_print(const char*) { return ++printed; }
+int count_print(const char*) {
+  return ++printed;
+}
 std::uint64_t relaxed_counter = 0, seen_inside = 0;
 int mode_seen = 0;
 void look() {
@@ -120,8 +125,12 @@ TEST(itm_ordinary, pointers_lead_to_clones) {
 }
 
 std::vector<int> acted;
-void note_commit(void* n) { acted.push_back(*static_cast<int*>(n)); }
-void note_undo(void* n) { acted.push_back(-*static_cast<int*>(n)); }
+void note_commit(void* n) {
+  acted.push_back(*static_cast<int*>(n));
+}
+void note_undo(void* n) {
+  acted.push_back(-*static_cast<int*>(n));
+}
 
 TEST(itm_ordinary, actions_follow_commits_and_roll_backs) {
   int one = 1, two = 2;
@@ -174,14 +183,17 @@ std::set<std::string> defined_symbols(const std::string& archive) {
   while (out != nullptr && std::fgets(line, sizeof line, out) != nullptr) {
     std::istringstream words(line);
     std::string address, kind, name;
-    if (words >> address >> kind >> name && (kind == "T" || kind == "W") && (name.starts_with("_ITM_") || name.starts_with("_ZGTt"))) names.insert(name);
+    if (words >> address >> kind >> name && (kind == "T" || kind == "W") &&
+        (name.starts_with("_ITM_") || name.starts_with("_ZGTt")))
+      names.insert(name);
   }
   if (out != nullptr) ::pclose(out);
   return names;
 }
 
 TEST(itm_ordinary, has_every_function_that_the_compilers_library_has) {
-  const auto theirs = defined_symbols("$(" STELE_ITM_COMPILER " -print-file-name=libitm.a)"), ours = defined_symbols(STELE_ITM_ARCHIVE);
+  const auto theirs = defined_symbols("$(" STELE_ITM_COMPILER " -print-file-name=libitm.a)"),
+             ours = defined_symbols(STELE_ITM_ARCHIVE);
   if (theirs.empty()) GTEST_SKIP() << "no libitm.a to compare with";
   EXPECT_GT(theirs.size(), 150u);
   for (const auto& name : theirs) EXPECT_TRUE(ours.contains(name)) << name;

@@ -1,5 +1,5 @@
-// libstele_itm under threads: blocks are atomic to each other on the pool, on ordinary memory and across both; memory that a
-// commit makes private is private; what runs alone runs alone.
+// libstele_itm under threads: blocks are atomic to each other on the pool, on ordinary memory and
+// across both; memory that a commit makes private is private; what runs alone runs alone.
 #include <malloc.h>
 #include <stele/itm.h>
 #include <tests/conformance/child.h>
@@ -14,7 +14,9 @@ namespace stele::testing::itm {
 namespace {
 
 // STELE_ITM_ROUNDS: of each thread.
-std::uint64_t rounds() { return count_from("STELE_ITM_ROUNDS", 20'000); }
+std::uint64_t rounds() {
+  return count_from("STELE_ITM_ROUNDS", 20'000);
+}
 
 template <class Body>
 void on_threads(unsigned count, Body&& body) {
@@ -26,7 +28,8 @@ class itm_threads : public ::testing::TestWithParam<std::string> {
  protected:
   itm_threads() {
     ::mallopt(M_PERTURB, 0x5A);  // who reads freed memory finds out
-    auto opened = stele::itm::open<root>(dir_.file("pool"), {.create_size = 4 << 20, .mechanism = GetParam(), .media = "process"});
+    auto opened = stele::itm::open<root>(
+        dir_.file("pool"), {.create_size = 4 << 20, .mechanism = GetParam(), .media = "process"});
     EXPECT_TRUE(succeeds(opened));
     root_ = opened.value_or(nullptr);
   }
@@ -59,7 +62,8 @@ TEST_P(itm_threads, see_both_memories_in_one_state) {
     while (!stop) ++looks, unequal += !equal_in_one_look(&root_->count, &ordinary);
   });
   on_threads(2, [&](unsigned t) {
-    for (std::uint64_t i = 0; i < rounds(); ++i) add_both(t == 0 ? &root_->count : &ordinary, t == 0 ? &ordinary : &root_->count, 1);
+    for (std::uint64_t i = 0; i < rounds(); ++i)
+      add_both(t == 0 ? &root_->count : &ordinary, t == 0 ? &ordinary : &root_->count, 1);
   });
   stop = true;
   looker.join();
@@ -75,7 +79,8 @@ TEST_P(itm_threads, keep_a_sum_over_many_words) {
     base::rng random(t + 1);
     for (std::uint64_t i = 0; i < rounds() / 2; ++i) {
       std::uint64_t* const slots = random.below(2) == 0 ? root_->slots : ordinary;
-      move_between(slots, static_cast<unsigned>(random.below(64)), static_cast<unsigned>(random.below(64)));
+      move_between(slots, static_cast<unsigned>(random.below(64)),
+                   static_cast<unsigned>(random.below(64)));
       if (i % 16 == 0) wrong += sum_of(slots, 64) != 64'000;
     }
   });
@@ -86,7 +91,8 @@ TEST_P(itm_threads, commit_only_when_what_they_read_is_current) {
   alignas(64) std::uint64_t words[16] = {};  // words[8] is on another line
   std::atomic<std::uint64_t> wrong{0};
   using two = std::array<std::uint64_t*, 2>;
-  for (const two& pair : {two{&words[0], &words[8]}, two{&words[0], &root_->slots[0]}, two{&root_->slots[8], &root_->slots[16]}}) {
+  for (const two& pair : {two{&words[0], &words[8]}, two{&words[0], &root_->slots[0]},
+                          two{&root_->slots[8], &root_->slots[16]}}) {
     on_threads(2, [&](unsigned t) {
       for (std::uint64_t i = 0; i < rounds(); ++i) {
         raise_if_alone(pair[t], pair[1 - t]);
@@ -120,7 +126,9 @@ TEST_P(itm_threads, start_over_in_the_middle_of_exceptions) {
   EXPECT_EQ(get(&root_->count), 1 + 2 * (rounds() / 10) * 3);
 }
 
-void give_way() { std::this_thread::yield(); }
+void give_way() {
+  std::this_thread::yield();
+}
 
 TEST_P(itm_threads, may_store_plainly_when_alone) {
   std::uint64_t ordinary = 0;
@@ -157,7 +165,8 @@ TEST_P(itm_threads, run_alone_what_cannot_be_undone) {
   EXPECT_EQ(get(&root_->count), 2 * some);
   EXPECT_EQ(ordinary, 2 * some);
   EXPECT_EQ(get(&root_->other), 4 * some);
-  EXPECT_EQ(static_cast<std::uint64_t>(calls), 2 * some) << "once for every even number of either counter";
+  EXPECT_EQ(static_cast<std::uint64_t>(calls), 2 * some)
+      << "once for every even number of either counter";
   EXPECT_EQ(together, 0);
 }
 
@@ -194,7 +203,8 @@ TEST_P(itm_threads, own_what_a_commit_took_out) {
       node* const mine = take(&head);
       for (std::uint64_t k = 0; k < 20; ++k) {  // no block: it is nobody else's
         std::atomic_ref(mine->key).store(k, std::memory_order_relaxed);
-        for (int spin = 0; spin < 20; ++spin) wrong += std::atomic_ref(mine->key).load(std::memory_order_relaxed) != k;
+        for (int spin = 0; spin < 20; ++spin)
+          wrong += std::atomic_ref(mine->key).load(std::memory_order_relaxed) != k;
       }
       give(&head, mine);
     }
@@ -219,11 +229,16 @@ TEST_P(itm_threads, are_more_than_logs) {
   EXPECT_EQ(get(&root_->count), 3u * many * 50 + length_of_list(root_));
 }
 
-INSTANTIATE_TEST_SUITE_P(some, itm_threads, ::testing::Values("default", "redo", "blurred", "undo", "none"), plain_name);
+INSTANTIATE_TEST_SUITE_P(some, itm_threads,
+                         ::testing::Values("default", "redo", "blurred", "undo", "none"),
+                         plain_name);
 
-// Two threads change a pool until they are killed; what each had acknowledged is there, nothing is there in part.
-void work_until_killed(const std::string& path, const std::string& mechanism, const word_sender& send) {
-  auto opened = stele::itm::open<root>(path, {.create_size = 8 << 20, .mechanism = mechanism, .media = "process"});
+// Two threads change a pool until they are killed; what each had acknowledged is there, nothing is
+// there in part.
+void work_until_killed(const std::string& path, const std::string& mechanism,
+                       const word_sender& send) {
+  auto opened = stele::itm::open<root>(
+      path, {.create_size = 8 << 20, .mechanism = mechanism, .media = "process"});
   if (!opened) throw std::runtime_error(opened.error().message);
   root* const r = *opened;
   std::uint64_t acknowledged[2] = {get(&r->slots[0]), get(&r->slots[8])};
@@ -248,12 +263,14 @@ TEST_P(itm_killed, leave_whole_blocks) {
   base::rng random(seed);
   std::uint64_t told = 0;
   for (std::uint64_t k = 0; k < count_from("STELE_ITM_KILLS", 60); ++k) {
-    child c([&](const word_sender& send) { work_until_killed(dir.file("pool"), GetParam(), send); });
+    child c(
+        [&](const word_sender& send) { work_until_killed(dir.file("pool"), GetParam(), send); });
     std::uint64_t word = 0;
     if (k % 3 != 0) c.receive(word);
     ::usleep(static_cast<useconds_t>(random.below(4000)));
     told = std::max(told, c.kill_and_drain(told));
-    auto opened = stele::itm::open<root>(dir.file("pool"), {.create_size = 8 << 20, .mechanism = GetParam(), .media = "process"});
+    auto opened = stele::itm::open<root>(
+        dir.file("pool"), {.create_size = 8 << 20, .mechanism = GetParam(), .media = "process"});
     ASSERT_TRUE(succeeds(opened));
     root* const r = *opened;
     EXPECT_TRUE(equal_in_one_look(&r->slots[0], &r->slots[1]));
@@ -270,7 +287,8 @@ TEST_P(itm_killed, leave_whole_blocks) {
   EXPECT_GT(told, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(some, itm_killed, ::testing::Values("default", "redo", "blurred", "undo"), plain_name);
+INSTANTIATE_TEST_SUITE_P(some, itm_killed, ::testing::Values("default", "redo", "blurred", "undo"),
+                         plain_name);
 
 }  // namespace
 }  // namespace stele::testing::itm

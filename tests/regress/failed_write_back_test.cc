@@ -1,9 +1,9 @@
-// Write-back of home that fails. Linux tells each descriptor of it once, whichever call asks first, and takes the pages for
-// clean: after a failed sync_file_range the fdatasync of the same descriptor answers 0. The log was cut then, with commits
-// in it that the device did not have.
+// Write-back of home that fails. Linux tells each descriptor of it once, whichever call asks first,
+// and takes the pages for clean: after a failed sync_file_range the fdatasync of the same
+// descriptor answers 0. The log was cut then, with commits in it that the device did not have.
 #include <fcntl.h>
-#include <tests/conformance/file_faults.h>
 #include <tests/conformance/exercise.h>
+#include <tests/conformance/file_faults.h>
 #include <tests/conformance/own_mounts.h>
 
 namespace stele::testing {
@@ -12,8 +12,12 @@ namespace {
 using explore::file_fault;
 
 pool_options on_file(std::size_t size) {
-  return {
-      .create_size = size, .media = "file", .log_size = 8192, .log_count = 1, .block_checksums = checksums::off, .background = false};
+  return {.create_size = size,
+          .media = "file",
+          .log_size = 8192,
+          .log_count = 1,
+          .block_checksums = checksums::off,
+          .background = false};
 }
 
 // Texts until one is refused; how many were acknowledged.
@@ -52,7 +56,8 @@ TEST(failed_write_back, of_an_earlier_user_is_an_error_of_the_next_open) {
   const faulty_files files(explore::file_faults(file_fault::write_back, 1));
   const auto told = pool<texts_root>::open(path, on_file(0));
   ASSERT_TRUE(fails_with(told, errc::io));
-  EXPECT_NE(told.error().message.find("before it was opened"), std::string::npos) << told.error().message;
+  EXPECT_NE(told.error().message.find("before it was opened"), std::string::npos)
+      << told.error().message;
   EXPECT_TRUE(succeeds(pool<texts_root>::open(path, on_file(0))));
 }
 
@@ -60,11 +65,12 @@ bool run(const std::string& command) {
   return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0;
 }
 
-// A real one: ext4 on a loop device whose backing file lies in memory. When that is full, blocks that the backing file has
-// no page for cannot be written.
+// A real one: ext4 on a loop device whose backing file lies in memory. When that is full, blocks
+// that the backing file has no page for cannot be written.
 class thin_disk {
  public:
-  explicit thin_disk(const std::string& directory) : backing_(directory + "backing"), at_(directory + "disk") {
+  explicit thin_disk(const std::string& directory)
+      : backing_(directory + "backing"), at_(directory + "disk") {
     std::filesystem::create_directory(backing_);
     std::filesystem::create_directory(at_);
     made_ = mount_memory(backing_, "4m") && run("truncate -s 64m " + image()) &&
@@ -78,19 +84,23 @@ class thin_disk {
   std::string file(const char* name) const { return at_ + "/" + name; }
   // From here on what is zero in this file cannot be written; its metadata need not change.
   bool wear_out(const std::string& path) const {
-    return run("dd if=" + path + " of=" + path + " bs=64k conv=notrunc,fsync") && run("sync -f " + path) &&
-           run("fallocate -d " + image()) && fill();
+    return run("dd if=" + path + " of=" + path + " bs=64k conv=notrunc,fsync") &&
+           run("sync -f " + path) && run("fallocate -d " + image()) && fill();
   }
   // What only the page cache had is gone then.
-  bool mount_again() const { return run("rm -f " + backing_ + "/junk") && run("umount " + at_) && mount(); }
+  bool mount_again() const {
+    return run("rm -f " + backing_ + "/junk") && run("umount " + at_) && mount();
+  }
 
  private:
   bool fill() const { return !run("dd if=/dev/zero bs=4k of=" + backing_ + "/junk"); }
   std::string image() const { return backing_ + "/image"; }
-  // In requests of a page: of a longer one that is written in part the loop device says that all of it is.
+  // In requests of a page: of a longer one that is written in part the loop device says that all of
+  // it is.
   bool mount() const {
     return run("mount -o loop " + image() + " " + at_) &&
-           run("echo 4 > /sys/block/$(basename $(findmnt -no SOURCE " + at_ + "))/queue/max_sectors_kb");
+           run("echo 4 > /sys/block/$(basename $(findmnt -no SOURCE " + at_ +
+               "))/queue/max_sectors_kb");
   }
   std::string backing_, at_;
   bool made_ = false;
@@ -107,7 +117,8 @@ TEST(failed_write_back, of_a_real_device_loses_nothing) {
     outcome o;
     {
       auto p = open_pool<texts_root>(path, on_file(2 << 20));
-      ASSERT_EQ(o.acknowledged = put_until_refused(p, 0, 100), 100u);  // they have filled the log, which so stays writable
+      ASSERT_EQ(o.acknowledged = put_until_refused(p, 0, 100),
+                100u);  // they have filled the log, which so stays writable
       ASSERT_TRUE(succeeds(p.close()));
     }
     if (!disk.wear_out(path)) return send(2);

@@ -1,4 +1,5 @@
-// A pool that is full, or was: freeing always works, what is freed can be taken again, by any size and from any thread.
+// A pool that is full, or was: freeing always works, what is freed can be taken again, by any size
+// and from any thread.
 #include <tests/conformance/pools.h>
 
 #include <thread>
@@ -21,7 +22,8 @@ struct stack {
 };
 
 pool_options smallest_logs(const setting& s, std::size_t size = 1u << 20) {
-  const bool checksums = (*detail::find_mechanism(s.mechanism))->has_parity;  // over home: they take 0.43 of the rest
+  const bool checksums =
+      (*detail::find_mechanism(s.mechanism))->has_parity;  // over home: they take 0.43 of the rest
   auto o = s.options(checksums ? 2 * size : size);
   o.log_size = 4096, o.log_count = 2;
   return o;
@@ -61,9 +63,11 @@ void empty(pool<stack<Item>>& p, int at_once) {
   }
 }
 
-// As many as the first time. What fits a log depends on where in its chunks it lies: within a hundredth there.
+// As many as the first time. What fits a log depends on where in its chunks it lies: within a
+// hundredth there.
 void expect_refilled(std::uint64_t again, std::uint64_t first, const std::string& mechanism) {
-  EXPECT_NEAR(static_cast<double>(again), static_cast<double>(first), mechanism == "log_structured" ? static_cast<double>(first) / 100 : 0.0);
+  EXPECT_NEAR(static_cast<double>(again), static_cast<double>(first),
+              mechanism == "log_structured" ? static_cast<double>(first) / 100 : 0.0);
 }
 
 class full_pool : public ::testing::TestWithParam<std::string> {};
@@ -89,14 +93,16 @@ TEST_P(full_pool, is_emptied_and_filled_again_to_the_same_count) {
   }
 }
 
-// Small logs hold the descriptors of some hundred chunks only, and there is no chunk left for a longer record.
+// Small logs hold the descriptors of some hundred chunks only, and there is no chunk left for a
+// longer record.
 TEST_P(full_pool, serves_another_size_when_it_has_been_emptied) {
   scratch_directory dir;
   const setting s{GetParam(), "process"};
   auto p = open_pool<stack<item_of_2000>>(dir.file("pool"), smallest_logs(s, 3u << 20));
   const auto first = fill(p);
   empty(p, 10);
-  auto big = p.update([](stack<item_of_2000>&) { detail::deallocate(detail::allocate(5u << 19, 8)); });
+  auto big =
+      p.update([](stack<item_of_2000>&) { detail::deallocate(detail::allocate(5u << 19, 8)); });
   EXPECT_TRUE(succeeds(big));
   expect_refilled(fill(p), first, GetParam());
 }
@@ -108,10 +114,12 @@ TEST_P(full_pool, serves_a_thread_with_what_another_freed) {
   fill(p);
   empty(p, 10);
   std::thread([&] {
-    EXPECT_TRUE(succeeds(p.update([](stack<item_of_2000>&) { detail::deallocate(detail::allocate(3u << 18, 8)); })));
+    EXPECT_TRUE(succeeds(
+        p.update([](stack<item_of_2000>&) { detail::deallocate(detail::allocate(3u << 18, 8)); })));
     EXPECT_TRUE(succeeds(p.update([](stack<item_of_2000>&) { (void)make<item_of_48>(); })));
   }).join();
-  EXPECT_TRUE(succeeds(p.update([](stack<item_of_2000>&) { (void)make<item_of_48>(); }))) << "the first thread goes on";
+  EXPECT_TRUE(succeeds(p.update([](stack<item_of_2000>&) { (void)make<item_of_48>(); })))
+      << "the first thread goes on";
   EXPECT_EQ(audit(p).used_blocks, 3u);
 }
 
@@ -129,7 +137,8 @@ TEST_P(full_pool, is_as_it_was_after_an_allocation_that_did_not_fit) {
   const auto after = audit(p);
   EXPECT_EQ(after.used_blocks, before.used_blocks);
   EXPECT_EQ(after.used_bytes, before.used_bytes);
-  EXPECT_TRUE(succeeds(p.update([](stack<item_of_48>& s) { s.count = 1, destroy(make<item_of_48>()); })));
+  EXPECT_TRUE(
+      succeeds(p.update([](stack<item_of_48>& s) { s.count = 1, destroy(make<item_of_48>()); })));
 }
 
 INSTANTIATE_TEST_SUITE_P(all, full_pool, ::testing::ValuesIn(all_mechanisms()), plain_name);

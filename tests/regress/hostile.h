@@ -1,4 +1,5 @@
-// A pool that no program writes, with every checksum right: one that a program wrote, and some words put in it.
+// A pool that no program writes, with every checksum right: one that a program wrote, and some
+// words put in it.
 #pragma once
 
 #include <cli/pool_content.h>

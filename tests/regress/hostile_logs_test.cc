@@ -1,4 +1,5 @@
-// Logs that no program writes, with every checksum right: recovery refuses what it cannot replay, and says that the pool is damaged.
+// Logs that no program writes, with every checksum right: recovery refuses what it cannot replay,
+// and says that the pool is damaged.
 #include <format/log_block.h>
 #include <format/log_chunk.h>
 #include <format/log_line.h>
@@ -25,18 +26,25 @@ class hostile_logs : public hostile {
     pool.put(h.log_offset, flags);
     return h.log_offset;
   }
-  // A record of so many words in lines; the last of them is not said to be one, unless it is finished.
-  void put_record(std::uint64_t log, record_kind kind, const std::vector<std::uint64_t>& words, bool finished = true) {
+  // A record of so many words in lines; the last of them is not said to be one, unless it is
+  // finished.
+  void put_record(std::uint64_t log, record_kind kind, const std::vector<std::uint64_t>& words,
+                  bool finished = true) {
     for (std::size_t at = 0; at < words.size(); at += format::payload_words) {
       const std::size_t count = std::min<std::size_t>(words.size() - at, format::payload_words);
       format::log_line line{};
       std::copy_n(words.begin() + static_cast<std::ptrdiff_t>(at), count, line.words.begin() + 1);
       const bool last = finished && at + count == words.size();
-      format::seal(line, {.words = static_cast<std::uint8_t>(count), .first = at == 0, .last = last, .kind = kind}, true);
-      for (unsigned i = 0; i < 8; ++i) image(bytes_).put(log + 64 + at / format::payload_words * 64 + 8 * i, line.words[i]);
+      format::seal(
+          line,
+          {.words = static_cast<std::uint8_t>(count), .first = at == 0, .last = last, .kind = kind},
+          true);
+      for (unsigned i = 0; i < 8; ++i)
+        image(bytes_).put(log + 64 + at / format::payload_words * 64 + 8 * i, line.words[i]);
     }
   }
-  errc refusal_of_record(record_kind kind, const std::vector<std::uint64_t>& words, bool finished = true) {
+  errc refusal_of_record(record_kind kind, const std::vector<std::uint64_t>& words,
+                         bool finished = true) {
     put_record(empty_log("redo-open"), kind, words, finished);
     return refusal();
   }
@@ -54,7 +62,9 @@ class hostile_logs : public hostile {
     const image pool = start_with("log_structured-open");
     const auto h = pool.header();
     for (std::uint64_t chunk = h.log_offset; pool.has(chunk, h.log_size); chunk += h.log_size)
-      if (pool.word(chunk + 16) != 0 && (pool.word(chunk + 8) & 0xFF) == static_cast<std::uint64_t>(type)) return chunk + 64;
+      if (pool.word(chunk + 16) != 0 &&
+          (pool.word(chunk + 8) & 0xFF) == static_cast<std::uint64_t>(type))
+        return chunk + 64;
     ADD_FAILURE() << "there is no such log";
     return 0;
   }
@@ -63,24 +73,26 @@ class hostile_logs : public hostile {
 TEST_F(hostile_logs, a_record_that_is_as_it_should_be_is_replayed) {
   const std::uint64_t home = start_with("redo-open").header().chunks_offset;
   EXPECT_EQ(refusal_of_record(record_kind::redo, {txid}), errc{}) << "of nothing";
-  EXPECT_EQ(refusal_of_record(record_kind::redo, {txid, run_header{0, 0, 1}.pack(), 7}), errc{}) << "what nothing weighed";
+  EXPECT_EQ(refusal_of_record(record_kind::redo, {txid, run_header{0, 0, 1}.pack(), 7}), errc{})
+      << "what nothing weighed";
   const std::uint64_t same = start_with("redo-closed").word(home);
-  EXPECT_EQ(refusal_of_record(record_kind::redo, {txid, run_header{home, 0xFF, 1}.pack(), same}), errc{});
+  EXPECT_EQ(refusal_of_record(record_kind::redo, {txid, run_header{home, 0xFF, 1}.pack(), same}),
+            errc{});
 }
 
 TEST_F(hostile_logs, runs_that_are_not_in_home) {
   const auto h = start_with("redo-open").header();
   const std::vector<std::vector<std::uint64_t>> all = {
-      {run_header{h.size - 8, 0xFF, 2}.pack(), 1, 2},         // over its end
-      {run_header{h.size, 0xFF, 1}.pack(), 1},                // behind it
-      {run_header{h.home_offset - 8, 0xFF, 1}.pack(), 1},     // before it
-      {run_header{h.chunks_offset, 0xFF, 0}.pack(), 1},       // of no word
-      {run_header{h.chunks_offset, 0xFF, 3}.pack(), 1, 2},    // of more words than there are
-      {run_header{h.chunks_offset, 0x0F, 2}.pack(), 1, 2},    // parts of two words
-      {run_header{h.chunks_offset, 0, 2}.pack(), 1, 2},       // of no byte
-      {run_header{h.chunks_offset, 0, 1}.pack()},             // a weight that is not there
-      {run_header{0, 0, 2}.pack(), 1},                        // weights that are not there
-      {run_header{0, 0xFF, 1}.pack(), 1},                     // the pool's header
+      {run_header{h.size - 8, 0xFF, 2}.pack(), 1, 2},       // over its end
+      {run_header{h.size, 0xFF, 1}.pack(), 1},              // behind it
+      {run_header{h.home_offset - 8, 0xFF, 1}.pack(), 1},   // before it
+      {run_header{h.chunks_offset, 0xFF, 0}.pack(), 1},     // of no word
+      {run_header{h.chunks_offset, 0xFF, 3}.pack(), 1, 2},  // of more words than there are
+      {run_header{h.chunks_offset, 0x0F, 2}.pack(), 1, 2},  // parts of two words
+      {run_header{h.chunks_offset, 0, 2}.pack(), 1, 2},     // of no byte
+      {run_header{h.chunks_offset, 0, 1}.pack()},           // a weight that is not there
+      {run_header{0, 0, 2}.pack(), 1},                      // weights that are not there
+      {run_header{0, 0xFF, 1}.pack(), 1},                   // the pool's header
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::vector<std::uint64_t> words = {txid};
@@ -90,21 +102,32 @@ TEST_F(hostile_logs, runs_that_are_not_in_home) {
 }
 
 TEST_F(hostile_logs, records_of_another_shape) {
-  EXPECT_EQ(refusal_of_record(record_kind::redo_dependent, {txid}), errc::corrupt) << "the word before the runs is not there";
+  EXPECT_EQ(refusal_of_record(record_kind::redo_dependent, {txid}), errc::corrupt)
+      << "the word before the runs is not there";
   EXPECT_EQ(refusal_of_record(static_cast<record_kind>(7), {txid}), errc::corrupt) << "of no kind";
-  EXPECT_EQ(refusal_of_record(record_kind::redo, {format::txid_limit}), errc::corrupt) << "a TxID that no program draws";
+  EXPECT_EQ(refusal_of_record(record_kind::redo, {format::txid_limit}), errc::corrupt)
+      << "a TxID that no program draws";
   const std::uint64_t lines = start_with("redo-open").header().log_size / 64 - 1;
-  EXPECT_EQ(refusal_of_record(record_kind::redo, std::vector<std::uint64_t>(lines * format::payload_words, txid), false), errc::corrupt) << "all of its log, and no end";
+  EXPECT_EQ(
+      refusal_of_record(record_kind::redo,
+                        std::vector<std::uint64_t>(lines * format::payload_words, txid), false),
+      errc::corrupt)
+      << "all of its log, and no end";
 }
 
 TEST_F(hostile_logs, spilled_blocks_of_another_shape) {
-  const format::block_record spill{.kind = block_kind::spill, .data = 0, .address = start_with("xil-open").header().chunks_offset},
-      checksum{.kind = block_kind::spill_checksum}, data{.mask = 0xFF, .data = 1, .address = spill.address}, commit{.kind = block_kind::commit, .data = txid};
+  const format::block_record spill{.kind = block_kind::spill,
+                                   .data = 0,
+                                   .address = start_with("xil-open").header().chunks_offset},
+      checksum{.kind = block_kind::spill_checksum},
+      data{.mask = 0xFF, .data = 1, .address = spill.address},
+      commit{.kind = block_kind::commit, .data = txid};
   EXPECT_EQ(refusal_of_blocks({spill, commit}), errc::corrupt);
   EXPECT_EQ(refusal_of_blocks({checksum, checksum, commit}), errc::corrupt);
   EXPECT_EQ(refusal_of_blocks({spill, spill, commit}), errc::corrupt);
   EXPECT_EQ(refusal_of_blocks({spill, checksum, data, commit}), errc::corrupt);
-  EXPECT_EQ(refusal_of_blocks({spill, checksum, commit}), errc::corrupt) << "the checksum of nothing is not 0";
+  EXPECT_EQ(refusal_of_blocks({spill, checksum, commit}), errc::corrupt)
+      << "the checksum of nothing is not 0";
 }
 
 TEST_F(hostile_logs, commit_lines_that_lead_elsewhere) {
@@ -117,14 +140,17 @@ TEST_F(hostile_logs, commit_lines_that_lead_elsewhere) {
     return refusal();
   };
   const auto h = start_with("base-open").header();
-  for (const std::uint64_t offset : {h.chunks_offset - 64, h.chunks_offset + 8, h.size, h.size + 64}) EXPECT_EQ(commit(offset, 1), errc::corrupt) << offset;
+  for (const std::uint64_t offset :
+       {h.chunks_offset - 64, h.chunks_offset + 8, h.size, h.size + 64})
+    EXPECT_EQ(commit(offset, 1), errc::corrupt) << offset;
   EXPECT_EQ(commit(h.chunks_offset, h.size), errc::corrupt);
   EXPECT_EQ(commit(h.chunks_offset, 0), errc{}) << "of nothing";
 }
 
 TEST_F(hostile_logs, entries_that_are_not_in_home) {
   const auto h = start_with("log_structured-open").header();
-  for (const std::uint64_t offset : {h.home_offset - 8, h.offset_end(), h.offset_end() - 8, h.home_offset + 4}) {
+  for (const std::uint64_t offset :
+       {h.home_offset - 8, h.offset_end(), h.offset_end() - 8, h.home_offset + 4}) {
     const std::uint64_t head = first_block(log_type::update) + 8 * format::preamble_words;
     auto e = format::entry_header::unpack(image(bytes_).word(head));
     e.offset = offset;
@@ -147,7 +173,10 @@ TEST_F(hostile_logs, a_mapping_that_crosses_regions) {
   fuzz::write_file(path_, bytes_);
   const auto content = content_text(path_);
   ASSERT_TRUE(content);
-  const std::uint64_t chunk = pool.header().log_offset + ((pool.word(format::saved_map_offset) & 0xFFFF) - 1) * pool.header().log_size, pair = chunk + 64 + 24;
+  const std::uint64_t chunk = pool.header().log_offset +
+                              ((pool.word(format::saved_map_offset) & 0xFFFF) - 1) *
+                                  pool.header().log_size,
+                      pair = chunk + 64 + 24;
   auto e = format::entry_header::unpack(pool.word(pair));
   e.offset += 8 * (format::region_words - 1), e.words = 2;
   pool.put(pair, e.pack());
@@ -165,7 +194,8 @@ TEST_F(hostile_logs, a_chunk_without_blocks_that_begins_with_an_impossible_versi
     pool.put(chunk + offsetof(format::chunk_header, first), first);
     pool.put(chunk + offsetof(format::chunk_header, end), 0);
     store();
-    const auto opened = detail::open_path(path_, {.media = "process", .verify = verification::never, .background = false});
+    const auto opened = detail::open_path(
+        path_, {.media = "process", .verify = verification::never, .background = false});
     EXPECT_TRUE(opened) << opened.error().message;
   }
 }

@@ -1,5 +1,6 @@
-// Pool files that no program writes, with every checksum right: each was once a signal, an abort, a hang or a pool that its
-// next user lost. Found by tests/fuzz; each test is named after what it provokes.
+// Pool files that no program writes, with every checksum right: each was once a signal, an abort, a
+// hang or a pool that its next user lost. Found by tests/fuzz; each test is named after what it
+// provokes.
 #include <format/heap_layout.h>
 #include <format/log_block.h>
 #include <media/tape.h>
@@ -15,7 +16,8 @@ namespace {
 
 class hostile_pool : public hostile {
  protected:
-  // Where the word lies that a word of the root leads to, in units of 8 bytes from `base`: a store's references.
+  // Where the word lies that a word of the root leads to, in units of 8 bytes from `base`: a
+  // store's references.
   static std::uint64_t referred(image pool, std::uint64_t base, std::uint64_t at) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(base) +
                                       (static_cast<std::int64_t>(pool.word(at) << 20) >> 20) * 8);
@@ -33,8 +35,9 @@ TEST_F(hostile_pool, a_hash_bucket_that_is_its_own_successor) {
 TEST_F(hostile_pool, an_ordered_index_in_a_circle) {
   const image pool = start_with("default-closed");
   const std::uint64_t tree = root_of(pool) + 336, node = referred(pool, tree, tree);
-  const unsigned byte_words[] = {1, 3, 6, 0};                                  // of its kind
-  pool.put(node + 24 + 8 * byte_words[pool.word(node) & 3], pool.word(tree));  // its first child is itself
+  const unsigned byte_words[] = {1, 3, 6, 0};  // of its kind
+  pool.put(node + 24 + 8 * byte_words[pool.word(node) & 3],
+           pool.word(tree));  // its first child is itself
   EXPECT_EQ(refusal(), errc::corrupt);
 }
 
@@ -56,7 +59,8 @@ TEST_F(hostile_pool, a_record_longer_than_the_pool) {
   EXPECT_GE(told, 1u);
 }
 
-// Whoever reads or changes a store whose content contradicts itself is told: these were signals, endless walks or stores to anywhere.
+// Whoever reads or changes a store whose content contradicts itself is told: these were signals,
+// endless walks or stores to anywhere.
 class hostile_store : public hostile_pool {
  protected:
   static constexpr std::uint64_t link = (std::uint64_t{1} << 44) - 1;
@@ -68,7 +72,8 @@ class hostile_store : public hostile_pool {
   }
   kv open() {
     store();
-    auto opened = kv::open(path_, {.media = "process", .verify = verification::never, .background = false});
+    auto opened =
+        kv::open(path_, {.media = "process", .verify = verification::never, .background = false});
     EXPECT_TRUE(opened) << opened.error().message;
     return std::move(*opened);
   }
@@ -104,7 +109,8 @@ TEST_F(hostile_store, more_buckets_than_segments_can_have) {
 TEST_F(hostile_store, a_chain_that_is_read_on_and_on) {
   const image pool = start();
   const std::uint64_t first = referred(pool, index_, index_ + 8);
-  for (std::uint64_t b = first; b < first + 8 * 64; b += 64) pool.put(b + 56, (b - index_) / 8 & link);
+  for (std::uint64_t b = first; b < first + 8 * 64; b += 64)
+    pool.put(b + 56, (b - index_) / 8 & link);
   kv s = open();
   EXPECT_EQ(code_of(s.get("not there")), errc::corrupt);
   EXPECT_EQ(code_of(s.size()), errc::corrupt);
@@ -124,7 +130,8 @@ TEST_F(hostile_store, a_record_whose_value_ends_behind_the_pool) {
 TEST_F(hostile_store, an_ordered_index_that_is_walked_on_and_on) {
   const image pool = start();
   const std::uint64_t node = referred(pool, tree_, tree_);
-  for (std::uint64_t child = node + 32; child < node + 64; child += 8) pool.put(child, pool.word(tree_));
+  for (std::uint64_t child = node + 32; child < node + 64; child += 8)
+    pool.put(child, pool.word(tree_));
   kv s = open();
   EXPECT_EQ(code_of(s.range({}, {}, 100)), errc::corrupt);
   auto cursor = s.walk({}, {});
@@ -137,7 +144,8 @@ TEST_F(hostile_store, an_ordered_index_that_leads_to_another_record) {
   pool.put(tree_, pool.word(node + 32));  // the first child in place of them all
   kv s = open();
   unsigned told = 0;
-  for (int i = 0; i < 5; ++i) told += code_of(s.erase("key " + std::to_string(i))) == errc::corrupt ? 1 : 0;
+  for (int i = 0; i < 5; ++i)
+    told += code_of(s.erase("key " + std::to_string(i))) == errc::corrupt ? 1 : 0;
   EXPECT_GE(told, 1u);
 }
 
@@ -165,8 +173,8 @@ TEST_F(hostile_pool, a_dict_whose_buckets_are_more_than_a_word_can_count) {
 
 TEST_F(hostile_pool, a_document_deeper_than_a_stack) {
   std::filesystem::remove(path_);
-  auto p =
-      pool<document_dict>::open(path_, {.create_size = 8 << 20, .layout = std::string(document_layout), .media = "process"});
+  auto p = pool<document_dict>::open(
+      path_, {.create_size = 8 << 20, .layout = std::string(document_layout), .media = "process"});
   ASSERT_TRUE(p);
   ASSERT_TRUE(p->update([](document_dict& d) {
     document_list* l = &d["deep"].make_list();
@@ -181,7 +189,9 @@ TEST_F(hostile_pool, a_document_deeper_than_a_stack) {
 TEST_F(hostile_pool, a_session_of_logs_that_such_a_pool_cannot_have) {
   start_with("default-open").put(format::session_offset, format::session{true, 4}.pack());
   EXPECT_EQ(refusal(), errc::corrupt);
-  for (const std::uint8_t kind : {std::uint8_t{6}, std::uint8_t{7}}) {  // archapt may have been at work in a pool without checksums over home
+  for (const std::uint8_t kind :
+       {std::uint8_t{6},
+        std::uint8_t{7}}) {  // archapt may have been at work in a pool without checksums over home
     start_with("default-open").put(format::session_offset, format::session{true, kind}.pack());
     EXPECT_EQ(refusal(), errc{}) << unsigned{kind};
   }
@@ -218,7 +228,8 @@ TEST_F(hostile_pool, a_layout_version_without_a_root) {
 TEST_F(hostile_pool, a_chunk_table_in_chunks_that_are_free) {
   const image pool = start_with("grown");
   const auto h = *format::read_growth(bytes_.data(), pool.header().id);
-  const std::uint64_t table = pool.header().chunks_offset + (h.table_chunk << pool.header().chunk_shift);
+  const std::uint64_t table =
+      pool.header().chunks_offset + (h.table_chunk << pool.header().chunk_shift);
   pool.put(table + 8 * h.table_chunk, 0);
   EXPECT_EQ(refusal(), errc::corrupt);
 }
@@ -226,7 +237,8 @@ TEST_F(hostile_pool, a_chunk_table_in_chunks_that_are_free) {
 TEST_F(hostile_pool, a_closed_log_with_a_record_still_to_come) {
   const image pool = start_with("default-closed");
   const std::uint64_t log = pool.header().log_offset;
-  pool.put(log, pool.word(log) & ((std::uint64_t{1} << 48) - 1) & ~std::uint64_t{0x7F});  // a head further back
+  pool.put(log, pool.word(log) & ((std::uint64_t{1} << 48) - 1) &
+                    ~std::uint64_t{0x7F});  // a head further back
   EXPECT_EQ(refusal(), errc::corrupt);
 }
 
@@ -237,8 +249,10 @@ TEST_F(hostile_pool, a_mapping_that_leads_behind_the_last_chunk) {
   const auto content = content_text(path_);
   ASSERT_TRUE(content);
   const std::uint64_t chunk =
-      pool.header().log_offset + ((pool.word(format::saved_map_offset) & 0xFFFF) - 1) * pool.header().log_size;
-  for (const std::uint64_t word : {pool.size() / 8 - 1, std::uint64_t{1} << 40, pool.header().log_offset / 8}) {
+      pool.header().log_offset +
+      ((pool.word(format::saved_map_offset) & 0xFFFF) - 1) * pool.header().log_size;
+  for (const std::uint64_t word :
+       {pool.size() / 8 - 1, std::uint64_t{1} << 40, pool.header().log_offset / 8}) {
     pool.put(chunk + 64 + 24 + 8, word);
     store();
     EXPECT_EQ(content_text(path_).value_or("refused"), *content) << word;
@@ -262,11 +276,12 @@ TEST_F(hostile_pool, a_ring_full_of_commit_records_that_fail) {
   put(format::session_offset, format::session{true, 3}.pack());
   for (std::uint64_t line = 0; line < log_size / 64 - 1; ++line)
     for (unsigned i = 0; i < 4; ++i) {
-      const auto block = format::pack({.kind = i == 0 ? format::block_kind::commit : format::block_kind::data,
-                                       .mask = 0,
-                                       .data = i == 0 ? line + 1 : 0,
-                                       .address = 0},
-                                      true);
+      const auto block =
+          format::pack({.kind = i == 0 ? format::block_kind::commit : format::block_kind::data,
+                        .mask = 0,
+                        .data = i == 0 ? line + 1 : 0,
+                        .address = 0},
+                       true);
       std::memcpy(file->base() + log + 64 + line * 64 + i * 16, &block, sizeof block);
     }
   file->unlock();
@@ -275,8 +290,11 @@ TEST_F(hostile_pool, a_ring_full_of_commit_records_that_fail) {
 }
 
 TEST(hostile_tape, an_access_that_is_longer_than_its_pool) {
-  const auto tape = media::tape_writer::to_memory(
-      {.pool_size = 8192, .home_offset = 4096, .log_offset = 0, .log_size = 0, .record_bytes = false});
+  const auto tape = media::tape_writer::to_memory({.pool_size = 8192,
+                                                   .home_offset = 4096,
+                                                   .log_offset = 0,
+                                                   .log_size = 0,
+                                                   .record_bytes = false});
   tape->event(media::tape_op::stream, 0, 4096, 0xFFFF'FFFF);
   ASSERT_TRUE(tape->finish());
   auto reader = media::tape_reader::from_memory(tape->memory());

@@ -1,5 +1,5 @@
-// A system that gives no random bytes (a filter of system calls, mostly). Creating a pool said so; a backup tried again for
-// ever, with every transaction waiting.
+// A system that gives no random bytes (a filter of system calls, mostly). Creating a pool said so;
+// a backup tried again for ever, with every transaction waiting.
 #include <media/os.h>
 #include <tests/conformance/exercise.h>
 
@@ -34,7 +34,8 @@ TEST(no_random_bytes, are_an_error_of_creation_and_backup) {
     EXPECT_TRUE(fails_with(pool<texts_root>::open(dir.file("new"), options), errc::io));
     EXPECT_TRUE(succeeds(p.update([](texts_root& r) { put_text(r, 1); })));
   }
-  EXPECT_FALSE(std::filesystem::exists(dir.file("copy")) || std::filesystem::exists(dir.file("new")));
+  EXPECT_FALSE(std::filesystem::exists(dir.file("copy")) ||
+               std::filesystem::exists(dir.file("new")));
   const no_random_bytes interrupted(EINTR);
   EXPECT_TRUE(succeeds(p.backup(dir.file("copy"))));
 }

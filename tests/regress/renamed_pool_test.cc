@@ -1,5 +1,6 @@
-// Another pool that gets a pool's name while it is being opened. The medium file opens its file a second time, and once
-// opened what had the name then: the other pool got this one's header and logs.
+// Another pool that gets a pool's name while it is being opened. The medium file opens its file a
+// second time, and once opened what had the name then: the other pool got this one's header and
+// logs.
 #include <media/os.h>
 #include <tests/conformance/exercise.h>
 
@@ -17,7 +18,8 @@ std::string bytes_of(const std::string& path) {
 // Renames `from` to `to` after the k-th open.
 class renaming final : public media::os::syscall_hook {
  public:
-  renaming(unsigned k, std::string from, std::string to) : k_(k), from_(std::move(from)), to_(std::move(to)) {
+  renaming(unsigned k, std::string from, std::string to)
+      : k_(k), from_(std::move(from)), to_(std::move(to)) {
     media::os::install_hook(this);
   }
   ~renaming() override { media::os::install_hook(nullptr); }
@@ -36,7 +38,8 @@ class renaming final : public media::os::syscall_hook {
 
 void make(const std::string& path, std::size_t size, std::uint64_t texts) {
   auto p = open_pool<texts_root>(path, {.create_size = size, .media = "file"});
-  for (std::uint64_t n = 0; n < texts; ++n) ASSERT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
+  for (std::uint64_t n = 0; n < texts; ++n)
+    ASSERT_TRUE(succeeds(p.update([&](texts_root& r) { put_text(r, n); })));
 }
 
 TEST(renamed_pool, gets_nothing_of_the_one_that_had_its_name) {

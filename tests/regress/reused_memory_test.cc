@@ -1,5 +1,6 @@
-// Memory that was an object's turns into the library's own - states of a slab, the payload of a long record - while
-// a transaction that began before may still look at the object. It must see the object or start over.
+// Memory that was an object's turns into the library's own - states of a slab, the payload of a
+// long record - while a transaction that began before may still look at the object. It must see the
+// object or start over.
 #include <base/rng.h>
 #include <tests/conformance/pools.h>
 
@@ -37,7 +38,8 @@ pool<root> pool_with_object(const scratch_directory& dir, const char* mechanism)
   return p;
 }
 
-// A read that has the object's address, but none of its words, when `meanwhile` destroys and reuses it in another thread.
+// A read that has the object's address, but none of its words, when `meanwhile` destroys and reuses
+// it in another thread.
 template <class Meanwhile>
 void read_across(pool<root>& p, Meanwhile&& meanwhile) {
   std::once_flag once;
@@ -86,7 +88,8 @@ TEST_P(reused_memory, a_reader_does_not_take_a_log_payload_for_its_object) {
 
 INSTANTIATE_TEST_SUITE_P(all, reused_memory, ::testing::ValuesIn(all_mechanisms()), plain_name);
 
-// Writers into objects, against a thread that replaces them: a late store of a loser of the race must not hit what came after.
+// Writers into objects, against a thread that replaces them: a late store of a loser of the race
+// must not hit what came after.
 TEST(reused_memory, late_stores_do_not_reach_what_came_after) {
   struct slot_root {
     field<large*> slot[4];
@@ -94,7 +97,8 @@ TEST(reused_memory, late_stores_do_not_reach_what_came_after) {
   const std::uint64_t seed = seed_from("STELE_SEED");
   SCOPED_TRACE("STELE_SEED=" + std::to_string(seed));
   scratch_directory dir;
-  auto p = open_pool<slot_root>(dir.file("pool"), setting{"redo-async", "process"}.options(1u << 20));
+  auto p =
+      open_pool<slot_root>(dir.file("pool"), setting{"redo-async", "process"}.options(1u << 20));
   ASSERT_TRUE(succeeds(p.update([](slot_root& r) {
     for (auto& s : r.slot) s = make<large>();
   })));
@@ -114,18 +118,24 @@ TEST(reused_memory, late_stores_do_not_reach_what_came_after) {
   base::rng random(seed + 9);
   for (int i = 0; i < 3000; ++i) {
     const auto which = random.below(4);
-    EXPECT_TRUE(succeeds(p.update([&](slot_root& r) { destroy(r.slot[which].load()), r.slot[which] = nullptr, r.slot[which] = make<large>(); })));
+    EXPECT_TRUE(succeeds(p.update([&](slot_root& r) {
+      destroy(r.slot[which].load()), r.slot[which] = nullptr, r.slot[which] = make<large>();
+    })));
     field<std::uint64_t>* small[300];
     const auto size_class = random.below(8);
     auto grown = p.update([&](slot_root&) {
-      for (auto& s : small) s = size_class % 2 == 0 ? make_array<field<std::uint64_t>>(1 + size_class) : make_array<field<std::uint64_t>>(2 + size_class);
+      for (auto& s : small)
+        s = size_class % 2 == 0 ? make_array<field<std::uint64_t>>(1 + size_class)
+                                : make_array<field<std::uint64_t>>(2 + size_class);
     });
     ASSERT_TRUE(succeeds(grown));
     EXPECT_TRUE(succeeds(p.update([&](slot_root&) {
       for (auto* s : small) destroy(s);
     })));
     if (i % 100 == 0) {
-      EXPECT_TRUE(fails_with(p.update([](slot_root&) { (void)make_array<field<std::uint64_t>>(1u << 20); }), errc::full));  // reclaims
+      EXPECT_TRUE(
+          fails_with(p.update([](slot_root&) { (void)make_array<field<std::uint64_t>>(1u << 20); }),
+                     errc::full));  // reclaims
     }
   }
   done = true;

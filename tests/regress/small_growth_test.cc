@@ -1,5 +1,5 @@
-// A pool that grows in small steps, many times: each growth puts the chunk table into new chunks and frees those of the last
-// one.
+// A pool that grows in small steps, many times: each growth puts the chunk table into new chunks
+// and frees those of the last one.
 #include <tests/conformance/exercise.h>
 #include <tx/inspect.h>
 
@@ -38,9 +38,11 @@ TEST_P(small_growth, keeps_a_pool_sound_however_often) {
 }
 
 INSTANTIATE_TEST_SUITE_P(on, small_growth,
-                         ::testing::Combine(::testing::Values("file", "process", "adr"), ::testing::Bool()),
+                         ::testing::Combine(::testing::Values("file", "process", "adr"),
+                                            ::testing::Bool()),
                          [](const auto& one) {
-                           return std::get<0>(one.param) + (std::get<1>(one.param) ? "_with_sums" : "_without_sums");
+                           return std::get<0>(one.param) +
+                                  (std::get<1>(one.param) ? "_with_sums" : "_without_sums");
                          });
 
 }  // namespace

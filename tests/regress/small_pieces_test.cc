@@ -1,5 +1,6 @@
-// A log-structured pool whose live data is in pieces of a word or two, each with a head of its own: cleaning takes no more
-// chunks than it has room for with their heads, and the pool is not called full with half of its words stale.
+// A log-structured pool whose live data is in pieces of a word or two, each with a head of its own:
+// cleaning takes no more chunks than it has room for with their heads, and the pool is not called
+// full with half of its words stale.
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <workloads/workload.h>
@@ -10,7 +11,8 @@ namespace stele::testing {
 namespace {
 
 void update(std::size_t value_size, std::size_t keys, std::size_t pool_size, unsigned updates) {
-  const std::string path = ::testing::TempDir() + "/small-pieces-" + std::to_string(::getpid()) + ".stele";
+  const std::string path =
+      ::testing::TempDir() + "/small-pieces-" + std::to_string(::getpid()) + ".stele";
   auto w = workloads::make_workload("bptree", {.value_size = value_size, .keys = keys});
   ASSERT_TRUE(w);
   pool_options o;
@@ -34,10 +36,15 @@ void update(std::size_t value_size, std::size_t keys, std::size_t pool_size, uns
   (*w)->detach();
 }
 
-TEST(small_pieces, a_pool_two_fifths_full_takes_updates) { update(128, 16384, 3'061'104, 30'000); }
+TEST(small_pieces, a_pool_two_fifths_full_takes_updates) {
+  update(128, 16384, 3'061'104, 30'000);
+}
 
-// Chunks were ranked without the heads of their entries: the sparsest were in truth full, and cleaning copied them over and over.
-TEST(small_pieces, a_pool_four_fifths_full_takes_updates) { update(1024, 32768, 22'256'430, 30'000); }
+// Chunks were ranked without the heads of their entries: the sparsest were in truth full, and
+// cleaning copied them over and over.
+TEST(small_pieces, a_pool_four_fifths_full_takes_updates) {
+  update(1024, 32768, 22'256'430, 30'000);
+}
 
 }  // namespace
 }  // namespace stele::testing

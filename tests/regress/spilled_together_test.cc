@@ -1,5 +1,6 @@
-// Transactions that outgrow their logs at the same time, where all threads share one log: each record used the chunks that
-// the owner of the ring had reserved for its own, so two of them could end in one place.
+// Transactions that outgrow their logs at the same time, where all threads share one log: each
+// record used the chunks that the owner of the ring had reserved for its own, so two of them could
+// end in one place.
 #include <media/os.h>
 #include <stele/string.h>
 #include <tests/conformance/pools.h>
@@ -31,7 +32,8 @@ void expect_whole(const std::string& path, const pool_options& options) {
   EXPECT_TRUE(succeeds(p.check()));
   (void)p.read([](const root& r) {
     for (unsigned w = 0; w < writers; ++w)
-      EXPECT_TRUE(r.slots[w].round == 0 || r.slots[w].text.equal(text_of(w, r.slots[w].round))) << "writer " << w;
+      EXPECT_TRUE(r.slots[w].round == 0 || r.slots[w].text.equal(text_of(w, r.slots[w].round)))
+          << "writer " << w;
   });
 }
 
@@ -49,14 +51,17 @@ struct slow_device final : media::os::syscall_hook {
 TEST(spilled_together, keep_to_their_own_chunks) {
   scratch_directory dir;
   const std::string path = dir.file("pool"), left = path + ".left";
-  const pool_options options{.create_size = 4 << 20, .media = "file", .log_size = 4096, .log_count = writers};
+  const pool_options options{
+      .create_size = 4 << 20, .media = "file", .log_size = 4096, .log_count = writers};
   const slow_device device;
   auto p = open_pool<root>(path, options);
   std::vector<std::thread> threads;
   for (unsigned w = 0; w < writers; ++w)
     threads.emplace_back([&p, w] {
       for (std::uint64_t round = 1; round <= 150; ++round)
-        EXPECT_TRUE(succeeds(p.update([&](root& r) { r.slots[w].text.assign(text_of(w, round)), r.slots[w].round = round; })));
+        EXPECT_TRUE(succeeds(p.update([&](root& r) {
+          r.slots[w].text.assign(text_of(w, round)), r.slots[w].round = round;
+        })));
     });
   for (auto& t : threads) t.join();
   std::filesystem::copy_file(path, left);

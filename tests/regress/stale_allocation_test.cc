@@ -1,5 +1,6 @@
-// A block that is freed after a transaction's snapshot was given to that transaction, which then zeroed what its body could
-// still reach: a wild pointer, in a body that would have been started over at its commit.
+// A block that is freed after a transaction's snapshot was given to that transaction, which then
+// zeroed what its body could still reach: a wild pointer, in a body that would have been started
+// over at its commit.
 #include <tests/conformance/pools.h>
 
 #include <atomic>
@@ -18,7 +19,8 @@ struct holder {
 
 TEST(Regress, a_body_is_not_given_what_it_can_still_see) {
   const scratch_directory directory;
-  auto pool = open_pool<holder>(directory.file("pool"), {.create_size = 1 << 20, .media = "process"});
+  auto pool =
+      open_pool<holder>(directory.file("pool"), {.create_size = 1 << 20, .media = "process"});
   ASSERT_TRUE(pool.update([](holder& h) {
     h.held = make<item>();
     h.held->value = 7;

@@ -1,5 +1,6 @@
-// Creation on a file system without unnamed files (O_TMPFILE), where the new file has another name until it is whole. A file
-// that had that name, left by a crash or put there as a link by somebody else, was emptied or taken over.
+// Creation on a file system without unnamed files (O_TMPFILE), where the new file has another name
+// until it is whole. A file that had that name, left by a crash or put there as a link by somebody
+// else, was emptied or taken over.
 #include <fcntl.h>
 #include <media/os.h>
 #include <tests/conformance/exercise.h>
@@ -25,7 +26,8 @@ class no_unnamed_files final : public media::os::syscall_hook {
 };
 
 std::size_t files_in(const std::string& directory) {
-  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory), {}));
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator(directory), {}));
 }
 std::string text_in(const std::string& path) {
   std::ifstream in(path);
@@ -34,14 +36,16 @@ std::string text_in(const std::string& path) {
 
 TEST(stale_creation, is_left_alone_and_another_name_taken) {
   scratch_directory dir;
-  const std::string path = dir.file("pool"), name = path + ".creating." + std::to_string(::getpid());
+  const std::string path = dir.file("pool"),
+                    name = path + ".creating." + std::to_string(::getpid());
   const std::vector<std::string> stale = {name, name + ".0", name + ".1", name + ".2"};
   for (const std::string& s : stale) std::ofstream(s) << "somebody's";
   std::ofstream(dir.file("target")) << "precious";
   std::filesystem::create_symlink(dir.file("target"), name + ".3");
   {
     const no_unnamed_files here;
-    ASSERT_TRUE(succeeds(pool<texts_root>::open(path, {.create_size = 1 << 20, .media = "process"})));
+    ASSERT_TRUE(
+        succeeds(pool<texts_root>::open(path, {.create_size = 1 << 20, .media = "process"})));
   }
   for (const std::string& s : stale) EXPECT_EQ(text_in(s), "somebody's") << s;
   EXPECT_EQ(text_in(dir.file("target")), "precious");

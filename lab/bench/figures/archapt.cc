@@ -1,4 +1,5 @@
-// The table of figures of the architecture-aware evaluation, and those that are sweeps of throughput or latency.
+// The table of figures of the architecture-aware evaluation, and those that are sweeps of
+// throughput or latency.
 #include <bench/figures/archapt.h>
 #include <bench/figures/archapt_dirtiness.h>
 #include <bench/figures/archapt_parts.h>
@@ -13,11 +14,14 @@ namespace stele::bench {
 namespace archapt {
 namespace {
 
-constexpr pair over_bases[] = {{system::undo_archapt, system::undo}, {system::undo_later, system::undo},  {system::undo_never, system::undo},
-                               {system::redo_archapt, system::redo}, {system::redo_never, system::redo},  {system::redo_archapt, system::async},
-                               {system::redo_never, system::async}};
+constexpr pair over_bases[] = {
+    {system::undo_archapt, system::undo}, {system::undo_later, system::undo},
+    {system::undo_never, system::undo},   {system::redo_archapt, system::redo},
+    {system::redo_never, system::redo},   {system::redo_archapt, system::async},
+    {system::redo_never, system::async}};
 
-sweep on_mixes(const sweep_options& o, std::span<const mix> all, unsigned threads, std::vector<entry> entries, std::vector<measure> measures) {
+sweep on_mixes(const sweep_options& o, std::span<const mix> all, unsigned threads,
+               std::vector<entry> entries, std::vector<measure> measures) {
   const std::vector<mix> kept(all.begin(), all.end());
   return {task{},
           "workload",
@@ -29,37 +33,50 @@ sweep on_mixes(const sweep_options& o, std::span<const mix> all, unsigned thread
 }
 
 std::vector<entry> all_systems() {
-  return entries_of({system::none, system::undo, system::undo_archapt, system::undo_later, system::undo_never, system::redo, system::async, system::redo_archapt,
+  return entries_of({system::none, system::undo, system::undo_archapt, system::undo_later,
+                     system::undo_never, system::redo, system::async, system::redo_archapt,
                      system::redo_never});
 }
 
-constexpr const char* none_note = "none: the home is stored to in place, without log, flush or fence: no durability";
+constexpr const char* none_note =
+    "none: the home is stored to in place, without log, flush or fence: no durability";
 
-std::string threads_name(unsigned threads) { return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"); }
+std::string threads_name(unsigned threads) {
+  return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
+}
 
 constexpr double least_overhead = 1.05;  // of a time over none's; shares of less are noise
 
-// Where the time beyond none's goes: what is left of it on memory that takes neither flushes nor fences is copying and records.
+// Where the time beyond none's goes: what is left of it on memory that takes neither flushes nor
+// fences is copying and records.
 panel shares_of(const panel& rates, const char* mechanism) {
   panel p{mechanism, rates.x, "% of the time beyond none's", rates.xs, {}, true};
-  std::vector<std::optional<double>> logging(rates.xs.size()), persistence(rates.xs.size()), ns(rates.xs.size());
-  const series *none = rates.find(system::none), *volatile_one = rates.find(fmt::format("{}, not persistent", mechanism)), *whole = rates.find(mechanism);
+  std::vector<std::optional<double>> logging(rates.xs.size()), persistence(rates.xs.size()),
+      ns(rates.xs.size());
+  const series *none = rates.find(system::none),
+               *volatile_one = rates.find(fmt::format("{}, not persistent", mechanism)),
+               *whole = rates.find(mechanism);
   for (std::size_t i = 0; i < rates.xs.size(); ++i) {
     if (!none->points[i] || !volatile_one->points[i] || !whole->points[i]) continue;
-    const double bare = 1e9 / none->points[i]->median, copied = 1e9 / volatile_one->points[i]->median, all = 1e9 / whole->points[i]->median;
+    const double bare = 1e9 / none->points[i]->median,
+                 copied = 1e9 / volatile_one->points[i]->median,
+                 all = 1e9 / whole->points[i]->median;
     ns[i] = all - bare;
     if (all < least_overhead * bare) continue;
     logging[i] = 100 * (copied - bare) / (all - bare);
     persistence[i] = 100 * (all - copied) / (all - bare);
   }
-  p.lines = {values_of("logging", std::move(logging)), values_of("persistence", std::move(persistence)), values_of("ns a transaction", std::move(ns))};
+  p.lines = {values_of("logging", std::move(logging)),
+             values_of("persistence", std::move(persistence)),
+             values_of("ns a transaction", std::move(ns))};
   return p;
 }
 
 }  // namespace
 
 result<> measure_overhead(const sweep_options& o, chart& c) {
-  std::vector<entry> entries = entries_of({system::none, system::undo, system::redo, system::async});
+  std::vector<entry> entries =
+      entries_of({system::none, system::undo, system::redo, system::async});
   for (const char* mechanism : {system::undo, system::redo, system::async}) {
     entry e = entry_of(mechanism);
     e.name = e.label = fmt::format("{}, not persistent", mechanism);
@@ -70,15 +87,20 @@ result<> measure_overhead(const sweep_options& o, chart& c) {
     entries.push_back(std::move(e));
   }
   const auto some = mixes_that_write();
-  if (auto done = run(on_mixes(o, some, 1, entries, {transactions_per_s("throughput")}), o, c); !done) return done;
+  if (auto done = run(on_mixes(o, some, 1, entries, {transactions_per_s("throughput")}), o, c);
+      !done)
+    return done;
   const panel rates = c.panels.back();
   c.panels.clear();
-  for (const char* mechanism : {system::undo, system::redo, system::async}) c.panels.push_back(shares_of(rates, mechanism));
+  for (const char* mechanism : {system::undo, system::redo, system::async})
+    c.panels.push_back(shares_of(rates, mechanism));
   c.panels.push_back(rates);
   c.notes.emplace_back(none_note);
   c.notes.emplace_back(
-      "logging: the time beyond none's on the medium process, where nothing is flushed, a fence orders nothing and the log is stored like anything else; "
-      "persistence: what the medium of the setting adds to that. One thread (the text: eight clients); no shares where the overhead is below 5 %");
+      "logging: the time beyond none's on the medium process, where nothing is flushed, a fence "
+      "orders nothing and the log is stored like anything else; "
+      "persistence: what the medium of the setting adds to that. One thread (the text: eight "
+      "clients); no shares where the overhead is below 5 %");
   return {};
 }
 
@@ -86,13 +108,19 @@ result<> measure_throughput(const sweep_options& o, chart& c) {
   std::vector<panel> rates, ratios;
   for (const unsigned threads : {1u, 2u, 4u}) {
     if (!c.complete || threads > o.archapt_threads) break;
-    if (auto done = run(on_mixes(o, mixes, threads, all_systems(), {transactions_per_s(threads_name(threads))}), o, c); !done) return done;
+    if (auto done = run(
+            on_mixes(o, mixes, threads, all_systems(), {transactions_per_s(threads_name(threads))}),
+            o, c);
+        !done)
+      return done;
     rates.push_back(std::move(c.panels.back()));
     c.panels.clear();
-    ratios.push_back(ratios_of(rates.back(), over_bases, fmt::format("{}, over the base", threads_name(threads))));
+    ratios.push_back(ratios_of(rates.back(), over_bases,
+                               fmt::format("{}, over the base", threads_name(threads))));
   }
   for (const panel& r : ratios)
-    for (const pair& of : {over_bases[0], over_bases[1], over_bases[3], over_bases[5]}) c.notes.push_back(verdict_of(r, {of, 1.19, 0.97}));
+    for (const pair& of : {over_bases[0], over_bases[1], over_bases[3], over_bases[5]})
+      c.notes.push_back(verdict_of(r, {of, 1.19, 0.97}));
   c.panels = std::move(rates);
   c.panels.insert(c.panels.end(), ratios.begin(), ratios.end());
   for (const char* note : {later_note, never_note, none_note}) c.notes.emplace_back(note);
@@ -100,16 +128,27 @@ result<> measure_throughput(const sweep_options& o, chart& c) {
 }
 
 result<> measure_tail(const sweep_options& o, chart& c) {
-  const auto percentile = [](std::string panel, double row::*of) {
-    return measure{std::move(panel), "microseconds", [of](const row& r, const task&) { return spread{r.*of / 1e3, r.*of / 1e3, r.*of / 1e3}; }};
+  const auto percentile = [](std::string panel, double row::* of) {
+    return measure{std::move(panel), "microseconds", [of](const row& r, const task&) {
+                     return spread{r.*of / 1e3, r.*of / 1e3, r.*of / 1e3};
+                   }};
   };
-  if (auto done = run(on_mixes(o, mixes, 2, all_systems(), {percentile("99th percentile", &row::p99_ns), percentile("median", &row::p50_ns)}), o, c); !done) return done;
+  if (auto done = run(on_mixes(o, mixes, 2, all_systems(),
+                               {percentile("99th percentile", &row::p99_ns),
+                                percentile("median", &row::p50_ns)}),
+                      o, c);
+      !done)
+    return done;
   const panel ratios = ratios_of(c.panels.front(), over_bases, "99th percentile, over the base");
-  for (const pair& of : {over_bases[0], over_bases[1], over_bases[3], over_bases[5]}) c.notes.push_back(verdict_of(ratios, {of, std::nullopt, std::nullopt, 1.0}));
+  for (const pair& of : {over_bases[0], over_bases[1], over_bases[3], over_bases[5]})
+    c.notes.push_back(verdict_of(ratios, {of, std::nullopt, std::nullopt, 1.0}));
   c.panels.push_back(ratios);
-  c.notes.emplace_back("two threads, as many as there are cores (the text: eight clients on 24 cores); each sixteenth transaction's latency is taken, over all runs");
+  c.notes.emplace_back(
+      "two threads, as many as there are cores (the text: eight clients on 24 cores); each "
+      "sixteenth transaction's latency is taken, over all runs");
   for (const char* note : {later_note, never_note, none_note}) c.notes.emplace_back(note);
-  c.notes.emplace_back("the latency of later is until the logical commit, not until the client is told");
+  c.notes.emplace_back(
+      "the latency of later is until the logical commit, not until the client is told");
   return {};
 }
 
@@ -122,21 +161,29 @@ struct figure_entry {
 };
 
 constexpr figure_entry figures[] = {
-    {"2", "What of the overhead of undo and redo logging goes into logging and into persistence", "II-A", "mixes that write", true, measure_overhead},
+    {"2", "What of the overhead of undo and redo logging goes into logging and into persistence",
+     "II-A", "mixes that write", true, measure_overhead},
     {"3", "Distribution of the reuse of objects", "II-B", "each mix", false, measure_reuse},
-    {"6", "Flushing objects beside creating and updating their checksums", "V-B", "objects side by side in the home of a pool", false, measure_checksums},
+    {"6", "Flushing objects beside creating and updating their checksums", "V-B",
+     "objects side by side in the home of a pool", false, measure_checksums},
     {"7", "Throughput by threads", "V-B", "each mix", true, measure_throughput},
     {"8", "99th-percentile latency", "V-B", "each mix", true, measure_tail},
     {"9", "Lines flushed", "V-B", "mixes that write", true, measure_flushes},
-    {"10", "Dirtiness of the lines written back, with and without coalescing", "V-B", "each mix", false, measure_dirtiness},
-    {"I", "Dirtiness of the lines written back", "II-B", "mixes that write", false, measure_dirtiness_table},
+    {"10", "Dirtiness of the lines written back, with and without coalescing", "V-B", "each mix",
+     false, measure_dirtiness},
+    {"I", "Dirtiness of the lines written back", "II-B", "mixes that write", false,
+     measure_dirtiness_table},
     {"IV", "Crashes behind caches", "V-B", "mixes that write", false, measure_crashes},
 };
 
 std::vector<std::string> notes_of(const figure_entry& f, const sweep_options& o) {
   if (!f.in_pools) return {fmt::format("seed {}", o.seed)};
-  return {fmt::format("medians of {} run{} (of {} s, in turn, where throughput or latency is measured); seed {}", o.runs, o.runs == 1 ? "" : "s", o.seconds, o.seed),
-          sizes_of(task_on(o, mixes.front(), 1)), "the mixes run in the process that holds the pool; the text's run against Redis and SQLite, which are not in it"};
+  return {fmt::format("medians of {} run{} (of {} s, in turn, where throughput or latency is "
+                      "measured); seed {}",
+                      o.runs, o.runs == 1 ? "" : "s", o.seconds, o.seed),
+          sizes_of(task_on(o, mixes.front(), 1)),
+          "the mixes run in the process that holds the pool; the text's run against Redis and "
+          "SQLite, which are not in it"};
 }
 
 }  // namespace
@@ -151,15 +198,21 @@ std::vector<std::string> archapt_figures() {
 result<chart> measure_archapt(std::string_view figure, const sweep_options& o) {
   const auto* f = std::ranges::find(archapt::figures, figure, &archapt::figure_entry::name);
   if (f == std::ranges::end(archapt::figures))
-    return std::unexpected(
-        error{errc::invalid_argument, fmt::format("there is no figure '{}' to redraw; choose one of {}", figure, fmt::join(archapt_figures(), ", "))});
+    return std::unexpected(error{errc::invalid_argument,
+                                 fmt::format("there is no figure '{}' to redraw; choose one of {}",
+                                             figure, fmt::join(archapt_figures(), ", "))});
   chart c;
   c.name = fmt::format("archapt-{}", f->name);
   const bool is_table = f->name[0] == 'I';
   c.title = fmt::format("{} {}: {}", is_table ? "Table" : "Figure", f->name, f->title);
-  c.source = fmt::format("Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" (2019), section {}", f->section);
-  c.setting = fmt::format("{}; where neither this nor the axis nor a note says otherwise: records of 1024 B, texts of tpcc of 512 B, one operation a transaction, keys by Zipf, stm, {}",
-                          f->setting, archapt::medium);
+  c.source = fmt::format(
+      "Wu, Ren and Li, \"Architecture-Aware, High Performance Transaction for Persistent Memory\" "
+      "(2019), section {}",
+      f->section);
+  c.setting = fmt::format(
+      "{}; where neither this nor the axis nor a note says otherwise: records of 1024 B, texts of "
+      "tpcc of 512 B, one operation a transaction, keys by Zipf, stm, {}",
+      f->setting, archapt::medium);
   c.notes = archapt::notes_of(*f, o);
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");

@@ -1,8 +1,9 @@
-// Table IV of the architecture-aware evaluation: crashes behind caches of four policies, and what checksums made of the lines that were
-// skipped and had not left the cache.
+// Table IV of the architecture-aware evaluation: crashes behind caches of four policies, and what
+// checksums made of the lines that were skipped and had not left the cache.
 //
-// The cache and the queue are as long as each other. Every commit is judged by real recovery (explore/cache_crashes.h): anything wrong
-// that recovery does not find is a violation, and an error here.
+// The cache and the queue are as long as each other. Every commit is judged by real recovery
+// (explore/cache_crashes.h): anything wrong that recovery does not find is a violation, and an
+// error here.
 #include <bench/figures/archapt_parts.h>
 #include <explore/cache_crashes.h>
 #include <fmt/format.h>
@@ -20,15 +21,17 @@ struct capacity {
   bool halves = false;
   bool is_large() const { return bytes > std::size_t{1} << 20; }
 };
-// A small first-level cache, also with a queue that allows for an error, and with sums of halves; one set; the text's last level.
+// A small first-level cache, also with a queue that allows for an error, and with sums of halves;
+// one set; the text's last level.
 constexpr std::size_t small_bytes = 64 * ways * line_bytes;
 constexpr capacity capacities[] = {{"44 KiB", small_bytes},
                                    {"44 KiB, queue twice as long", small_bytes, 2},
                                    {"44 KiB, halves", small_bytes, 1, true},
-                                   {"704 B", ways * line_bytes},
-                                   {"19.25 MB", 28672 * ways * line_bytes}};
+                                   {"704 B", ways* line_bytes},
+                                   {"19.25 MB", 28672 * ways* line_bytes}};
 
-explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanism, const capacity& c) {
+explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanism,
+                      const capacity& c) {
   const std::size_t cache_bytes = c.bytes;
   explore::plan p;
   p.mechanism = mechanism;
@@ -37,29 +40,36 @@ explore::plan plan_on(const sweep_options& o, const mix& m, const char* mechanis
   p.cache_bytes = c.queue_over_cache * cache_bytes;
   p.halves = c.halves;
   p.keys = std::max<std::size_t>(64, 2 * cache_bytes / m.value_bytes);  // twice the cache, or more
-  p.operations = std::max<std::uint64_t>(200, 3 * p.keys);  // what is stored turns the cache over, but where nearly all is read
+  p.operations = std::max<std::uint64_t>(
+      200, 3 * p.keys);  // what is stored turns the cache over, but where nearly all is read
   p.seed = o.seed;
   task t;
   t.workload = p.workload;
   t.parameters.keys = p.keys;
   t.parameters.value_size = p.value_size;
   p.log_count = 1;
-  p.log_size = std::max<std::size_t>(16384, (cache_bytes + page - 1) / page * page);  // columns leave the queue before the log is cut
-  const std::size_t content = pool_size_of(t) - (std::size_t{64} << 20);              // there with 64 MiB to spare
-  p.pool_size = (content * (c.halves ? 4 : 3) + 3 * p.log_size + (std::size_t{1} << 20)) / page * page;  // checksums take 0.74 of home, 1.31 with halves
+  p.log_size =
+      std::max<std::size_t>(16384, (cache_bytes + page - 1) / page *
+                                       page);  // columns leave the queue before the log is cut
+  const std::size_t content =
+      pool_size_of(t) - (std::size_t{64} << 20);  // there with 64 MiB to spare
+  p.pool_size = (content * (c.halves ? 4 : 3) + 3 * p.log_size + (std::size_t{1} << 20)) / page *
+                page;  // checksums take 0.74 of home, 1.31 with halves
   return p;
 }
 
 struct count {
   const char *name, *label;
-  std::uint64_t explore::findings::*of;
+  std::uint64_t explore::findings::* of;
 };
-constexpr count counts[] = {{"inconsistent", "lines skipped that the cache still had", &explore::findings::inconsistent},
-                            {"detected", "found stale by their checksums", &explore::findings::detected},
-                            {"uncorrectable", "of these, not to be restored", &explore::findings::uncorrectable},
-                            {"refused", "crashes that recovery refused", &explore::findings::refused}};
+constexpr count counts[] = {
+    {"inconsistent", "lines skipped that the cache still had", &explore::findings::inconsistent},
+    {"detected", "found stale by their checksums", &explore::findings::detected},
+    {"uncorrectable", "of these, not to be restored", &explore::findings::uncorrectable},
+    {"refused", "crashes that recovery refused", &explore::findings::refused}};
 
-result<explore::findings> crash(const sweep_options& o, const mix& m, const char* mechanism, const capacity& c, std::string_view policy) {
+result<explore::findings> crash(const sweep_options& o, const mix& m, const char* mechanism,
+                                const capacity& c, std::string_view policy) {
   const explore::plan p = plan_on(o, m, mechanism, c);
   explore::cache_settings s;
   s.policies = {policy};
@@ -72,7 +82,9 @@ result<explore::findings> crash(const sweep_options& o, const mix& m, const char
   o.progress(fmt::format("{}, {}, {} of {}", m.name, mechanism, c.name, policy));
   auto found = explore::crash_behind_cache(p, s);
   if (found && !found->violations.empty())
-    return std::unexpected(error{errc::corrupt, fmt::format("{}: {}; stele crash replay \"{}\"", m.name, found->violations.front().what, found->violations.front().line)});
+    return std::unexpected(error{errc::corrupt, fmt::format("{}: {}; stele crash replay \"{}\"",
+                                                            m.name, found->violations.front().what,
+                                                            found->violations.front().line)});
   return found;
 }
 
@@ -82,12 +94,22 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
   const auto some = mixes_that_write();
   std::uint64_t crashes = 0;
   for (const char* mechanism : {system::undo_archapt, system::redo_archapt})
-    for (const capacity& c : std::span(capacities).first(std::min<std::size_t>(o.archapt_caches, std::size(capacities))))
+    for (const capacity& c :
+         std::span(capacities)
+             .first(std::min<std::size_t>(o.archapt_caches, std::size(capacities))))
       for (const std::string_view policy : explore::all_policies()) {
-        panel p{fmt::format("{}, {}, {}", mechanism, c.name, policy), "workload", "in all crashes", names_of(some), {}, true};
-        for (const count& n : counts) p.lines.push_back({n.name, n.label, false, std::vector<std::optional<spread>>(some.size())});
+        panel p{fmt::format("{}, {}, {}", mechanism, c.name, policy),
+                "workload",
+                "in all crashes",
+                names_of(some),
+                {},
+                true};
+        for (const count& n : counts)
+          p.lines.push_back(
+              {n.name, n.label, false, std::vector<std::optional<spread>>(some.size())});
         for (std::size_t i = 0; i < some.size() && into.complete; ++i) {
-          if (c.is_large() && !std::string_view(some[i].name).starts_with("ycsb-")) continue;  // models of the others take too long to tell what each operation led to
+          if (c.is_large() && !std::string_view(some[i].name).starts_with("ycsb-"))
+            continue;  // models of the others take too long to tell what each operation led to
           const auto found = crash(o, some[i], mechanism, c, policy);
           if (!found) return std::unexpected(found.error());
           into.complete = !found->cancelled;
@@ -100,13 +122,23 @@ result<> measure_crashes(const sweep_options& o, chart& into) {
         }
         into.panels.push_back(std::move(p));
       }
+  into.notes.push_back(
+      fmt::format("{} crashes: {} for each place{}; lines are of distinct crashes. Each was "
+                  "recovered, compared with the model and used on: nothing was lost or "
+                  "torn that recovery had not refused",
+                  crashes, o.archapt_crashes,
+                  o.archapt_caches < std::size(capacities)
+                      ? ""
+                      : fmt::format(", {} behind the largest cache", o.archapt_large_crashes)));
   into.notes.push_back(fmt::format(
-      "{} crashes: {} for each place{}; lines are of distinct crashes. Each was recovered, compared with the model and used on: nothing was lost or "
-      "torn that recovery had not refused", crashes, o.archapt_crashes,
-      o.archapt_caches < std::size(capacities) ? "" : fmt::format(", {} behind the largest cache", o.archapt_large_crashes)));
-  into.notes.push_back(fmt::format("{} ways; the queue is as long as the cache where it is not said otherwise, data twice as long; whatever has left the queue is skipped, also where it does not pay. The queue is told of loads, but only stores displace lines of this cache: where most is read (ycsb-b, -e) the "
-      "queue is wrong about what is there", ways));
-  into.notes.emplace_back("a line that was skipped and stored to again since is restored by the log and its old values: it counts as inconsistent, and as detected only if checksums were needed");
+      "{} ways; the queue is as long as the cache where it is not said otherwise, data twice as "
+      "long; whatever has left the queue is skipped, also where it does not pay. The queue is told "
+      "of loads, but only stores displace lines of this cache: where most is read (ycsb-b, -e) the "
+      "queue is wrong about what is there",
+      ways));
+  into.notes.emplace_back(
+      "a line that was skipped and stored to again since is restored by the log and its old "
+      "values: it counts as inconsistent, and as detected only if checksums were needed");
   return {};
 }
 

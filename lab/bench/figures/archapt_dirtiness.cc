@@ -14,28 +14,34 @@ using stated::statement;
 using enum stated::metric;
 
 constexpr std::size_t value_bytes = 128;
-constexpr std::size_t small_value_bytes = 32;  // figure 10 is drawn for them too: then nodes are no longer than a line
-constexpr std::array published = {"tpcc", "ycsb-a", "ycsb-b", "ycsb-d", "ycsb-e", "ycsb-f", "linkbench"};
+constexpr std::size_t small_value_bytes =
+    32;  // figure 10 is drawn for them too: then nodes are no longer than a line
+constexpr std::array published = {"tpcc",   "ycsb-a", "ycsb-b",   "ycsb-d",
+                                  "ycsb-e", "ycsb-f", "linkbench"};
 constexpr std::array ours = {"kv", "hash", "rbtree"};
 
-// Table I. The text's rows are of systems: Redis has its own TPC-C and YCSB, SQLite TPC-C and LinkBench. The numbers are the
-// authors'.
+// Table I. The text's rows are of systems: Redis has its own TPC-C and YCSB, SQLite TPC-C and
+// LinkBench. The numbers are the authors'.
 struct stated_mean {
   const char* workload;
   std::optional<double> redis, sqlite;
 };
-constexpr std::array<stated_mean, published.size()> table_one = {{{"tpcc", 0.31, 0.40},
-                                                                  {"ycsb-a", 0.55, std::nullopt},
-                                                                  {"ycsb-b", 0.55, std::nullopt},
-                                                                  {"ycsb-d", 0.51, std::nullopt},
-                                                                  {"ycsb-e", 0.51, std::nullopt},
-                                                                  {"ycsb-f", 0.56, std::nullopt},
-                                                                  {"linkbench", std::nullopt, 0.49}}};
+constexpr std::array<stated_mean, published.size()> table_one = {
+    {{"tpcc", 0.31, 0.40},
+     {"ycsb-a", 0.55, std::nullopt},
+     {"ycsb-b", 0.55, std::nullopt},
+     {"ycsb-d", 0.51, std::nullopt},
+     {"ycsb-e", 0.51, std::nullopt},
+     {"ycsb-f", 0.56, std::nullopt},
+     {"linkbench", std::nullopt, 0.49}}};
 
-// Where the text leaves open whether a percentage is of the dirtiness before or of the line, it stands for both.
+// Where the text leaves open whether a percentage is of the dirtiness before or of the line, it
+// stands for both.
 constexpr statement statements[] = {
-    {"I", "mean of the workloads, undo", "0.49 (each of Redis and SQLite)", "", value, "dirtiness", "undo", "", ""},
-    {"I", "mean of the workloads, redo", "0.49 (each of Redis and SQLite)", "", value, "dirtiness", "redo", "", ""},
+    {"I", "mean of the workloads, undo", "0.49 (each of Redis and SQLite)", "", value, "dirtiness",
+     "undo", "", ""},
+    {"I", "mean of the workloads, redo", "0.49 (each of Redis and SQLite)", "", value, "dirtiness",
+     "redo", "", ""},
     {"I", "tpcc, undo", "0.31 (Redis), 0.40 (SQLite)", "", value, "dirtiness", "undo", "", "tpcc"},
     {"I", "ycsb-a, undo", "0.55", "", value, "dirtiness", "undo", "", "ycsb-a"},
     {"I", "ycsb-b, undo", "0.55", "", value, "dirtiness", "undo", "", "ycsb-b"},
@@ -45,16 +51,24 @@ constexpr statement statements[] = {
     {"I", "linkbench, undo", "0.49", "", value, "dirtiness", "undo", "", "linkbench"},
     {"I", "undo over redo", "the same", "%", gain, "dirtiness", "undo", "redo", ""},
 
-    {"10", "gain by coalescing, of the dirtiness without", "12 %, mean", "%", gain, "dirtiness", "coalescing", "plain", ""},
+    {"10", "gain by coalescing, of the dirtiness without", "12 %, mean", "%", gain, "dirtiness",
+     "coalescing", "plain", ""},
     {"10", "gain by coalescing, of the line", "12 %, mean", "", value, "gain", "all", "", ""},
-    {"10", "the same of values of 32 B, of the dirtiness without", "12 %, mean", "%", gain, "dirtiness, 32 B", "coalescing", "plain", ""},
-    {"10", "the same of values of 32 B, of the line", "12 %, mean", "", value, "gain, 32 B", "all", "", ""},
+    {"10", "the same of values of 32 B, of the dirtiness without", "12 %, mean", "%", gain,
+     "dirtiness, 32 B", "coalescing", "plain", ""},
+    {"10", "the same of values of 32 B, of the line", "12 %, mean", "", value, "gain, 32 B", "all",
+     "", ""},
     {"10", "ycsb-e without", "0.51", "", value, "dirtiness", "plain", "", "ycsb-e"},
-    {"10", "ycsb-e with", "0.68, the largest increase", "", value, "dirtiness", "coalescing", "", "ycsb-e"},
+    {"10", "ycsb-e with", "0.68, the largest increase", "", value, "dirtiness", "coalescing", "",
+     "ycsb-e"},
 };
 
-std::vector<std::optional<spread>> empty_points(const panel& p) { return std::vector<std::optional<spread>>(p.xs.size()); }
-spread constant(double v) { return {v, v, v}; }
+std::vector<std::optional<spread>> empty_points(const panel& p) {
+  return std::vector<std::optional<spread>>(p.xs.size());
+}
+spread constant(double v) {
+  return {v, v, v};
+}
 
 // What is run, on which memory.
 struct subject {
@@ -62,14 +76,25 @@ struct subject {
   std::size_t value_size = value_bytes;
   bool coalesce = false;
 
-  workloads::parameters parameters(const sweep_options& o) const { return {.value_size = value_size, .keys = o.traced_keys, .seed = o.seed, .coalesce = coalesce}; }
+  workloads::parameters parameters(const sweep_options& o) const {
+    return {.value_size = value_size, .keys = o.traced_keys, .seed = o.seed, .coalesce = coalesce};
+  }
 };
 
-result<media::dirtiness_by_part> dirtiness_of(const subject& s, const char* mechanism, const sweep_options& o) {
-  o.progress(fmt::format("{}, values of {} B, under {}{}", s.workload, s.value_size, mechanism, s.coalesce ? ", coalescing" : ""));
-  workloads::recording_options r{.workload = s.workload, .mechanism = mechanism, .operations = o.traced_operations, .seed = o.seed, .record_bytes = false, .dir = o.dir, .cancelled = o.cancelled};
+result<media::dirtiness_by_part> dirtiness_of(const subject& s, const char* mechanism,
+                                              const sweep_options& o) {
+  o.progress(fmt::format("{}, values of {} B, under {}{}", s.workload, s.value_size, mechanism,
+                         s.coalesce ? ", coalescing" : ""));
+  workloads::recording_options r{.workload = s.workload,
+                                 .mechanism = mechanism,
+                                 .operations = o.traced_operations,
+                                 .seed = o.seed,
+                                 .record_bytes = false,
+                                 .dir = o.dir,
+                                 .cancelled = o.cancelled};
   r.content = s.parameters(o);
-  const auto tape = workloads::record(r, [](const media::tape_options& shape) { return media::tape_writer::to_memory(shape); });
+  const auto tape = workloads::record(
+      r, [](const media::tape_options& shape) { return media::tape_writer::to_memory(shape); });
   if (!tape) return std::unexpected(tape.error());
   auto reader = media::tape_reader::from_memory((*tape)->memory());
   if (!reader) return std::unexpected(reader.error());
@@ -83,7 +108,8 @@ result<std::uint64_t> bytes_taken(const subject& s, const sweep_options& o) {
   t.dir = o.dir;
   t.label = s.coalesce ? "-coalescing" : "";
   t.parameters = s.parameters(o);
-  t.pool_size_bytes = (std::size_t{8} << 20) + o.traced_keys * (s.value_size + 128) * 4;  // twice what tpcc takes, the largest
+  t.pool_size_bytes = (std::size_t{8} << 20) + o.traced_keys * (s.value_size + 128) *
+                                                   4;  // twice what tpcc takes, the largest
   auto made = make_stele(t, "none");
   if (!made) return std::unexpected(made.error());
   if (auto filled = (*made)->set_up(); !filled) return std::unexpected(filled.error());
@@ -97,14 +123,21 @@ void add_claims(std::string_view figure, chart& into) {
 }
 
 std::string setting_of(const sweep_options& o) {
-  return fmt::format("{} operations, one a transaction, on {} keys with values of {} B unless others are named; filling the pool is not counted", o.traced_operations, o.traced_keys, value_bytes);
+  return fmt::format(
+      "{} operations, one a transaction, on {} keys with values of {} B unless others are named; "
+      "filling the pool is not counted",
+      o.traced_operations, o.traced_keys, value_bytes);
 }
 
 void add_notes(const sweep_options& o, chart& into) {
   into.notes.push_back(setting_of(o));
-  into.notes.emplace_back("a line counts each time it is written back: flushed, or streamed and fenced. Home has the heap's tables and states too; all: with logs and control words");
+  into.notes.emplace_back(
+      "a line counts each time it is written back: flushed, or streamed and fenced. Home has the "
+      "heap's tables and states too; all: with logs and control words");
   into.notes.emplace_back("logs stream whole lines, their padding included");
-  into.notes.emplace_back("updates write whole records in place here, where Redis writes one of ten fields of a kilobyte; records of ycsb and rows of tpcc and linkbench are no texts of their own");
+  into.notes.emplace_back(
+      "updates write whole records in place here, where Redis writes one of ten fields of a "
+      "kilobyte; records of ycsb and rows of tpcc and linkbench are no texts of their own");
 }
 
 struct compared {
@@ -114,18 +147,24 @@ struct compared {
 // Its two series, of which the first is of plain memory, at each workload.
 panel pair_panel(std::string name, std::string y, const std::vector<std::string>& xs) {
   panel p{std::move(name), "workload", std::move(y), xs, {}, true};
-  p.lines = {{"plain", "plain memory", false, empty_points(p)}, {"coalescing", "coalescing memory", false, empty_points(p)}};
+  p.lines = {{"plain", "plain memory", false, empty_points(p)},
+             {"coalescing", "coalescing memory", false, empty_points(p)}};
   return p;
 }
 
 panel distribution(const std::string& workload, const compared& c) {
   panel p{"distribution, " + workload, "dirty bytes of a line", "% of the lines", {"0"}, {}, false};
-  for (int bytes = 8; bytes <= 64; bytes += 8) p.xs.push_back(fmt::format("{}-{}", bytes - 7, bytes));
-  for (const auto& [name, label, parts] : {std::tuple{"plain", "plain memory", &c.plain}, std::tuple{"coalescing", "coalescing memory", &c.coalescing}}) {
+  for (int bytes = 8; bytes <= 64; bytes += 8)
+    p.xs.push_back(fmt::format("{}-{}", bytes - 7, bytes));
+  for (const auto& [name, label, parts] :
+       {std::tuple{"plain", "plain memory", &c.plain},
+        std::tuple{"coalescing", "coalescing memory", &c.coalescing}}) {
     series s{name, label, false, empty_points(p)};
     const media::dirtiness all = parts->all();
     const auto eighths = all.eighths();
-    for (std::size_t i = 0; i < eighths.size(); ++i) s.points[i] = constant(100 * static_cast<double>(eighths[i]) / static_cast<double>(std::max<std::uint64_t>(all.total(), 1)));
+    for (std::size_t i = 0; i < eighths.size(); ++i)
+      s.points[i] = constant(100 * static_cast<double>(eighths[i]) /
+                             static_cast<double>(std::max<std::uint64_t>(all.total(), 1)));
     p.lines.push_back(std::move(s));
   }
   return p;
@@ -138,23 +177,32 @@ class by_workload {
   by_workload(std::vector<std::string> xs, const std::string& end, const sweep_options& o)
       : operations_(static_cast<double>(o.traced_operations)),
         all_(pair_panel("dirtiness" + end, "mean dirtiness of all lines written back", xs)),
-        home_(pair_panel("dirtiness of home" + end, "mean dirtiness of home lines written back", xs)),
+        home_(
+            pair_panel("dirtiness of home" + end, "mean dirtiness of home lines written back", xs)),
         lines_(pair_panel("lines" + end, "home lines written back a transaction", xs)),
         memory_(pair_panel("memory" + end, "bytes of blocks a key", xs)),
-        gain_{"gain" + end, "workload", "what coalescing adds to the mean dirtiness", xs, {}, true} {
-    gain_.lines = {{"all", "all lines", false, empty_points(gain_)}, {"home", "home lines", false, empty_points(gain_)}};
+        gain_{"gain" + end, "workload", "what coalescing adds to the mean dirtiness",
+              xs,           {},         true} {
+    gain_.lines = {{"all", "all lines", false, empty_points(gain_)},
+                   {"home", "home lines", false, empty_points(gain_)}};
   }
 
   void add(std::size_t place, const compared& c) {
     set(all_, place, c.plain.all().mean(), c.coalescing.all().mean());
     set(home_, place, c.plain.home.mean(), c.coalescing.home.mean());
-    set(lines_, place, static_cast<double>(c.plain.home.total()) / operations_, static_cast<double>(c.coalescing.home.total()) / operations_);
+    set(lines_, place, static_cast<double>(c.plain.home.total()) / operations_,
+        static_cast<double>(c.coalescing.home.total()) / operations_);
     gain_.lines[0].points[place] = constant(c.coalescing.all().mean() - c.plain.all().mean());
     gain_.lines[1].points[place] = constant(c.coalescing.home.mean() - c.plain.home.mean());
   }
-  void add_memory(std::size_t place, double plain, double coalescing) { set(memory_, place, plain, coalescing); }
+  void add_memory(std::size_t place, double plain, double coalescing) {
+    set(memory_, place, plain, coalescing);
+  }
 
-  std::vector<panel> panels() && { return {std::move(all_), std::move(gain_), std::move(home_), std::move(lines_), std::move(memory_)}; }
+  std::vector<panel> panels() && {
+    return {std::move(all_), std::move(gain_), std::move(home_), std::move(lines_),
+            std::move(memory_)};
+  }
 
  private:
   static void set(panel& p, std::size_t place, double plain, double coalescing) {
@@ -182,12 +230,14 @@ result<> compare_bytes(subject s, std::size_t place, const sweep_options& o, by_
   const auto coalescing = bytes_taken(s, o);
   if (!coalescing) return std::unexpected(coalescing.error());
   const auto keys = static_cast<double>(o.traced_keys);
-  into.add_memory(place, static_cast<double>(*plain) / keys, static_cast<double>(*coalescing) / keys);
+  into.add_memory(place, static_cast<double>(*plain) / keys,
+                  static_cast<double>(*coalescing) / keys);
   return {};
 }
 
 // Figure 10 for values of one size; the panels of distributions go to `distributions`.
-result<> measure_values(std::size_t value_size, const std::string& end, const sweep_options& o, chart& into, std::vector<panel>& distributions) {
+result<> measure_values(std::size_t value_size, const std::string& end, const sweep_options& o,
+                        chart& into, std::vector<panel>& distributions) {
   std::vector<const char*> all(published.begin(), published.end());
   all.insert(all.end(), ours.begin(), ours.end());
   by_workload sums({all.begin(), all.end()}, end, o);
@@ -213,21 +263,32 @@ result<> measure_place(std::size_t place, const sweep_options& o, panel& p, char
     if (!d) return std::unexpected(d.error());
     into.complete = !o.cancelled();
     if (!into.complete) return {};
-    for (std::size_t part = 0; const double mean : {d->all().mean(), d->home.mean(), d->log.mean()}) p.lines[3 * m + part++].points[place] = constant(mean);
+    for (std::size_t part = 0; const double mean : {d->all().mean(), d->home.mean(), d->log.mean()})
+      p.lines[3 * m + part++].points[place] = constant(mean);
   }
   return {};
 }
 
 }  // namespace
 
-std::span<const statement> dirtiness_statements() noexcept { return statements; }
+std::span<const statement> dirtiness_statements() noexcept {
+  return statements;
+}
 
 result<> measure_dirtiness_table(const sweep_options& o, chart& into) {
-  panel p{"dirtiness", "workload", "mean dirtiness of lines written back", {published.begin(), published.end()}, {}, true};
+  panel p{"dirtiness",
+          "workload",
+          "mean dirtiness of lines written back",
+          {published.begin(), published.end()},
+          {},
+          true};
   for (const char* mechanism : table_mechanisms)
-    for (const auto& [part, label] : {std::pair{"", "all lines"}, std::pair{" home", "home"}, std::pair{" log", "logs"}})
-      p.lines.push_back({fmt::format("{}{}", mechanism, part), fmt::format("{}, {}", mechanism, label), false, empty_points(p)});
-  series redis{"redis", "Redis", true, empty_points(p)}, sqlite{"sqlite", "SQLite", true, empty_points(p)};
+    for (const auto& [part, label] :
+         {std::pair{"", "all lines"}, std::pair{" home", "home"}, std::pair{" log", "logs"}})
+      p.lines.push_back({fmt::format("{}{}", mechanism, part),
+                         fmt::format("{}, {}", mechanism, label), false, empty_points(p)});
+  series redis{"redis", "Redis", true, empty_points(p)},
+      sqlite{"sqlite", "SQLite", true, empty_points(p)};
   for (std::size_t place = 0; place < published.size(); ++place) {
     if (const auto v = table_one[place].redis) redis.points[place] = constant(*v);
     if (const auto v = table_one[place].sqlite) sqlite.points[place] = constant(*v);
@@ -244,8 +305,12 @@ result<> measure_dirtiness_table(const sweep_options& o, chart& into) {
 result<> measure_dirtiness(const sweep_options& o, chart& into) {
   std::vector<panel> distributions;
   if (auto done = measure_values(value_bytes, "", o, into, distributions); !done) return done;
-  if (auto done = measure_values(small_value_bytes, fmt::format(", {} B", small_value_bytes), o, into, distributions); !done) return done;
-  into.panels.insert(into.panels.end(), std::make_move_iterator(distributions.begin()), std::make_move_iterator(distributions.end()));
+  if (auto done = measure_values(small_value_bytes, fmt::format(", {} B", small_value_bytes), o,
+                                 into, distributions);
+      !done)
+    return done;
+  into.panels.insert(into.panels.end(), std::make_move_iterator(distributions.begin()),
+                     std::make_move_iterator(distributions.end()));
   add_claims("10", into);
   add_notes(o, into);
   return {};

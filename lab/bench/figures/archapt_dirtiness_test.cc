@@ -1,5 +1,5 @@
-// Table I and figure 10 of the Archapt evaluation: every point is measured, the same each time, and what the design promises for
-// nodes with their texts shows.
+// Table I and figure 10 of the Archapt evaluation: every point is measured, the same each time, and
+// what the design promises for nodes with their texts shows.
 #include <bench/figures/archapt_dirtiness.h>
 #include <bench/figures/claims.h>
 #include <bench/figures/figure_test.h>
@@ -39,11 +39,13 @@ double at(const panel& p, std::string_view series_name, std::string_view x) {
 
 TEST(archapt_dirtiness, table_has_a_mean_of_each_workload_mechanism_and_part) {
   chart c;
-  ASSERT_NO_FATAL_FAILURE(expect_points_and_answers(archapt::measure_dirtiness_table(tiny(), c), c));
+  ASSERT_NO_FATAL_FAILURE(
+      expect_points_and_answers(archapt::measure_dirtiness_table(tiny(), c), c));
   const panel& p = c.panels.front();
   EXPECT_EQ(p.xs.size(), 7u);
   for (const series& s : p.lines)
-    for (const auto& point : s.points) EXPECT_TRUE(!point || (point->median > 0 && point->median <= 1)) << s.name;
+    for (const auto& point : s.points)
+      EXPECT_TRUE(!point || (point->median > 0 && point->median <= 1)) << s.name;
   EXPECT_DOUBLE_EQ(at(p, "redis", "ycsb-f"), 0.56);
 }
 
@@ -53,7 +55,8 @@ TEST(archapt_dirtiness, a_text_beside_its_node_saves_lines) {
   const panel& lines = panel_of(c, "lines");
   EXPECT_LT(at(lines, "coalescing", "kv"), at(lines, "plain", "kv"));
   double shares = 0;
-  for (const auto& point : panel_of(c, "distribution, kv").find("coalescing")->points) shares += point->median;
+  for (const auto& point : panel_of(c, "distribution, kv").find("coalescing")->points)
+    shares += point->median;
   EXPECT_NEAR(shares, 100, 1e-6);
 }
 

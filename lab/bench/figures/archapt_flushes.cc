@@ -1,8 +1,9 @@
 // Figure 9 of the architecture-aware evaluation: what a transaction flushes.
 //
-// Counted over whole periods of the log, from one truncation to another, so that what is put off is neither lost nor counted
-// twice; truncations are done in the commits, so the counts follow from the seed. Of the transactions that only read one in sixteen
-// is run, for the queue, and all are counted: they flush nothing.
+// Counted over whole periods of the log, from one truncation to another, so that what is put off is
+// neither lost nor counted twice; truncations are done in the commits, so the counts follow from
+// the seed. Of the transactions that only read one in sixteen is run, for the queue, and all are
+// counted: they flush nothing.
 #include <bench/figures/archapt_parts.h>
 #include <fmt/format.h>
 
@@ -24,7 +25,10 @@ struct sample {
 class counted_pool {
  public:
   counted_pool(const task& t, std::unique_ptr<workloads::workload> w)
-      : window_(t.log_size_bytes), path_(pool_path(t, "flushes")), workload_(std::move(w)), random_(base::mix(t.seed)) {}
+      : window_(t.log_size_bytes),
+        path_(pool_path(t, "flushes")),
+        workload_(std::move(w)),
+        random_(base::mix(t.seed)) {}
   counted_pool(const counted_pool&) = delete;
   counted_pool& operator=(const counted_pool&) = delete;
   ~counted_pool() {
@@ -44,15 +48,18 @@ class counted_pool {
     return workload_->set_up();
   }
 
-  // Until the log has been written over `times` and, where truncations cut it, one has just done so.
+  // Until the log has been written over `times` and, where truncations cut it, one has just done
+  // so.
   result<sample> run(unsigned times, const std::function<bool()>& cancelled) {
     const pool_counters before = counters();
     const std::uint64_t enough = before.streamed_bytes + times * window_;
     for (pool_counters last = before;;) {
       if (cancelled()) return std::unexpected(error{errc::cancelled, "interrupted"});
-      if (auto done = apply(looked_at_every); !done) return std::unexpected(std::move(done.error()));
+      if (auto done = apply(looked_at_every); !done)
+        return std::unexpected(std::move(done.error()));
       const pool_counters now = counters();
-      const bool is_cut = now.truncations == before.truncations || now.truncations != last.truncations;
+      const bool is_cut =
+          now.truncations == before.truncations || now.truncations != last.truncations;
       if (now.streamed_bytes >= enough && is_cut) return sample{now, transactions_};
       last = now;
     }
@@ -91,13 +98,15 @@ result<flushes> count_flushes(const sweep_options& o, const mix& m, const entry&
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
   counted_pool pool(t, std::move(*w));
-  if (auto done = pool.set_up(t, e.mechanism); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = pool.set_up(t, e.mechanism); !done)
+    return std::unexpected(std::move(done.error()));
   const auto from = pool.run(periods_before, o.cancelled);
   if (!from) return std::unexpected(from.error());
   const auto to = pool.run(periods, o.cancelled);
   if (!to) return std::unexpected(to.error());
-  const auto each = [&](std::uint64_t pool_counters::*of) {
-    return static_cast<double>(to->events.*of - from->events.*of) / static_cast<double>(to->transactions - from->transactions);
+  const auto each = [&](std::uint64_t pool_counters::* of) {
+    return static_cast<double>(to->events.*of - from->events.*of) /
+           static_cast<double>(to->transactions - from->transactions);
   };
   const double checksums = each(&pool_counters::checksum_lines);
   return flushes{.home = each(&pool_counters::flushed_lines),
@@ -111,23 +120,33 @@ struct part {
   const char *panel, *y;
   double (*of)(const flushes& f);
 };
-constexpr part parts[] = {{"flushed", "lines a transaction, flushed of home and of the logs' heads, streamed of checksums", [](const flushes& f) { return f.flushed(); }},
-                          {"checksums", "of these, lines of checksums", [](const flushes& f) { return f.checksums; }},
-                          {"skipped", "lines of home a transaction that checksums cover in place of a flush", [](const flushes& f) { return f.skipped; }},
-                          {"log", "lines of the log a transaction, streamed", [](const flushes& f) { return f.log; }},
-                          {"old values", "lines of home a transaction whose old values went to the log for their being covered", [](const flushes& f) { return f.old_values; }}};
+constexpr part parts[] = {
+    {"flushed",
+     "lines a transaction, flushed of home and of the logs' heads, streamed of checksums",
+     [](const flushes& f) { return f.flushed(); }},
+    {"checksums", "of these, lines of checksums", [](const flushes& f) { return f.checksums; }},
+    {"skipped", "lines of home a transaction that checksums cover in place of a flush",
+     [](const flushes& f) { return f.skipped; }},
+    {"log", "lines of the log a transaction, streamed", [](const flushes& f) { return f.log; }},
+    {"old values",
+     "lines of home a transaction whose old values went to the log for their being covered",
+     [](const flushes& f) { return f.old_values; }}};
 
 // Of the base's lines, what the other saves.
 panel saved_of(const panel& lines, std::string name) {
-  static constexpr pair pairs[] = {{system::undo_archapt, system::undo}, {system::undo_later, system::undo},   {system::undo_never, system::undo},
-                                   {system::undo_always, system::undo},  {system::redo_archapt, system::redo}, {system::redo_never, system::redo},
-                                   {system::redo_always, system::redo},  {system::async, system::redo},
-                                   {system::undo_coalescing, system::undo}, {system::later_coalescing, system::undo}, {system::redo_coalescing, system::redo}};
+  static constexpr pair pairs[] = {
+      {system::undo_archapt, system::undo},    {system::undo_later, system::undo},
+      {system::undo_never, system::undo},      {system::undo_always, system::undo},
+      {system::redo_archapt, system::redo},    {system::redo_never, system::redo},
+      {system::redo_always, system::redo},     {system::async, system::redo},
+      {system::undo_coalescing, system::undo}, {system::later_coalescing, system::undo},
+      {system::redo_coalescing, system::redo}};
   panel saved = ratios_of(lines, pairs, std::move(name));
   saved.y = "% of the base's";
   for (series& s : saved.lines)
     for (auto& point : s.points)
-      if (point) point = spread{100 * (1 - point->min), 100 * (1 - point->median), 100 * (1 - point->max)};
+      if (point)
+        point = spread{100 * (1 - point->min), 100 * (1 - point->median), 100 * (1 - point->max)};
   return saved;
 }
 
@@ -147,18 +166,24 @@ panel with_logs(const panel& flushed, const panel& log) {
 
 result<> measure_flushes(const sweep_options& o, chart& c) {
   const auto some = mixes_that_write();
-  const auto entries = entries_of({system::undo, system::undo_archapt, system::undo_later, system::undo_never, system::undo_always, system::undo_coalescing,
-                                   system::later_coalescing, system::redo, system::async, system::redo_archapt, system::redo_never, system::redo_always, system::redo_coalescing});
+  const auto entries =
+      entries_of({system::undo, system::undo_archapt, system::undo_later, system::undo_never,
+                  system::undo_always, system::undo_coalescing, system::later_coalescing,
+                  system::redo, system::async, system::redo_archapt, system::redo_never,
+                  system::redo_always, system::redo_coalescing});
   std::vector<panel> panels;
   for (const part& p : parts) {
     panels.push_back({p.panel, "workload", p.y, names_of(some), {}, true});
-    for (const entry& e : entries) panels.back().lines.push_back({e.name, e.label, false, std::vector<std::optional<spread>>(some.size())});
+    for (const entry& e : entries)
+      panels.back().lines.push_back(
+          {e.name, e.label, false, std::vector<std::optional<spread>>(some.size())});
   }
   for (std::size_t i = 0; i < some.size() && c.complete; ++i)
     for (std::size_t e = 0; e < entries.size() && c.complete; ++e) {
       o.progress(fmt::format("{}, {}", some[i].name, entries[e].name));
       const auto counted = count_flushes(o, some[i], entries[e]);
-      if (!counted && counted.error().code != errc::cancelled) return std::unexpected(counted.error());
+      if (!counted && counted.error().code != errc::cancelled)
+        return std::unexpected(counted.error());
       c.complete = counted.has_value();
       for (std::size_t p = 0; counted && p < panels.size(); ++p) {
         const double v = parts[p].of(*counted);
@@ -166,16 +191,22 @@ result<> measure_flushes(const sweep_options& o, chart& c) {
       }
     }
   const panel saved = saved_of(panels.front(), "saved");
-  for (const pair& of : {pair{system::undo_archapt, system::undo}, pair{system::undo_later, system::undo}, pair{system::redo_archapt, system::redo}, pair{system::later_coalescing, system::undo},
-                         pair{system::redo_coalescing, system::redo}})
+  for (const pair& of :
+       {pair{system::undo_archapt, system::undo}, pair{system::undo_later, system::undo},
+        pair{system::redo_archapt, system::redo}, pair{system::later_coalescing, system::undo},
+        pair{system::redo_coalescing, system::redo}})
     c.notes.push_back(verdict_of(saved, {of, 60.0, std::nullopt}));
   c.panels = {saved, saved_of(with_logs(panels.front(), panels[3]), "saved, with the log's lines")};
   c.panels.insert(c.panels.end(), panels.begin(), panels.end());
   c.notes.push_back(fmt::format(
-      "one run of one thread: counts over {} times as many bytes of log as it holds, from truncation to truncation, after {} for a start; logs of half the size that the others have, "
-      "cut when they are full", periods, periods_before));
+      "one run of one thread: counts over {} times as many bytes of log as it holds, from "
+      "truncation to truncation, after {} for a start; logs of half the size that the others have, "
+      "cut when they are full",
+      periods, periods_before));
   for (const char* note : {later_note, never_note}) c.notes.emplace_back(note);
-  c.notes.emplace_back("coalescing: containers on coalescing memory (section III-D), the text's second technique; its 66 % is of both");
+  c.notes.emplace_back(
+      "coalescing: containers on coalescing memory (section III-D), the text's second technique; "
+      "its 66 % is of both");
   return {};
 }
 

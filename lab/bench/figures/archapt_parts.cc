@@ -14,20 +14,21 @@ struct named {
   skipping skip = skipping::when_it_pays;
   bool coalesce = false;
 };
-constexpr named systems[] = {{system::none, "none"},
-                             {system::undo, "undo"},
-                             {system::redo, "redo"},
-                             {system::async, "redo-async"},
-                             {system::undo_archapt, "archapt-undo"},
-                             {system::redo_archapt, "archapt-redo"},
-                             {system::undo_later, "archapt-undo", durability::ordered},
-                             {system::undo_never, "archapt-undo", durability::ordered, skipping::never},
-                             {system::undo_always, "archapt-undo", durability::ordered, skipping::always},
-                             {system::undo_coalescing, "undo", durability::durable, skipping::when_it_pays, true},
-                             {system::later_coalescing, "archapt-undo", durability::ordered, skipping::when_it_pays, true},
-                             {system::redo_coalescing, "archapt-redo", durability::durable, skipping::when_it_pays, true},
-                             {system::redo_never, "archapt-redo", durability::durable, skipping::never},
-                             {system::redo_always, "archapt-redo", durability::durable, skipping::always}};
+constexpr named systems[] = {
+    {system::none, "none"},
+    {system::undo, "undo"},
+    {system::redo, "redo"},
+    {system::async, "redo-async"},
+    {system::undo_archapt, "archapt-undo"},
+    {system::redo_archapt, "archapt-redo"},
+    {system::undo_later, "archapt-undo", durability::ordered},
+    {system::undo_never, "archapt-undo", durability::ordered, skipping::never},
+    {system::undo_always, "archapt-undo", durability::ordered, skipping::always},
+    {system::undo_coalescing, "undo", durability::durable, skipping::when_it_pays, true},
+    {system::later_coalescing, "archapt-undo", durability::ordered, skipping::when_it_pays, true},
+    {system::redo_coalescing, "archapt-redo", durability::durable, skipping::when_it_pays, true},
+    {system::redo_never, "archapt-redo", durability::durable, skipping::never},
+    {system::redo_always, "archapt-redo", durability::durable, skipping::always}};
 
 constexpr std::size_t mib = std::size_t{1} << 20, least_log = 65536;
 
@@ -64,27 +65,36 @@ task task_on(const sweep_options& o, const mix& m, unsigned threads) {
   t.log_count = threads + 1;  // one for who fills the pool
   t.log_size_bytes = log_size_of(t);
   t.archapt.cache_bytes = static_cast<std::size_t>(static_cast<double>(live) / data_over_cache);
-  const std::size_t content = pool_size_of(t) - 64 * mib, logs = t.log_count * t.log_size_bytes;  // there with 64 MiB to spare
-  const std::size_t deferred_bytes = (threads + 1) * mib;  // what ordered commits have freed is not free before they are durable
-  t.pool_size_bytes = logs + std::max((content * 9 / 8 + deferred_bytes) * 7 / 4, logs + mib);  // checksums take 0.74 of home; logs half of the pool at most
+  const std::size_t content = pool_size_of(t) - 64 * mib,
+                    logs = t.log_count * t.log_size_bytes;  // there with 64 MiB to spare
+  const std::size_t deferred_bytes =
+      (threads + 1) * mib;  // what ordered commits have freed is not free before they are durable
+  t.pool_size_bytes =
+      logs + std::max((content * 9 / 8 + deferred_bytes) * 7 / 4,
+                      logs + mib);  // checksums take 0.74 of home; logs half of the pool at most
   return t;
 }
 
 std::string sizes_of(const task& t) {
-  return fmt::format("{}: {} keys, {:.1f} MB live; the queue stands for a cache of {:.0f} KB; logs of {:.1f} MB for {} thread{}", t.workload, t.parameters.keys,
-                     static_cast<double>(live_bytes_of(t)) / 1e6, static_cast<double>(t.archapt.cache_bytes) / 1e3,
-                     static_cast<double>(t.log_size_bytes) / 1e6, t.threads, t.threads == 1 ? "" : "s");
+  return fmt::format(
+      "{}: {} keys, {:.1f} MB live; the queue stands for a cache of {:.0f} KB; logs of {:.1f} MB "
+      "for {} thread{}",
+      t.workload, t.parameters.keys, static_cast<double>(live_bytes_of(t)) / 1e6,
+      static_cast<double>(t.archapt.cache_bytes) / 1e3, static_cast<double>(t.log_size_bytes) / 1e6,
+      t.threads, t.threads == 1 ? "" : "s");
 }
 
 entry entry_of(const char* name) {
-  const named& s = *std::ranges::find(systems, std::string_view(name), [](const named& n) { return std::string_view(n.name); });
+  const named& s = *std::ranges::find(systems, std::string_view(name),
+                                      [](const named& n) { return std::string_view(n.name); });
   entry e{s.name, s.name, s.mechanism};
   e.own = [s](task& t) {
     t.log_size_bytes = log_size_of(t);
     t.commits = s.commits;
     t.archapt.skip = s.skip;
     t.parameters.coalesce = s.coalesce;
-    if (s.coalesce) t.pool_size_bytes = t.pool_size_bytes / 4 * 5;  // blocks are rounded up to lines
+    if (s.coalesce)
+      t.pool_size_bytes = t.pool_size_bytes / 4 * 5;  // blocks are rounded up to lines
   };
   return e;
 }
@@ -101,7 +111,8 @@ panel ratios_of(const panel& p, std::span<const pair> pairs, std::string name) {
     const series *a = p.find(of.a), *b = p.find(of.b);
     std::vector<std::optional<double>> values(p.xs.size());
     for (std::size_t i = 0; a != nullptr && b != nullptr && i < values.size(); ++i)
-      if (a->points[i] && b->points[i] && b->points[i]->median != 0) values[i] = a->points[i]->median / b->points[i]->median;
+      if (a->points[i] && b->points[i] && b->points[i]->median != 0)
+        values[i] = a->points[i]->median / b->points[i]->median;
     out.lines.push_back(values_of(fmt::format("{} / {}", of.a, of.b), std::move(values)));
   }
   return out;
@@ -120,7 +131,9 @@ std::string verdict_of(const panel& ratios, const requirement& d) {
     values.push_back(here);
   }
   if (values.empty()) return fmt::format("due, {}, {}: not measured", ratios.name, name);
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()), least = std::ranges::min(values);
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) /
+                      static_cast<double>(values.size()),
+               least = std::ranges::min(values);
   std::string asked;
   bool met = true;
   const auto ask = [&](const char* words, const std::optional<double>& bound, bool holds) {
@@ -131,13 +144,15 @@ std::string verdict_of(const panel& ratios, const requirement& d) {
   ask("in the mean at least", d.least_mean, mean >= d.least_mean.value_or(0));
   ask("nowhere below", d.least, least >= d.least.value_or(0));
   ask("in the mean at most", d.most_mean, mean <= d.most_mean.value_or(0));
-  return fmt::format("due, {}, {}: {}; measured: mean {:.2f}, from {:.2f} ({}) to {:.2f} ({}): {}", ratios.name, name, asked, mean, least, ratios.xs[lowest],
+  return fmt::format("due, {}, {}: {}; measured: mean {:.2f}, from {:.2f} ({}) to {:.2f} ({}): {}",
+                     ratios.name, name, asked, mean, least, ratios.xs[lowest],
                      s->points[highest]->median, ratios.xs[highest], met ? "met" : "missed");
 }
 
 series values_of(std::string name, std::vector<std::optional<double>> values) {
   series s{name, name, false, {}};
-  for (const auto& v : values) s.points.push_back(v ? std::optional(spread{*v, *v, *v}) : std::nullopt);
+  for (const auto& v : values)
+    s.points.push_back(v ? std::optional(spread{*v, *v, *v}) : std::nullopt);
   return s;
 }
 

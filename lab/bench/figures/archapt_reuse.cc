@@ -1,9 +1,10 @@
 // Figure 3 of the architecture-aware evaluation: how often each object is used.
 //
-// An object is a record (ycsb), a row, an order with its lines being one (tpcc), a node or a list of links (linkbench).
-// Operations are drawn as for a run, and which objects each reads or writes is told from the operation and little state, without
-// a pool; an operation counts once for an object. There are as many operations as keys. Objects that come to be count from
-// then on; one that takes the place of another is that object, since it is stored where that was.
+// An object is a record (ycsb), a row, an order with its lines being one (tpcc), a node or a list
+// of links (linkbench). Operations are drawn as for a run, and which objects each reads or writes
+// is told from the operation and little state, without a pool; an operation counts once for an
+// object. There are as many operations as keys. Objects that come to be count from then on; one
+// that takes the place of another is that object, since it is stored where that was.
 #include <bench/figures/archapt_parts.h>
 #include <fmt/format.h>
 #include <workloads/tpcc.h>
@@ -30,12 +31,16 @@ class reuse {
 
 class record_reuse final : public reuse {
  public:
-  explicit record_reuse(const workloads::parameters& p) : loaded_(p.keys), room_(std::max<std::uint64_t>(p.keys / 8, 1)) { counts.resize(loaded_); }
+  explicit record_reuse(const workloads::parameters& p)
+      : loaded_(p.keys), room_(std::max<std::uint64_t>(p.keys / 8, 1)) {
+    counts.resize(loaded_);
+  }
 
   void apply(const operation& op) override {
     if (op.what == kind::insert) return insert();
     if (op.what == kind::read && op.b != 0) return use(latest(op.a));
-    const std::uint64_t end = op.what == kind::scan ? std::min<std::uint64_t>(op.a + op.b, counts.size()) : op.a + 1;
+    const std::uint64_t end =
+        op.what == kind::scan ? std::min<std::uint64_t>(op.a + op.b, counts.size()) : op.a + 1;
     for (std::uint64_t key = op.a; key < end; ++key) use(key);
   }
 
@@ -47,7 +52,8 @@ class record_reuse final : public reuse {
   // As the mix itself reads the rank-th latest.
   std::uint64_t latest(std::uint64_t rank) const {
     const std::uint64_t held = std::min(inserted_, room_);
-    return rank < held ? loaded_ + (inserted_ - 1 - rank) % room_ : loaded_ - 1 - (rank - held) % loaded_;
+    return rank < held ? loaded_ + (inserted_ - 1 - rank) % room_
+                       : loaded_ - 1 - (rank - held) % loaded_;
   }
 
   std::uint64_t loaded_, room_, inserted_ = 0;
@@ -55,7 +61,10 @@ class record_reuse final : public reuse {
 
 class graph_reuse final : public reuse {
  public:
-  explicit graph_reuse(const workloads::parameters& p) : nodes_(std::max<std::uint64_t>(p.keys / 8, 1)) { counts.resize(3 * nodes_); }
+  explicit graph_reuse(const workloads::parameters& p)
+      : nodes_(std::max<std::uint64_t>(p.keys / 8, 1)) {
+    counts.resize(3 * nodes_);
+  }
 
   void apply(const operation& op) override {
     const bool of_node = op.what == kind::put || (op.what == kind::read && op.b == 0);
@@ -69,10 +78,14 @@ class graph_reuse final : public reuse {
 
 class table_reuse final : public reuse {
  public:
-  explicit table_reuse(const workloads::parameters& p) : shape_(p), districts_(shape_.all_districts()) {
+  explicit table_reuse(const workloads::parameters& p)
+      : shape_(p), districts_(shape_.all_districts()) {
     std::uint64_t end = 0;
-    for (const auto& [t, rows] : {std::pair{warehouse, shape_.warehouses}, {district, shape_.all_districts()}, {customer, shape_.all_districts() * shape_.customers},
-                                  {item, shape_.items}, {stock, shape_.warehouses * shape_.items}}) {
+    for (const auto& [t, rows] : {std::pair{warehouse, shape_.warehouses},
+                                  {district, shape_.all_districts()},
+                                  {customer, shape_.all_districts() * shape_.customers},
+                                  {item, shape_.items},
+                                  {stock, shape_.warehouses * shape_.items}}) {
       first_[t] = end;
       end += rows;
     }
@@ -83,7 +96,8 @@ class table_reuse final : public reuse {
     if (op.what == kind::insert) return order(op);
     if (op.what == kind::put) return pay(workloads::tpcc::payment_input(op, shape_));
     if (op.what == kind::erase) return deliver(workloads::tpcc::delivery_input(op, shape_));
-    if (op.what == kind::read) return look_at_order(workloads::tpcc::order_status_input(op, shape_));
+    if (op.what == kind::read)
+      return look_at_order(workloads::tpcc::order_status_input(op, shape_));
     look_at_stock(workloads::tpcc::stock_level_input(op, shape_));
   }
 
@@ -95,7 +109,7 @@ class table_reuse final : public reuse {
   };
   struct district_state {
     std::uint64_t next_order = 1, next_delivery = 1, payments = 0;
-    std::unordered_map<std::uint64_t, order_place> orders;         // by id modulo their number
+    std::unordered_map<std::uint64_t, order_place> orders;          // by id modulo their number
     std::unordered_map<std::uint64_t, std::uint64_t> payment_rows;  // likewise: objects
     std::unordered_map<std::uint64_t, std::uint64_t> last_order;    // by customer
   };
@@ -105,7 +119,9 @@ class table_reuse final : public reuse {
     counts.push_back(0);
     return counts.size() - 1;
   }
-  std::uint64_t district_row(const workloads::tpcc::terminal& in) const { return in.warehouse * shape_.districts + in.district; }
+  std::uint64_t district_row(const workloads::tpcc::terminal& in) const {
+    return in.warehouse * shape_.districts + in.district;
+  }
 
   void order(const operation& op) {
     const workloads::tpcc::new_order_input in(op, shape_);
@@ -134,8 +150,11 @@ class table_reuse final : public reuse {
     district_state& d = districts_[row];
     use_row(warehouse, in.warehouse);
     use_row(district, row);
-    use_row(customer, (in.customer_warehouse * shape_.districts + in.customer_district) * shape_.customers + in.customer);
-    const auto [payment, is_new] = d.payment_rows.try_emplace(d.payments++ % shape_.orders, counts.size());
+    use_row(customer,
+            (in.customer_warehouse * shape_.districts + in.customer_district) * shape_.customers +
+                in.customer);
+    const auto [payment, is_new] =
+        d.payment_rows.try_emplace(d.payments++ % shape_.orders, counts.size());
     if (is_new) fresh();
     use(payment->second);
   }
@@ -163,7 +182,9 @@ class table_reuse final : public reuse {
     district_state& d = districts_[row];
     use_row(district, row);
     std::vector<std::uint64_t> items;
-    for (std::uint64_t id = d.next_order - std::min({d.next_order - 1, shape_.orders, std::uint64_t{20}}); id < d.next_order; ++id) {
+    for (std::uint64_t id =
+             d.next_order - std::min({d.next_order - 1, shape_.orders, std::uint64_t{20}});
+         id < d.next_order; ++id) {
       const order_place& place = d.orders[id % shape_.orders];
       use(place.object);
       items.insert(items.end(), place.items.begin(), place.items.end());
@@ -199,12 +220,17 @@ struct share {
   std::uint32_t least, most;
 };
 constexpr std::uint32_t any = ~std::uint32_t{0};
-constexpr share shares[] = {{"reuse", "0 or 1", 0, 1}, {"reuse", "2", 2, 2},           {"reuse", "3", 3, 3},
-                            {"reuse", "4 or more", 4, any}, {"in sum", "at most twice", 0, 2}, {"in sum", "twice or more", 2, any},
+constexpr share shares[] = {{"reuse", "0 or 1", 0, 1},
+                            {"reuse", "2", 2, 2},
+                            {"reuse", "3", 3, 3},
+                            {"reuse", "4 or more", 4, any},
+                            {"in sum", "at most twice", 0, 2},
+                            {"in sum", "twice or more", 2, any},
                             {"in sum", "not at all", 0, 0}};
 
 double percent_of(const uses& all, const share& s) {
-  const auto some = std::ranges::count_if(all, [&](std::uint32_t n) { return n >= s.least && n <= s.most; });
+  const auto some =
+      std::ranges::count_if(all, [&](std::uint32_t n) { return n >= s.least && n <= s.most; });
   return 100 * static_cast<double>(some) / static_cast<double>(all.size());
 }
 
@@ -213,9 +239,11 @@ double percent_of(const uses& all, const share& s) {
 result<> measure_reuse(const sweep_options& o, chart& c) {
   const auto xs = names_of(mixes);
   for (const char* name : {"reuse", "in sum"}) {
-    panel& p = c.panels.emplace_back(panel{name, "workload", "% of objects that so many operations use", xs, {}, true});
+    panel& p = c.panels.emplace_back(
+        panel{name, "workload", "% of objects that so many operations use", xs, {}, true});
     for (const share& s : shares)
-      if (s.panel == p.name) p.lines.push_back(values_of(s.name, std::vector<std::optional<double>>(xs.size())));
+      if (s.panel == p.name)
+        p.lines.push_back(values_of(s.name, std::vector<std::optional<double>>(xs.size())));
   }
   for (std::size_t i = 0; i < xs.size() && c.complete; ++i) {
     c.complete = !o.cancelled();
@@ -225,13 +253,17 @@ result<> measure_reuse(const sweep_options& o, chart& c) {
     if (!counted) return std::unexpected(counted.error());
     for (panel& p : c.panels)
       for (series& line : p.lines) {
-        const double v = percent_of(*counted, *std::ranges::find_if(shares, [&](const share& s) { return line.name == s.name; }));
+        const double v = percent_of(*counted, *std::ranges::find_if(shares, [&](const share& s) {
+          return line.name == s.name;
+        }));
         line.points[i] = spread{v, v, v};
       }
   }
   c.notes.push_back(fmt::format(
-      "an object is a record (ycsb), a row, an order with its lines being one (tpcc), a node or a list of links (linkbench); an operation that reads or writes it uses it once; {} "
-      "operations on {} keys", o.archapt_keys, o.archapt_keys));
+      "an object is a record (ycsb), a row, an order with its lines being one (tpcc), a node or a "
+      "list of links (linkbench); an operation that reads or writes it uses it once; {} "
+      "operations on {} keys",
+      o.archapt_keys, o.archapt_keys));
   return {};
 }
 

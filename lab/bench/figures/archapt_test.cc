@@ -1,5 +1,6 @@
-// The redrawn architecture-aware evaluation: every figure yields its series and points and answers all statements, runs that are
-// cut short keep theirs, strange names are refused; and the parts that are reckoned rather than measured.
+// The redrawn architecture-aware evaluation: every figure yields its series and points and answers
+// all statements, runs that are cut short keep theirs, strange names are refused; and the parts
+// that are reckoned rather than measured.
 #include <bench/figures/archapt.h>
 #include <bench/figures/archapt_parts.h>
 #include <bench/figures/archapt_stated.h>
@@ -24,7 +25,9 @@ sweep_options tiny() {
 
 // Figure 9: undo flushes a record's lines and its log's head in each commit, and skips nothing.
 void expect_flushes_of_a_commit(const chart& c) {
-  const auto of = [&](const char* name) { return std::ranges::find(c.panels, name, &panel::name)->find("undo")->points.front()->median; };
+  const auto of = [&](const char* name) {
+    return std::ranges::find(c.panels, name, &panel::name)->find("undo")->points.front()->median;
+  };
   EXPECT_NEAR(of("flushed"), 9, 1);  // half of the transactions write 16 or 17 lines and one
   EXPECT_EQ(of("skipped"), 0);
   EXPECT_EQ(of("old values"), 0);
@@ -42,11 +45,14 @@ TEST_P(every_archapt_figure, yields_all_points_and_answers_all_statements) {
   if (GetParam() == "9") expect_flushes_of_a_commit(*c);
 }
 
-INSTANTIATE_TEST_SUITE_P(all, every_archapt_figure, testing::ValuesIn(archapt_figures()), [](const auto& which) { return which.param; });
+INSTANTIATE_TEST_SUITE_P(all, every_archapt_figure, testing::ValuesIn(archapt_figures()),
+                         [](const auto& which) { return which.param; });
 
 TEST(archapt, keeps_what_was_measured_when_interrupted) {
   sweep_options o = tiny();
-  o.cancelled = [asked = 0]() mutable { return ++asked > 3; };  // asked before each place and each run
+  o.cancelled = [asked = 0]() mutable {
+    return ++asked > 3;
+  };  // asked before each place and each run
   const auto c = measure_archapt("8", o);
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_FALSE(c->complete);
@@ -56,17 +62,24 @@ TEST(archapt, keeps_what_was_measured_when_interrupted) {
   EXPECT_FALSE(ours->points.back());
 }
 
-TEST(archapt, refuses_a_figure_that_it_does_not_know) { expect_unknown(measure_archapt("4", tiny()), "4"); }
+TEST(archapt, refuses_a_figure_that_it_does_not_know) {
+  expect_unknown(measure_archapt("4", tiny()), "4");
+}
 
 TEST(archapt, says_whether_what_is_due_is_met) {
   const auto at = [](double v) { return std::optional(spread{v, v, v}); };
-  const panel p{"rates", "workload", "a second", {"x", "y"}, {{"new", "", false, {at(240), at(98)}}, {"old", "", false, {at(200), at(100)}}}};
+  const panel p{"rates",
+                "workload",
+                "a second",
+                {"x", "y"},
+                {{"new", "", false, {at(240), at(98)}}, {"old", "", false, {at(200), at(100)}}}};
   const archapt::pair of{"new", "old"};
   const panel ratios = archapt::ratios_of(p, {&of, 1}, "ratios");
   ASSERT_EQ(ratios.lines.size(), 1u);
   EXPECT_DOUBLE_EQ(ratios.lines[0].points[1]->median, 0.98);
   EXPECT_THAT(archapt::verdict_of(ratios, {of, 1.05, 0.97}), HasSubstr(": met"));
-  EXPECT_THAT(archapt::verdict_of(ratios, {of, 1.19, 0.97}), HasSubstr("from 0.98 (y) to 1.20 (x): missed"));
+  EXPECT_THAT(archapt::verdict_of(ratios, {of, 1.19, 0.97}),
+              HasSubstr("from 0.98 (y) to 1.20 (x): missed"));
   EXPECT_THAT(archapt::verdict_of(ratios, {of, 1.05, 0.99}), HasSubstr(": missed"));
   EXPECT_THAT(archapt::verdict_of(ratios, {{"new", "none"}, 1.0, 1.0}), HasSubstr("not measured"));
 }
@@ -76,13 +89,18 @@ TEST(archapt, logs_are_as_large_as_the_data_and_the_queue_is_short) {
     sweep_options o = tiny();
     o.archapt_keys = 65536;
     const task t = archapt::task_on(o, m, 2);
-    EXPECT_NEAR(static_cast<double>(2 * t.log_size_bytes) / static_cast<double>(live_bytes_of(t)), 1, 0.01) << m.name;
-    EXPECT_NEAR(static_cast<double>(live_bytes_of(t)) / static_cast<double>(t.archapt.cache_bytes), archapt::data_over_cache, 1) << m.name;
+    EXPECT_NEAR(static_cast<double>(2 * t.log_size_bytes) / static_cast<double>(live_bytes_of(t)),
+                1, 0.01)
+        << m.name;
+    EXPECT_NEAR(static_cast<double>(live_bytes_of(t)) / static_cast<double>(t.archapt.cache_bytes),
+                archapt::data_over_cache, 1)
+        << m.name;
     EXPECT_GT(t.pool_size_bytes, 2 * t.log_count * t.log_size_bytes) << m.name;
   }
 }
 
-// Scans of 50 records on the average use each object often; without them most are used once at the most.
+// Scans of 50 records on the average use each object often; without them most are used once at the
+// most.
 TEST(archapt, counts_reuse_by_object) {
   sweep_options o = tiny();
   o.archapt_keys = 4096;
@@ -94,7 +112,9 @@ TEST(archapt, counts_reuse_by_object) {
     for (const series& s : p.lines) sum += s.points[i]->median;
     EXPECT_NEAR(sum, 100, 1e-6) << p.xs[i];
   }
-  const auto at = [&](const char* mix) { return static_cast<std::size_t>(std::ranges::find(p.xs, mix) - p.xs.begin()); };
+  const auto at = [&](const char* mix) {
+    return static_cast<std::size_t>(std::ranges::find(p.xs, mix) - p.xs.begin());
+  };
   EXPECT_GT(p.find("4 or more")->points[at("ycsb-e")]->median, 90);
   EXPECT_GT(p.find("0 or 1")->points[at("ycsb-a")]->median, 50);
 }

@@ -63,8 +63,10 @@ result<> threads(const sweep_options& o, chart& c) {
   static constexpr unsigned counts[] = {1, 2, 4, 8};
   const auto set = [](task& t, std::size_t place) { t.threads = counts[place]; };
   for (const std::string workload : {"hash", "rbtree"}) {
-    const std::vector<measure> measures = {transactions_per_s(workload), aborted_percent(workload + " aborts")};
-    const sweep s{task_on(workload, o.keys), "threads", axis_of(counts), set, entries_of(all_systems), measures};
+    const std::vector<measure> measures = {transactions_per_s(workload),
+                                           aborted_percent(workload + " aborts")};
+    const sweep s{task_on(workload, o.keys), "threads", axis_of(counts), set,
+                  entries_of(all_systems),   measures};
     if (auto done = run(s, o, c); !done) return done;
   }
   return {};
@@ -100,7 +102,12 @@ result<> log_sizes(const sweep_options& o, chart& c) {
     entries.push_back(e);
   }
   const auto set = [](task& t, std::size_t place) { t.workload = stated::workloads[place]; };
-  const sweep s{task_on("", o.keys), "workload", workload_axis(), set, entries, {transactions_per_s("throughput")}};
+  const sweep s{task_on("", o.keys),
+                "workload",
+                workload_axis(),
+                set,
+                entries,
+                {transactions_per_s("throughput")}};
   if (auto done = run(s, o, c); !done) return done;
   c.panels.front() = transposed(c.panels.front(), "log size, MiB");
   return {};
@@ -153,27 +160,32 @@ struct figure_entry {
 
 constexpr figure_entry figures[] = {
     {"9", "Transaction throughput, one thread", "5.2.1", "each workload", single_thread},
-    {"10", "Transaction throughput and aborts, several threads", "5.2.2", "hash and rbtree", threads},
+    {"10", "Transaction throughput and aborts, several threads", "5.2.2", "hash and rbtree",
+     threads},
     {"11", "Sensitivity to the value size", "5.3.1", "hash", value_sizes},
     {"12", "Sensitivity to the transaction size", "5.3.2", "hash", transaction_sizes},
-    {"13", "Throughput by log size", "5.3.3", "blurred, its log sizes side by side on each workload", log_sizes},
+    {"13", "Throughput by log size", "5.3.3",
+     "blurred, its log sizes side by side on each workload", log_sizes},
     {"14", "Recovery time by log size", "5.3.3", "blurred on hash", measure_recovery},
     {"15", "Sensitivity to idle time", "5.3.4", "hash, 1024 B values", idle_time},
     {"16", "Sensitivity to the memory latency", "5.4.1", "hash", latencies},
     {"17", "The adaptive mechanism", "5.4.2", "each workload", adaptive},
-    {"II", "Warm-up time of the adaptive mechanism", "5.4.2", "adaptive, each workload", measure_warm_up},
+    {"II", "Warm-up time of the adaptive mechanism", "5.4.2", "adaptive, each workload",
+     measure_warm_up},
 };
 
 std::string setting_of(const figure_entry& f) {
   return fmt::format(
-      "{}; where neither this nor the axis says otherwise: 8 B values, 1 operation a transaction, 1 MiB of log, 1 thread, "
+      "{}; where neither this nor the axis says otherwise: 8 B values, 1 operation a transaction, "
+      "1 MiB of log, 1 thread, "
       "stm, delayed:150",
       f.setting);
 }
 
 std::string note_of(const sweep_options& o) {
   return fmt::format(
-      "medians of {} run{} (of {} s, in turn, where throughput is measured); {} keys, {} where values are large; seed {}",
+      "medians of {} run{} (of {} s, in turn, where throughput is measured); {} keys, {} where "
+      "values are large; seed {}",
       o.runs, o.runs == 1 ? "" : "s", o.seconds, o.keys, o.large_keys, o.seed);
 }
 
@@ -193,15 +205,17 @@ std::vector<std::string> blurred_figures() {
 result<chart> measure_blurred(std::string_view figure, const sweep_options& o) {
   const auto* f = std::ranges::find(figures, figure, &figure_entry::name);
   if (f == std::ranges::end(figures))
-    return std::unexpected(error{errc::invalid_argument, fmt::format("there is no figure '{}' to redraw; choose one of {}",
-                                                                     figure, fmt::join(blurred_figures(), ", "))});
+    return std::unexpected(error{errc::invalid_argument,
+                                 fmt::format("there is no figure '{}' to redraw; choose one of {}",
+                                             figure, fmt::join(blurred_figures(), ", "))});
   const bool table = figure == "II";
   chart c;
   c.name = fmt::format("blurred-{}", f->name);
   c.title = fmt::format("{} {}: {}", table ? "Table" : "Figure", f->name, f->title);
-  c.source =
-      fmt::format("Lu, Shu and Sun, \"Blurred Persistence: Efficient Transactions in Persistent Memory\" (2016), section {}",
-                  f->section);
+  c.source = fmt::format(
+      "Lu, Shu and Sun, \"Blurred Persistence: Efficient Transactions in Persistent Memory\" "
+      "(2016), section {}",
+      f->section);
   c.setting = setting_of(*f);
   c.notes = {note_of(o)};
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));

@@ -1,4 +1,5 @@
-// The figures of the blurred-persistence evaluation that are no sweeps of throughput, and what all of them share.
+// The figures of the blurred-persistence evaluation that are no sweeps of throughput, and what all
+// of them share.
 #pragma once
 
 #include <bench/figures/sweep.h>

@@ -1,4 +1,5 @@
-// The redrawn evaluation: every figure yields its points, runs that are cut short keep theirs, strange names are refused.
+// The redrawn evaluation: every figure yields its points, runs that are cut short keep theirs,
+// strange names are refused.
 #include <bench/figures/blurred.h>
 #include <bench/figures/figure_test.h>
 
@@ -26,7 +27,9 @@ INSTANTIATE_TEST_SUITE_P(all, every_figure, testing::ValuesIn(blurred_figures())
 
 TEST(blurred, keeps_what_was_measured_when_interrupted) {
   sweep_options o = tiny();
-  o.cancelled = [asked = 0]() mutable { return ++asked > 4; };  // asked before each place and each run
+  o.cancelled = [asked = 0]() mutable {
+    return ++asked > 4;
+  };  // asked before each place and each run
   const auto c = measure_blurred("16", o);
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_FALSE(c->complete);

@@ -30,7 +30,8 @@ std::string aligned(const std::vector<cells>& lines) {
   std::string out;
   for (const cells& line : lines) {
     out += fmt::format("  {:<{}}", line[0], widths[0]);
-    for (std::size_t i = 1; i < line.size(); ++i) out += fmt::format("  {:>{}}", line[i], widths[i]);
+    for (std::size_t i = 1; i < line.size(); ++i)
+      out += fmt::format("  {:>{}}", line[i], widths[i]);
     out += '\n';
   }
   return out;
@@ -42,7 +43,8 @@ std::string table_of(const panel& p) {
   for (const series& s : p.lines) lines[0].push_back(s.stated ? s.label + " (stated)" : s.label);
   for (std::size_t i = 0; i < p.xs.size(); ++i) {
     lines[i + 1] = {p.xs[i]};
-    for (const series& s : p.lines) lines[i + 1].push_back(s.points[i] ? number(s.points[i]->median) : "-");
+    for (const series& s : p.lines)
+      lines[i + 1].push_back(s.points[i] ? number(s.points[i]->median) : "-");
   }
   return fmt::format("\n{}: {}\n{}", p.name, p.y, aligned(lines));
 }
@@ -60,9 +62,13 @@ nlohmann::json json_of(const panel& p) {
     for (std::size_t i = 0; i < p.xs.size(); ++i)
       if (const auto& v = s.points[i])
         points.push_back({{"x", p.xs[i]}, {"min", v->min}, {"median", v->median}, {"max", v->max}});
-    all.push_back({{"name", s.name}, {"label", s.label}, {"stated", s.stated}, {"points", std::move(points)}});
+    all.push_back({{"name", s.name},
+                   {"label", s.label},
+                   {"stated", s.stated},
+                   {"points", std::move(points)}});
   }
-  return {{"name", p.name}, {"x", p.x}, {"y", p.y}, {"xs", p.xs}, {"bars", p.bars}, {"series", std::move(all)}};
+  return {{"name", p.name}, {"x", p.x},       {"y", p.y},
+          {"xs", p.xs},     {"bars", p.bars}, {"series", std::move(all)}};
 }
 
 }  // namespace
@@ -100,10 +106,13 @@ panel transposed(const panel& p, std::string x) {
 
 std::string summary_of(const claim& c) {
   if (c.measured.empty()) return "-";
-  const auto said = [&](double v) { return c.unit.empty() ? number(v) : fmt::format("{} {}", number(v), c.unit); };
+  const auto said = [&](double v) {
+    return c.unit.empty() ? number(v) : fmt::format("{} {}", number(v), c.unit);
+  };
   if (c.measured.size() == 1) return said(c.measured.front());
   const auto [least, most] = std::ranges::minmax(c.measured);
-  const double mean = std::reduce(c.measured.begin(), c.measured.end()) / static_cast<double>(c.measured.size());
+  const double mean =
+      std::reduce(c.measured.begin(), c.measured.end()) / static_cast<double>(c.measured.size());
   return fmt::format("{} to {}, mean {}", said(least), said(most), said(mean));
 }
 
@@ -120,7 +129,8 @@ nlohmann::json json_of(const chart& c) {
   nlohmann::json panels = nlohmann::json::array(), claims = nlohmann::json::array();
   for (const panel& p : c.panels) panels.push_back(json_of(p));
   for (const claim& k : c.claims)
-    claims.push_back({{"what", k.what}, {"stated", k.stated}, {"unit", k.unit}, {"measured", k.measured}});
+    claims.push_back(
+        {{"what", k.what}, {"stated", k.stated}, {"unit", k.unit}, {"measured", k.measured}});
   return {{"name", c.name},   {"title", c.title}, {"source", c.source}, {"setting", c.setting},
           {"panels", panels}, {"claims", claims}, {"notes", c.notes},   {"complete", c.complete}};
 }

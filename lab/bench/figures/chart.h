@@ -1,7 +1,9 @@
-// A figure of a published evaluation, measured here: panels of series over one axis, and what the text states beside it.
+// A figure of a published evaluation, measured here: panels of series over one axis, and what the
+// text states beside it.
 //
-// A chart holds numbers and their names, no knowledge of how they came about. Numbers that the publication states are kept
-// apart from measured ones, as series marked `stated` and as the claims' own column, and are labelled so in every output.
+// A chart holds numbers and their names, no knowledge of how they came about. Numbers that the
+// publication states are kept apart from measured ones, as series marked `stated` and as the
+// claims' own column, and are labelled so in every output.
 #pragma once
 
 #include <bench/compare.h>
@@ -45,7 +47,8 @@ struct chart {
   bool complete = true;  // false: the measurement was interrupted
 };
 
-// Each point of `p` over the median of series `baseline` at the same x; points without one are left out.
+// Each point of `p` over the median of series `baseline` at the same x; points without one are left
+// out.
 panel relative_to(const panel& p, const std::string& baseline, std::string name);
 // Series become places on the axis and the other way round; `x` names the new axis.
 panel transposed(const panel& p, std::string x);

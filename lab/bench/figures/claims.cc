@@ -11,7 +11,8 @@ namespace {
 using stated::metric;
 using stated::statement;
 
-// The better of vcbp and blurred, which the text measures the adaptive mechanism by; not a series of the chart.
+// The better of vcbp and blurred, which the text measures the adaptive mechanism by; not a series
+// of the chart.
 std::optional<double> better_of_both(const panel& p, std::size_t place);
 
 std::optional<double> value_at(const panel& p, std::string_view name, std::size_t place) {
@@ -77,9 +78,12 @@ void measure_in(const panel& p, const statement& s, std::vector<double>& into) {
 
 }  // namespace
 
-std::vector<claim> claims_of(const chart& c, std::string_view figure) { return claims_of(c, figure, stated::statements); }
+std::vector<claim> claims_of(const chart& c, std::string_view figure) {
+  return claims_of(c, figure, stated::statements);
+}
 
-std::vector<claim> claims_of(const chart& c, std::string_view figure, std::span<const statement> statements) {
+std::vector<claim> claims_of(const chart& c, std::string_view figure,
+                             std::span<const statement> statements) {
   std::vector<claim> claims;
   for (const statement& s : statements) {
     if (s.figure != figure) continue;

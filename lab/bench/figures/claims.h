@@ -1,4 +1,5 @@
-// What a chart of the blurred-persistence evaluation says to each statement of the text about its figure.
+// What a chart of the blurred-persistence evaluation says to each statement of the text about its
+// figure.
 #pragma once
 
 #include <bench/figures/chart.h>
@@ -10,9 +11,11 @@
 
 namespace stele::bench {
 
-// A claim for each statement about `figure`, in their order; those whose series or places the chart lacks stay unmeasured.
+// A claim for each statement about `figure`, in their order; those whose series or places the chart
+// lacks stay unmeasured.
 std::vector<claim> claims_of(const chart& c, std::string_view figure);
 // The same of another publication's statements.
-std::vector<claim> claims_of(const chart& c, std::string_view figure, std::span<const stated::statement> statements);
+std::vector<claim> claims_of(const chart& c, std::string_view figure,
+                             std::span<const stated::statement> statements);
 
 }  // namespace stele::bench

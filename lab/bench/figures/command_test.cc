@@ -1,4 +1,5 @@
-// The command `stele figure` as a user runs it: its files, its refusals, and pictures that cannot be drawn.
+// The command `stele figure` as a user runs it: its files, its refusals, and pictures that cannot
+// be drawn.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -27,7 +28,8 @@ outcome run(const std::string& command) {
   FILE* const out = ::popen((command + " 2>&1").c_str(), "r");
   if (out == nullptr) return o;
   std::array<char, 4096> some;
-  for (std::size_t n; (n = std::fread(some.data(), 1, some.size(), out)) != 0;) o.said.append(some.data(), n);
+  for (std::size_t n; (n = std::fread(some.data(), 1, some.size(), out)) != 0;)
+    o.said.append(some.data(), n);
   const int ended = ::pclose(out);
   o.status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
   return o;
@@ -45,7 +47,8 @@ class figure_command : public testing::Test {
 
   const std::string command_ = STELE_COMMAND " figure blurred";
   const std::string plot_ = STELE_SOURCE_DIR "/tools/plot";
-  const fs::path dir_ = fs::path(testing::TempDir()) / ("stele-figures-" + std::to_string(::getpid()));
+  const fs::path dir_ =
+      fs::path(testing::TempDir()) / ("stele-figures-" + std::to_string(::getpid()));
 };
 
 TEST_F(figure_command, writes_table_json_and_picture) {
@@ -69,7 +72,8 @@ TEST_F(figure_command, refuses_what_it_does_not_know) {
 }
 
 TEST_F(figure_command, plot_says_that_matplotlib_is_missing) {
-  const outcome o = run("/usr/bin/python3 -S " + plot_ + " chart.json chart.png");  // without installed packages
+  const outcome o =
+      run("/usr/bin/python3 -S " + plot_ + " chart.json chart.png");  // without installed packages
   EXPECT_EQ(o.status, 3);
   EXPECT_THAT(o.said, HasSubstr("python3-matplotlib is not installed"));
 }

@@ -19,22 +19,32 @@ struct figure_entry {
 };
 
 constexpr figure_entry figures[] = {
-    {"2", "What of a transaction's time goes into log, data and others", "2.3", "mechanism base, medium pcm:strict:waits", false, measure_breakdown},
-    {"5", "Write bandwidth under the scheduling rules, by value size", "4.2.1", "hash", true, measure_rules},
-    {"6", "Write bandwidth under the scheduling rules, by threads", "4.2.1", "hash", true, measure_threads},
-    {"7", "Throughput with a shorter retention of logs", "4.2.2", "hash, mechanism base, medium pcm:strict:SPEEDUP", false, measure_retention},
-    {"8", "Write bandwidth under the scheduling rules, logs kept for 10^4 s", "4.2.2", "hash", true, measure_rules_with_dual},
+    {"2", "What of a transaction's time goes into log, data and others", "2.3",
+     "mechanism base, medium pcm:strict:waits", false, measure_breakdown},
+    {"5", "Write bandwidth under the scheduling rules, by value size", "4.2.1", "hash", true,
+     measure_rules},
+    {"6", "Write bandwidth under the scheduling rules, by threads", "4.2.1", "hash", true,
+     measure_threads},
+    {"7", "Throughput with a shorter retention of logs", "4.2.2",
+     "hash, mechanism base, medium pcm:strict:SPEEDUP", false, measure_retention},
+    {"8", "Write bandwidth under the scheduling rules, logs kept for 10^4 s", "4.2.2", "hash", true,
+     measure_rules_with_dual},
     {"9", "Throughput by value size", "4.2.3", "hash, medium pcm", false, measure_value_sizes},
     {"10", "Throughput by workload", "4.2.3", "8 B values, medium pcm", false, measure_workloads},
-    {"endurance", "Lifetime, logs kept for 10^4 s", "4.2.4", "8 B values, one thread", true, measure_endurance},
+    {"endurance", "Lifetime, logs kept for 10^4 s", "4.2.4", "8 B values, one thread", true,
+     measure_endurance},
 };
 
 std::string note_of(const figure_entry& f, const sweep_options& o) {
   if (f.simulated)
-    return fmt::format("tapes of {} transactions with the mechanism base, {} keys, played into the simulated controller as fast as it takes them; seed {}",
-                       o.traced_operations, o.traced_keys, o.seed);
-  return fmt::format("medians of {} run{} of {} s, in turn; {} keys; seed {}; emulated banks: a commit returns when it is ordered unless the medium says waits",
-                     o.runs, o.runs == 1 ? "" : "s", o.seconds, o.large_keys, o.seed);
+    return fmt::format(
+        "tapes of {} transactions with the mechanism base, {} keys, played into the simulated "
+        "controller as fast as it takes them; seed {}",
+        o.traced_operations, o.traced_keys, o.seed);
+  return fmt::format(
+      "medians of {} run{} of {} s, in turn; {} keys; seed {}; emulated banks: a commit returns "
+      "when it is ordered unless the medium says waits",
+      o.runs, o.runs == 1 ? "" : "s", o.seconds, o.large_keys, o.seed);
 }
 
 }  // namespace
@@ -49,12 +59,22 @@ std::vector<std::string> dp2_figures() {
 result<chart> measure_dp2(std::string_view figure, const sweep_options& o) {
   const auto* f = std::ranges::find(dp2::figures, figure, &dp2::figure_entry::name);
   if (f == std::ranges::end(dp2::figures))
-    return std::unexpected(error{errc::invalid_argument, fmt::format("there is no figure '{}' to redraw; choose one of {}", figure, fmt::join(dp2_figures(), ", "))});
+    return std::unexpected(error{errc::invalid_argument,
+                                 fmt::format("there is no figure '{}' to redraw; choose one of {}",
+                                             figure, fmt::join(dp2_figures(), ", "))});
   chart c;
   c.name = fmt::format("dp2-{}", f->name);
-  c.title = f->name == std::string_view("endurance") ? f->title : fmt::format("Figure {}: {}", f->name, f->title);
-  c.source = fmt::format("Sun, Lu, Shu, \"DP2: Reducing Transaction Overhead with Differential and Dual Persistency in Persistent Memory\" (2015), section {}", f->section);
-  c.setting = fmt::format("{}; where neither this nor the axis nor a note says otherwise: 8 B values, 1 operation a transaction, 1 thread, stm", f->setting);
+  c.title = f->name == std::string_view("endurance")
+                ? f->title
+                : fmt::format("Figure {}: {}", f->name, f->title);
+  c.source = fmt::format(
+      "Sun, Lu, Shu, \"DP2: Reducing Transaction Overhead with Differential and Dual Persistency "
+      "in Persistent Memory\" (2015), section {}",
+      f->section);
+  c.setting = fmt::format(
+      "{}; where neither this nor the axis nor a note says otherwise: 8 B values, 1 operation a "
+      "transaction, 1 thread, stm",
+      f->setting);
   c.notes = {dp2::note_of(*f, o)};
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));
   if (!c.complete) c.notes.emplace_back("interrupted: the places measured until then");

@@ -1,4 +1,5 @@
-// The figures of the simulated controller: write bandwidth under its scheduling rules, and what logs wear.
+// The figures of the simulated controller: write bandwidth under its scheduling rules, and what
+// logs wear.
 #include <bench/figures/dp2_parts.h>
 #include <fmt/format.h>
 
@@ -11,20 +12,23 @@ struct scheduler_case {
   const char *name, *label, *scheduler;
   double log_retention_s;
 };
-constexpr scheduler_case unified[] = {{"strict", "no rule", "strict", long_retention_s},
-                           {"rule1", "rule 1", "rule1", long_retention_s},
-                           {"rule2", "rule 2", "rule2", long_retention_s},
-                           {"rules", "both rules", "rules", long_retention_s},
-                           {"ideal", "no barriers (loses data)", "ideal", long_retention_s}};
-constexpr scheduler_case dual[] = {{"strict", "no rule, 10^7 s", "strict", long_retention_s},
-                        {"strict dual", "no rule", "strict", short_retention_s},
-                        {"rule1 dual", "rule 1", "rule1", short_retention_s},
-                        {"rule2 dual", "rule 2", "rule2", short_retention_s},
-                        {"rules dual", "both rules", "rules", short_retention_s},
-                        {"ideal dual", "no barriers (loses data)", "ideal", short_retention_s}};
+constexpr scheduler_case unified[] = {
+    {"strict", "no rule", "strict", long_retention_s},
+    {"rule1", "rule 1", "rule1", long_retention_s},
+    {"rule2", "rule 2", "rule2", long_retention_s},
+    {"rules", "both rules", "rules", long_retention_s},
+    {"ideal", "no barriers (loses data)", "ideal", long_retention_s}};
+constexpr scheduler_case dual[] = {
+    {"strict", "no rule, 10^7 s", "strict", long_retention_s},
+    {"strict dual", "no rule", "strict", short_retention_s},
+    {"rule1 dual", "rule 1", "rule1", short_retention_s},
+    {"rule2 dual", "rule 2", "rule2", short_retention_s},
+    {"rules dual", "both rules", "rules", short_retention_s},
+    {"ideal dual", "no barriers (loses data)", "ideal", short_retention_s}};
 
 // A place of a panel: one trace, under each law. False: interrupted.
-result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place, std::span<const scheduler_case> cases, std::size_t value_size,
+result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place,
+                        std::span<const scheduler_case> cases, std::size_t value_size,
                         unsigned threads) {
   o.progress(fmt::format("{}: {} B, {} threads", p.name, value_size, threads));
   if (o.cancelled()) return false;
@@ -39,13 +43,16 @@ result<bool> fill_place(const sweep_options& o, panel& p, std::size_t place, std
   return true;
 }
 
-panel empty_panel(std::string name, std::string x, std::vector<std::string> xs, std::span<const scheduler_case> cases) {
+panel empty_panel(std::string name, std::string x, std::vector<std::string> xs,
+                  std::span<const scheduler_case> cases) {
   panel p{std::move(name), std::move(x), "MB of line writes a second", std::move(xs), {}};
-  for (const scheduler_case& l : cases) p.lines.push_back(empty_series(l.name, l.label, p.xs.size()));
+  for (const scheduler_case& l : cases)
+    p.lines.push_back(empty_series(l.name, l.label, p.xs.size()));
   return p;
 }
 
-result<> by_value_size(const sweep_options& o, chart& c, std::span<const scheduler_case> cases, unsigned threads, const std::string& name) {
+result<> by_value_size(const sweep_options& o, chart& c, std::span<const scheduler_case> cases,
+                       unsigned threads, const std::string& name) {
   panel p = empty_panel(name, "bytes of a value", value_axis(), cases);
   for (std::size_t i = 0; i < value_sizes.size() && c.complete; ++i) {
     const auto filled = fill_place(o, p, i, cases, value_sizes[i], threads);
@@ -61,20 +68,27 @@ result<> by_value_size(const sweep_options& o, chart& c, std::span<const schedul
 
 result<> measure_rules(const sweep_options& o, chart& c) {
   for (const unsigned threads : {1u, 4u})
-    if (auto done = by_value_size(o, c, unified, threads, threads == 1 ? "one thread" : "four threads"); !done) return done;
+    if (auto done =
+            by_value_size(o, c, unified, threads, threads == 1 ? "one thread" : "four threads");
+        !done)
+      return done;
   return {};
 }
 
 result<> measure_rules_with_dual(const sweep_options& o, chart& c) {
   for (const unsigned threads : {1u, 4u})
-    if (auto done = by_value_size(o, c, dual, threads, threads == 1 ? "one thread" : "four threads"); !done) return done;
+    if (auto done =
+            by_value_size(o, c, dual, threads, threads == 1 ? "one thread" : "four threads");
+        !done)
+      return done;
   return {};
 }
 
 result<> measure_threads(const sweep_options& o, chart& c) {
   static constexpr unsigned counts[] = {1, 2, 4, 8, 16};
   for (const std::size_t size : value_sizes) {
-    panel p = empty_panel(fmt::format("{} B", size), "threads", {"1", "2", "4", "8", "16"}, unified);
+    panel p =
+        empty_panel(fmt::format("{} B", size), "threads", {"1", "2", "4", "8", "16"}, unified);
     for (std::size_t i = 0; i < std::size(counts) && c.complete; ++i) {
       const auto filled = fill_place(o, p, i, unified, size, counts[i]);
       if (!filled) return std::unexpected(filled.error());
@@ -86,13 +100,15 @@ result<> measure_threads(const sweep_options& o, chart& c) {
   return {};
 }
 
-// Equation (1) gives the logs' share the speed-up as a factor; what a cell wears is iterations, of which the logs' writes need
-// fewer by that factor, which is a harmonic mean and less.
+// Equation (1) gives the logs' share the speed-up as a factor; what a cell wears is iterations, of
+// which the logs' writes need fewer by that factor, which is a harmonic mean and less.
 result<> measure_endurance(const sweep_options& o, chart& c) {
   const auto table = sim::dp2_memory("strict").retention;
-  const double alpha = std::ranges::find(table, short_retention_s, &sim::retention_row::retention_s)->speedup;
+  const double alpha =
+      std::ranges::find(table, short_retention_s, &sim::retention_row::retention_s)->speedup;
   panel p{"lifetime", "workload", "%", workload_axis(), {}, true};
-  p.lines = {empty_series("log share", "line writes that go to logs", workloads.size()), empty_series("equation", "longer, by equation (1)", workloads.size()),
+  p.lines = {empty_series("log share", "line writes that go to logs", workloads.size()),
+             empty_series("equation", "longer, by equation (1)", workloads.size()),
              empty_series("iterations", "longer, by iterations saved", workloads.size())};
   for (std::size_t i = 0; i < workloads.size() && c.complete; ++i) {
     c.complete = !o.cancelled();

@@ -11,12 +11,19 @@ std::vector<std::string> value_axis() {
   return names;
 }
 
-std::vector<std::string> workload_axis() { return {workloads.begin(), workloads.end()}; }
+std::vector<std::string> workload_axis() {
+  return {workloads.begin(), workloads.end()};
+}
 
-sim::write_trace recorded_trace::trace() const { return sim::write_trace(std::move(*media::tape_reader::from_memory(tape->memory()))); }
-media::tape_header recorded_trace::header() const { return media::tape_reader::from_memory(tape->memory())->header(); }
+sim::write_trace recorded_trace::trace() const {
+  return sim::write_trace(std::move(*media::tape_reader::from_memory(tape->memory())));
+}
+media::tape_header recorded_trace::header() const {
+  return media::tape_reader::from_memory(tape->memory())->header();
+}
 
-result<recorded_trace> trace_of(const sweep_options& o, const std::string& workload, std::size_t value_size, unsigned threads) {
+result<recorded_trace> trace_of(const sweep_options& o, const std::string& workload,
+                                std::size_t value_size, unsigned threads) {
   workloads::recording_options r;
   r.workload = workload;
   r.mechanism = "base";
@@ -28,12 +35,16 @@ result<recorded_trace> trace_of(const sweep_options& o, const std::string& workl
   r.record_bytes = false;
   r.dir = o.dir;
   r.cancelled = o.cancelled;
-  auto tape = workloads::record(r, [](const media::tape_options& shape) -> result<std::unique_ptr<media::tape_writer>> { return media::tape_writer::to_memory(shape); });
+  auto tape = workloads::record(
+      r, [](const media::tape_options& shape) -> result<std::unique_ptr<media::tape_writer>> {
+        return media::tape_writer::to_memory(shape);
+      });
   if (!tape) return std::unexpected(std::move(tape.error()));
   return recorded_trace{std::move(*tape)};
 }
 
-result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler, double log_retention_s) {
+result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler,
+                            double log_retention_s) {
   sim::event_queue time;
   auto memory = sim::make_dp2_memory(time, sim::dp2_memory(scheduler, log_retention_s), t.header());
   if (!memory) return std::unexpected(std::move(memory.error()));
@@ -54,7 +65,9 @@ result<write_counts> count_writes(const recorded_trace& t) {
     if (!*s) return sums;
     if ((*s)->what != sim::trace_step::kind::write) continue;
     const sim::write_class what = ranges->classify((*s)->address).what;
-    ++(what == sim::write_class::log_record ? sums.log : what == sim::write_class::commit_record ? sums.commit : sums.data);
+    ++(what == sim::write_class::log_record      ? sums.log
+       : what == sim::write_class::commit_record ? sums.commit
+                                                 : sums.data);
   }
 }
 
@@ -62,6 +75,8 @@ series empty_series(std::string name, std::string label, std::size_t places) {
   return {std::move(name), std::move(label), false, std::vector<std::optional<spread>>(places)};
 }
 
-void put(series& s, std::size_t place, double value) { s.points[place] = spread{value, value, value}; }
+void put(series& s, std::size_t place, double value) {
+  s.points[place] = spread{value, value, value};
+}
 
 }  // namespace stele::bench::dp2

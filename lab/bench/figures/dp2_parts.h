@@ -1,4 +1,5 @@
-// What the figures of the DP2 evaluation share: the value sizes, the tapes that the controller is given, and how it is measured.
+// What the figures of the DP2 evaluation share: the value sizes, the tapes that the controller is
+// given, and how it is measured.
 #pragma once
 
 #include <bench/figures/sweep.h>
@@ -21,14 +22,18 @@ struct recorded_trace {
   sim::write_trace trace() const;
   media::tape_header header() const;
 };
-[[nodiscard]] result<recorded_trace> trace_of(const sweep_options& o, const std::string& workload, std::size_t value_size, unsigned threads);
+[[nodiscard]] result<recorded_trace> trace_of(const sweep_options& o, const std::string& workload,
+                                              std::size_t value_size, unsigned threads);
 
 // Bandwidth of the scheduler on it, in bytes a second.
-[[nodiscard]] result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler, double log_retention_s);
+[[nodiscard]] result<double> bandwidth_of(const recorded_trace& t, const std::string& scheduler,
+                                          double log_retention_s);
 
 struct write_counts {
   std::uint64_t log = 0, commit = 0, data = 0;  // lines
-  double log_share() const noexcept { return static_cast<double>(log + commit) / static_cast<double>(log + commit + data); }
+  double log_share() const noexcept {
+    return static_cast<double>(log + commit) / static_cast<double>(log + commit + data);
+  }
 };
 [[nodiscard]] result<write_counts> count_writes(const recorded_trace& t);
 

@@ -1,5 +1,5 @@
-// The redrawn evaluation of DP2: every figure yields its series and points and answers its statements, runs that are cut short
-// keep theirs, strange names are refused.
+// The redrawn evaluation of DP2: every figure yields its series and points and answers its
+// statements, runs that are cut short keep theirs, strange names are refused.
 #include <bench/figures/dp2.h>
 #include <bench/figures/dp2_parts.h>
 #include <bench/figures/figure_test.h>
@@ -25,11 +25,14 @@ TEST_P(every_dp2_figure, yields_all_points_and_answers_all_statements) {
   expect_every_point(*c);
 }
 
-INSTANTIATE_TEST_SUITE_P(all, every_dp2_figure, testing::ValuesIn(dp2_figures()), [](const auto& which) { return which.param; });
+INSTANTIATE_TEST_SUITE_P(all, every_dp2_figure, testing::ValuesIn(dp2_figures()),
+                         [](const auto& which) { return which.param; });
 
 TEST(dp2, keeps_what_was_measured_when_interrupted) {
   sweep_options o = tiny();
-  o.cancelled = [asked = 0]() mutable { return ++asked > 120; };  // asked for each operation recorded, too
+  o.cancelled = [asked = 0]() mutable {
+    return ++asked > 120;
+  };  // asked for each operation recorded, too
   const auto c = measure_dp2("6", o);
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_FALSE(c->complete);
@@ -39,11 +42,14 @@ TEST(dp2, refuses_a_figure_that_it_does_not_know) {
   expect_unknown(measure_dp2("3", tiny()), "3");
 }
 
-// What the rules may do to one thread: of records, commit line, home and cut, the records need no time of their own.
+// What the rules may do to one thread: of records, commit line, home and cut, the records need no
+// time of their own.
 TEST(dp2, rules_save_one_thread_a_quarter_of_the_time_at_most) {
   const auto trace = dp2::trace_of(tiny(), "sps", 8, 1);
   ASSERT_TRUE(trace) << trace.error().message;
-  const auto strict = dp2::bandwidth_of(*trace, "strict", 1e7), rules = dp2::bandwidth_of(*trace, "rules", 1e7), ideal = dp2::bandwidth_of(*trace, "ideal", 1e7);
+  const auto strict = dp2::bandwidth_of(*trace, "strict", 1e7),
+             rules = dp2::bandwidth_of(*trace, "rules", 1e7),
+             ideal = dp2::bandwidth_of(*trace, "ideal", 1e7);
   ASSERT_TRUE(strict && rules && ideal);
   EXPECT_GT(*rules, *strict);
   EXPECT_LT(*rules, *strict * 4 / 3 * 1.01);
@@ -53,7 +59,8 @@ TEST(dp2, rules_save_one_thread_a_quarter_of_the_time_at_most) {
 TEST(dp2, a_shorter_retention_of_logs_is_faster_and_no_shorter_one_is_refused) {
   const auto trace = dp2::trace_of(tiny(), "hash", 64, 2);
   ASSERT_TRUE(trace) << trace.error().message;
-  const auto unified = dp2::bandwidth_of(*trace, "strict", 1e7), dual = dp2::bandwidth_of(*trace, "strict", 1e4);
+  const auto unified = dp2::bandwidth_of(*trace, "strict", 1e7),
+             dual = dp2::bandwidth_of(*trace, "strict", 1e4);
   ASSERT_TRUE(unified && dual);
   EXPECT_GT(*dual, *unified);
   EXPECT_LT(*dual, *unified * 1.7);

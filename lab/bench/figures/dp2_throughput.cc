@@ -14,8 +14,10 @@ entry on_pcm(std::string name, std::string label, const char* mechanism, std::st
 }
 
 std::vector<entry> systems() {
-  return {on_pcm("base", "ETL-Base", "base", "pcm:strict"), on_pcm("tornbit", "ETL-Tornbit", "redo", "pcm:strict"),
-          on_pcm("differential", "Differential-P", "base", "pcm:rules"), on_pcm("dual", "Dual-P", "base", "pcm:strict:1.7"),
+  return {on_pcm("base", "ETL-Base", "base", "pcm:strict"),
+          on_pcm("tornbit", "ETL-Tornbit", "redo", "pcm:strict"),
+          on_pcm("differential", "Differential-P", "base", "pcm:rules"),
+          on_pcm("dual", "Dual-P", "base", "pcm:strict:1.7"),
           on_pcm("both", "NVRAM-DP", "base", "pcm:rules:1.7")};
 }
 
@@ -27,24 +29,37 @@ task task_on(const std::string& workload, std::size_t keys) {
 }
 
 sweep by_value_size(const sweep_options& o, std::vector<entry> entries, std::string panel_name) {
-  return {task_on("hash", o.large_keys), "bytes of a value", value_axis(), [](task& t, std::size_t place) { t.parameters.value_size = value_sizes[place]; },
-          std::move(entries), {transactions_per_s(std::move(panel_name))}};
+  return {task_on("hash", o.large_keys),
+          "bytes of a value",
+          value_axis(),
+          [](task& t, std::size_t place) { t.parameters.value_size = value_sizes[place]; },
+          std::move(entries),
+          {transactions_per_s(std::move(panel_name))}};
 }
 
 sweep by_workload(const sweep_options& o, std::vector<entry> entries, std::string panel_name) {
-  return {task_on("", o.large_keys), "workload", workload_axis(), [](task& t, std::size_t place) { t.workload = workloads[place]; },
-          std::move(entries), {transactions_per_s(std::move(panel_name))}, true};
+  return {task_on("", o.large_keys),
+          "workload",
+          workload_axis(),
+          [](task& t, std::size_t place) { t.workload = workloads[place]; },
+          std::move(entries),
+          {transactions_per_s(std::move(panel_name))},
+          true};
 }
 
 // Time shares from throughputs: with writes to logs made (nearly) free, and with all writes free.
 panel shares_of(const panel& rates, std::string name) {
   panel p{std::move(name), rates.x, "% of a transaction's time", rates.xs, {}, rates.bars};
-  p.lines = {empty_series("log", "log", rates.xs.size()), empty_series("data", "data", rates.xs.size()), empty_series("others", "others", rates.xs.size()),
+  p.lines = {empty_series("log", "log", rates.xs.size()),
+             empty_series("data", "data", rates.xs.size()),
+             empty_series("others", "others", rates.xs.size()),
              empty_series("persist", "log and data", rates.xs.size())};
   for (std::size_t i = 0; i < rates.xs.size(); ++i) {
-    const auto all = rates.find("all")->points[i], no_log = rates.find("no log")->points[i], none = rates.find("none")->points[i];
+    const auto all = rates.find("all")->points[i], no_log = rates.find("no log")->points[i],
+               none = rates.find("none")->points[i];
     if (!all || !no_log || !none) continue;
-    const double others = 100 * all->median / none->median, log = 100 * (1 - all->median / no_log->median);
+    const double others = 100 * all->median / none->median,
+                 log = 100 * (1 - all->median / no_log->median);
     put(p.lines[0], i, log);
     put(p.lines[1], i, 100 - others - log);
     put(p.lines[2], i, others);
@@ -56,12 +71,15 @@ panel shares_of(const panel& rates, std::string name) {
 }  // namespace
 
 result<> measure_breakdown(const sweep_options& o, chart& c) {
-  const std::vector<entry> entries = {on_pcm("all", "as it is", "base", "pcm:strict:waits"), on_pcm("no log", "writes to logs 100 times faster", "base", "pcm:strict:100:waits"),
-                                      on_pcm("none", "no added latency", "base", "adr")};
+  const std::vector<entry> entries = {
+      on_pcm("all", "as it is", "base", "pcm:strict:waits"),
+      on_pcm("no log", "writes to logs 100 times faster", "base", "pcm:strict:100:waits"),
+      on_pcm("none", "no added latency", "base", "adr")};
   if (auto done = run(by_workload(o, entries, "workloads, throughput"), o, c); !done) return done;
   c.panels.push_back(shares_of(c.panels.back(), "workloads"));
   if (!c.complete) return {};
-  if (auto done = run(by_value_size(o, entries, "value sizes, throughput"), o, c); !done) return done;
+  if (auto done = run(by_value_size(o, entries, "value sizes, throughput"), o, c); !done)
+    return done;
   c.panels.push_back(shares_of(c.panels.back(), "value sizes"));
   std::ranges::rotate(c.panels, c.panels.begin() + 1);
   return {};
@@ -70,9 +88,12 @@ result<> measure_breakdown(const sweep_options& o, chart& c) {
 result<> measure_retention(const sweep_options& o, chart& c) {
   std::vector<entry> entries;
   for (const sim::retention_row& r : sim::dp2_memory("strict").retention)
-    entries.push_back(on_pcm(fmt::format("{:.0e}", r.retention_s), fmt::format("{:.0e} s", r.retention_s), "base", fmt::format("pcm:strict:{}", r.speedup)));
+    entries.push_back(on_pcm(fmt::format("{:.0e}", r.retention_s),
+                             fmt::format("{:.0e} s", r.retention_s), "base",
+                             fmt::format("pcm:strict:{}", r.speedup)));
   if (auto done = run(by_value_size(o, entries, "throughput"), o, c); !done) return done;
-  c.panels.insert(c.panels.begin(), relative_to(c.panels.front(), "1e+07", "over a retention of 10^7 s"));
+  c.panels.insert(c.panels.begin(),
+                  relative_to(c.panels.front(), "1e+07", "over a retention of 10^7 s"));
   return {};
 }
 

@@ -1,4 +1,5 @@
-// What the tests of redrawn evaluations share: a sweep that takes no time, and what every figure has.
+// What the tests of redrawn evaluations share: a sweep that takes no time, and what every figure
+// has.
 #pragma once
 
 #include <bench/figures/chart.h>
@@ -18,7 +19,8 @@ inline sweep_options tiny_sweep() {
   return o;
 }
 
-// A whole figure of this name, with panels whose series are as long as their axes. With ASSERT_NO_FATAL_FAILURE.
+// A whole figure of this name, with panels whose series are as long as their axes. With
+// ASSERT_NO_FATAL_FAILURE.
 inline void expect_whole(const result<chart>& c, const std::string& name) {
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_EQ(c->name, name);
@@ -26,7 +28,8 @@ inline void expect_whole(const result<chart>& c, const std::string& name) {
   ASSERT_FALSE(c->panels.empty());
   for (const panel& p : c->panels) {
     ASSERT_FALSE(p.lines.empty()) << p.name;
-    for (const series& s : p.lines) ASSERT_THAT(s.points, testing::SizeIs(p.xs.size())) << p.name << ", " << s.name;
+    for (const series& s : p.lines)
+      ASSERT_THAT(s.points, testing::SizeIs(p.xs.size())) << p.name << ", " << s.name;
   }
 }
 

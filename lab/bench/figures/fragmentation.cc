@@ -1,8 +1,9 @@
 // The peers of the fragmentation figure, each measured in a process or on a pool of its own.
 //
-// A malloc is put in place by LD_PRELOAD in a fresh process whose environment has nothing else, so that no setting of this
-// one's reaches it, and huge pages are off there, so that the machine's setting of them does not change the figures. The
-// process says which file its malloc is from: a library that was not loaded is an error, not glibc's figures.
+// A malloc is put in place by LD_PRELOAD in a fresh process whose environment has nothing else, so
+// that no setting of this one's reaches it, and huge pages are off there, so that the machine's
+// setting of them does not change the figures. The process says which file its malloc is from: a
+// library that was not loaded is an error, not glibc's figures.
 #include <bench/figures/fragmentation.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -41,7 +42,8 @@ struct outcome {
   std::string output;
 };
 
-[[noreturn]] void become_malloc_process(int output, std::array<char*, 5>& arguments, std::array<char*, 2>& environment) {
+[[noreturn]] void become_malloc_process(int output, std::array<char*, 5>& arguments,
+                                        std::array<char*, 2>& environment) {
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
   ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
@@ -54,14 +56,17 @@ struct outcome {
 std::string all_of(int file) {
   std::string text;
   std::array<char, 4096> some;
-  for (ssize_t n; (n = ::read(file, some.data(), some.size())) > 0;) text.append(some.data(), static_cast<std::size_t>(n));
+  for (ssize_t n; (n = ::read(file, some.data(), some.size())) > 0;)
+    text.append(some.data(), static_cast<std::size_t>(n));
   return text;
 }
 
-result<outcome> run_malloc_process(const malloc_peer& peer, const heap_workload& w, const fragmentation_options& o) {
-  std::string words[] = {STELE_MALLOC_PROCESS, std::string(w.name), std::to_string(o.phase_bytes), std::to_string(o.seed),
-                         fmt::format("LD_PRELOAD={}", peer.library)};
-  std::array<char*, 5> arguments = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), nullptr};
+result<outcome> run_malloc_process(const malloc_peer& peer, const heap_workload& w,
+                                   const fragmentation_options& o) {
+  std::string words[] = {STELE_MALLOC_PROCESS, std::string(w.name), std::to_string(o.phase_bytes),
+                         std::to_string(o.seed), fmt::format("LD_PRELOAD={}", peer.library)};
+  std::array<char*, 5> arguments = {words[0].data(), words[1].data(), words[2].data(),
+                                    words[3].data(), nullptr};
   std::array<char*, 2> environment = {words[4].data(), nullptr};
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::unexpected(error{errc::io, "cannot make a pipe"});
@@ -85,23 +90,28 @@ bool same_library(const fs::path& loaded, const fs::path& wanted) {
   return loaded.filename() == wanted || fs::equivalent(loaded, wanted, ignored);
 }
 
-result<heap_space> measure_malloc(const malloc_peer& peer, const heap_workload& w, const fragmentation_options& o) {
+result<heap_space> measure_malloc(const malloc_peer& peer, const heap_workload& w,
+                                  const fragmentation_options& o) {
   if (!is_there(peer.library))
     return std::unexpected(
-        error{errc::unsupported, fmt::format("{} is not there, or was not when this was built; install the "
-                                             "package {} (tools/deps does) and build again",
-                                             peer.name, peer.package)});
+        error{errc::unsupported,
+              fmt::format("{} is not there, or was not when this was built; install the "
+                          "package {} (tools/deps does) and build again",
+                          peer.name, peer.package)});
   const auto ended = run_malloc_process(peer, w, o);
   if (!ended) return std::unexpected(ended.error());
   heap_space space{std::string(peer.name), std::string(w.name), 0, 0};
   std::string loaded;
-  if (!ended->succeeded || !(std::istringstream(ended->output) >> space.live_bytes >> space.held_bytes >> loaded))
-    return std::unexpected(error{
-        errc::io, fmt::format("{} on {}: {} failed and output '{}'", peer.name, w.name, STELE_MALLOC_PROCESS, ended->output)});
+  if (!ended->succeeded ||
+      !(std::istringstream(ended->output) >> space.live_bytes >> space.held_bytes >> loaded))
+    return std::unexpected(
+        error{errc::io, fmt::format("{} on {}: {} failed and output '{}'", peer.name, w.name,
+                                    STELE_MALLOC_PROCESS, ended->output)});
   if (same_library(loaded, peer.library)) return space;
   return std::unexpected(
-      error{errc::unsupported, fmt::format("{}: malloc came from {} instead of {}; install the package {}", peer.name,
-                                           loaded, peer.library, peer.package)});
+      error{errc::unsupported,
+            fmt::format("{}: malloc came from {} instead of {}; install the package {}", peer.name,
+                        loaded, peer.library, peer.package)});
 }
 
 result<heap_space> measure_libpmemobj([[maybe_unused]] const heap_workload& w,
@@ -109,9 +119,10 @@ result<heap_space> measure_libpmemobj([[maybe_unused]] const heap_workload& w,
 #ifdef STELE_HAVE_LIBPMEMOBJ
   return measure_libpmemobj_heap(w, o);
 #else
-  return std::unexpected(error{errc::unsupported,
-                               "libpmemobj was not there when this was built; install the package libpmemobj-dev "
-                               "(tools/deps does) and build again"});
+  return std::unexpected(
+      error{errc::unsupported,
+            "libpmemobj was not there when this was built; install the package libpmemobj-dev "
+            "(tools/deps does) and build again"});
 #endif
 }
 
@@ -124,12 +135,13 @@ std::vector<std::string> heap_peers() {
   return names;
 }
 
-result<heap_space> measure_peer(std::string_view peer, const heap_workload& w, const fragmentation_options& o) {
+result<heap_space> measure_peer(std::string_view peer, const heap_workload& w,
+                                const fragmentation_options& o) {
   if (peer == pmemobj_peer) return measure_libpmemobj(w, o);
   const auto found = std::ranges::find(malloc_peers, peer, &malloc_peer::name);
   if (found != std::end(malloc_peers)) return measure_malloc(*found, w, o);
-  return std::unexpected(
-      error{errc::not_found, fmt::format("no allocator '{}'; there are: {}", peer, fmt::join(heap_peers(), ", "))});
+  return std::unexpected(error{errc::not_found, fmt::format("no allocator '{}'; there are: {}",
+                                                            peer, fmt::join(heap_peers(), ", "))});
 }
 
 result<std::vector<heap_space>> measure_peers(const fragmentation_options& o) {
@@ -145,7 +157,8 @@ result<std::vector<heap_space>> measure_peers(const fragmentation_options& o) {
 }
 
 std::string scale_of(const fragmentation_options& o) {
-  return fmt::format("{:g} MiB requested in each phase (the paper: 1 GB)", static_cast<double>(o.phase_bytes) / (1 << 20));
+  return fmt::format("{:g} MiB requested in each phase (the paper: 1 GB)",
+                     static_cast<double>(o.phase_bytes) / (1 << 20));
 }
 
 }  // namespace stele::bench

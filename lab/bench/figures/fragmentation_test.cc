@@ -1,4 +1,5 @@
-// The peers of the fragmentation figure: their numbers are possible ones, and what cannot be measured is said.
+// The peers of the fragmentation figure: their numbers are possible ones, and what cannot be
+// measured is said.
 #include <bench/figures/fragmentation.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +38,8 @@ TEST_P(heap_peer, keeps_what_it_held_before_objects_were_freed) {
   EXPECT_GT(freed->fragmentation(), grown->fragmentation());
 }
 
-INSTANTIATE_TEST_SUITE_P(peers, heap_peer, testing::ValuesIn(heap_peers()), [](const auto& i) { return i.param; });
+INSTANTIATE_TEST_SUITE_P(peers, heap_peer, testing::ValuesIn(heap_peers()),
+                         [](const auto& i) { return i.param; });
 
 TEST(heap_peers, refuses_what_it_does_not_know) {
   const auto unknown = measure_peer("nonesuch", heap_workloads[0], {});

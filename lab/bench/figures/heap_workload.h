@@ -1,13 +1,14 @@
 // The workloads of the fragmentation figure: objects whose sizes change between two phases.
 //
-// They are those of figure 9 of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), after
-// Rumble, Kejriwal, Ousterhout, "Log-structured Memory for DRAM-based Storage" (2014): objects of uniformly random sizes are
-// allocated until a phase has requested its bytes, a share of them, chosen at random, is freed, and objects of other sizes
-// are allocated until the second phase has requested as much. The text does not say in which order objects are freed;
-// here it is the order of their allocation.
+// They are those of figure 9 of Hu, Ren, Badam, Shu, Moscibroda, "Log-Structured Non-Volatile Main
+// Memory" (2017), after Rumble, Kejriwal, Ousterhout, "Log-structured Memory for DRAM-based
+// Storage" (2014): objects of uniformly random sizes are allocated until a phase has requested its
+// bytes, a share of them, chosen at random, is freed, and objects of other sizes are allocated
+// until the second phase has requested as much. The text does not say in which order objects are
+// freed; here it is the order of their allocation.
 //
-// The operations are a pure function of workload, bytes of a phase and seed, and take no memory but the stream's own, so
-// that a process whose memory is measured can draw them.
+// The operations are a pure function of workload, bytes of a phase and seed, and take no memory but
+// the stream's own, so that a process whose memory is measured can draw them.
 #pragma once
 
 #include <base/rng.h>
@@ -33,7 +34,9 @@ struct heap_workload {
 };
 
 inline constexpr std::array<heap_workload, 3> heap_workloads = {
-    {{"W1", {100, 150}, {200, 250}, 0}, {"W2", {100, 150}, {200, 250}, 90}, {"W3", {1000, 2000}, {1500, 2500}, 90}}};
+    {{"W1", {100, 150}, {200, 250}, 0},
+     {"W2", {100, 150}, {200, 250}, 90},
+     {"W3", {1000, 2000}, {1500, 2500}, 90}}};
 
 // Null when there is none of that name.
 constexpr const heap_workload* find_heap_workload(std::string_view name) noexcept {
@@ -85,13 +88,14 @@ class heap_operations {
     return range.least + static_cast<std::uint32_t>((drawn * (range.most - range.least + 1)) >> 32);
   }
   heap_operation allocate() noexcept {
-    const std::uint32_t size = size_of(objects_, phase_ == phase::first ? workload_.first : workload_.second);
+    const std::uint32_t size =
+        size_of(objects_, phase_ == phase::first ? workload_.first : workload_.second);
     requested_bytes_ += size;
     live_bytes_ += size;
     return {heap_operation::kind::allocate, size, objects_++};
   }
-  // Selection sampling (Knuth, The Art of Computer Programming, volume 2, algorithm 3.4.2S): every set of that many objects
-  // is as likely as any other.
+  // Selection sampling (Knuth, The Art of Computer Programming, volume 2, algorithm 3.4.2S): every
+  // set of that many objects is as likely as any other.
   heap_operation free_one() noexcept {
     while (choices_.below(first_objects_ - candidate_) >= to_free_) ++candidate_;
     --to_free_;
@@ -109,9 +113,10 @@ class heap_operations {
   std::uint64_t candidate_ = 0, to_free_ = 0;
 };
 
-// Applies the whole workload; apply(std::span<const heap_operation>) is to do its operations in their order and returns
-// result<>. A span has `Batch` operations, the last one fewer; it may hold an object's allocation and its freeing.
-// Returns the bytes live at the end. Errors: the first of apply.
+// Applies the whole workload; apply(std::span<const heap_operation>) is to do its operations in
+// their order and returns result<>. A span has `Batch` operations, the last one fewer; it may hold
+// an object's allocation and its freeing. Returns the bytes live at the end. Errors: the first of
+// apply.
 template <std::size_t Batch = 1, class Apply>
 [[nodiscard]] result<std::uint64_t> run_heap_workload(heap_operations operations, Apply&& apply) {
   std::array<heap_operation, Batch> batch;

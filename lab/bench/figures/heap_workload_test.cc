@@ -44,7 +44,8 @@ TEST_P(heap_workload_of, requests_its_bytes_in_both_phases_and_frees_its_share) 
   const std::uint64_t bytes = 16 * small_bytes;
   const auto all = all_of(heap_operations(w, bytes, 1));
   totals phases[2], freed;
-  for (const heap_operation& op : all) (op.what == kind::free ? freed : phases[phases[0].bytes >= bytes]).add(op);
+  for (const heap_operation& op : all)
+    (op.what == kind::free ? freed : phases[phases[0].bytes >= bytes]).add(op);
   EXPECT_LT(phases[0].bytes - bytes, w.first.most);
   EXPECT_LT(phases[1].bytes - bytes, w.second.most);
   EXPECT_EQ(phases[0].least, w.first.least);
@@ -68,7 +69,8 @@ TEST_P(heap_workload_of, frees_each_object_once_with_the_size_it_was_allocated_w
       live -= op.size_bytes;
     }
   }
-  const auto ran = run_heap_workload(heap_operations(GetParam(), small_bytes, 2), [](auto) { return result<>{}; });
+  const auto ran = run_heap_workload(heap_operations(GetParam(), small_bytes, 2),
+                                     [](auto) { return result<>{}; });
   EXPECT_EQ(ran.value(), live);
 }
 
@@ -76,11 +78,12 @@ TEST_P(heap_workload_of, comes_in_batches_as_one_by_one) {
   const heap_operations operations(GetParam(), small_bytes, 3);
   const auto all = all_of(operations);
   std::size_t seen = 0, spans = 0;
-  const auto ran = run_heap_workload<256>(operations, [&](std::span<const heap_operation> ops) -> result<> {
-    for (const heap_operation& op : ops) EXPECT_EQ(op.object, all.at(seen++).object);
-    ++spans;
-    return {};
-  });
+  const auto ran =
+      run_heap_workload<256>(operations, [&](std::span<const heap_operation> ops) -> result<> {
+        for (const heap_operation& op : ops) EXPECT_EQ(op.object, all.at(seen++).object);
+        ++spans;
+        return {};
+      });
   EXPECT_TRUE(ran.has_value());
   EXPECT_EQ(seen, all.size());
   EXPECT_EQ(spans, (all.size() + 255) / 256);
@@ -89,7 +92,8 @@ TEST_P(heap_workload_of, comes_in_batches_as_one_by_one) {
 TEST_P(heap_workload_of, differs_by_seed_alone) {
   const auto sizes = [](std::uint64_t seed) {
     std::vector<std::uint32_t> of;
-    for (const heap_operation& op : all_of(heap_operations(GetParam(), small_bytes, seed))) of.push_back(op.size_bytes);
+    for (const heap_operation& op : all_of(heap_operations(GetParam(), small_bytes, seed)))
+      of.push_back(op.size_bytes);
     return of;
   };
   EXPECT_EQ(sizes(4), sizes(4));
@@ -101,10 +105,11 @@ INSTANTIATE_TEST_SUITE_P(workloads, heap_workload_of, testing::ValuesIn(heap_wor
 
 TEST(heap_workload, ends_with_the_first_error) {
   int applied = 0;
-  const auto ran = run_heap_workload(heap_operations(heap_workloads[0], small_bytes, 1), [&](auto) -> result<> {
-    if (++applied == 3) return std::unexpected(error{errc::full, "no room"});
-    return {};
-  });
+  const auto ran =
+      run_heap_workload(heap_operations(heap_workloads[0], small_bytes, 1), [&](auto) -> result<> {
+        if (++applied == 3) return std::unexpected(error{errc::full, "no room"});
+        return {};
+      });
   ASSERT_FALSE(ran.has_value());
   EXPECT_EQ(ran.error().message, "no room");
   EXPECT_EQ(applied, 3);

@@ -26,16 +26,23 @@ constexpr figure_entry figures[] = {
     {"10", "Slower nonvolatile cache and memory", "6.3", measure_latency},
     {"11", "Dynamic power", "6.4", measure_power},
     {"overflow", "Transactions that overflow the nonvolatile cache", "6.3", measure_overflow},
-    {"sensitivity", "What the results owe to values that the text does not state", "5", measure_sensitivity},
+    {"sensitivity", "What the results owe to values that the text does not state", "5",
+     measure_sensitivity},
 };
 
 std::string note_of(const figure_entry& f, const sweep_options& o) {
   if (f.measure == measure_overflow)
-    return fmt::format("simulated, caches and values a 64th of what they are called here (an L3 of 1 MiB stands for 64 MiB); a hash table of 32 keys for each thread; isolation none; seed {}", o.seed);
-  return fmt::format("simulated; small: 512 B, {} keys, {} transactions, htm; large: {} B, {} keys, {} transactions, mutex; a third warms up, after plain stores to "
-                     "the last {} MiB of the structure; means over {}; seed {}",
-                     o.kiln_keys, o.kiln_transactions, o.kiln_large_bytes, o.kiln_large_keys, o.kiln_large_transactions, o.kiln_written_before >> 20,
-                     fmt::join(workloads_of(o), ", "), o.seed);
+    return fmt::format(
+        "simulated, caches and values a 64th of what they are called here (an L3 of 1 MiB stands "
+        "for 64 MiB); a hash table of 32 keys for each thread; isolation none; seed {}",
+        o.seed);
+  return fmt::format(
+      "simulated; small: 512 B, {} keys, {} transactions, htm; large: {} B, {} keys, {} "
+      "transactions, mutex; a third warms up, after plain stores to "
+      "the last {} MiB of the structure; means over {}; seed {}",
+      o.kiln_keys, o.kiln_transactions, o.kiln_large_bytes, o.kiln_large_keys,
+      o.kiln_large_transactions, o.kiln_written_before >> 20, fmt::join(workloads_of(o), ", "),
+      o.seed);
 }
 
 }  // namespace
@@ -50,11 +57,18 @@ std::vector<std::string> kiln_figures() {
 result<chart> measure_kiln(std::string_view figure, const sweep_options& o) {
   const auto* f = std::ranges::find(kiln::figures, figure, &kiln::figure_entry::name);
   if (f == std::ranges::end(kiln::figures))
-    return std::unexpected(error{errc::invalid_argument, fmt::format("there is no figure '{}' to redraw; choose one of {}", figure, fmt::join(kiln_figures(), ", "))});
+    return std::unexpected(error{errc::invalid_argument,
+                                 fmt::format("there is no figure '{}' to redraw; choose one of {}",
+                                             figure, fmt::join(kiln_figures(), ", "))});
   chart c;
   c.name = fmt::format("kiln-{}", f->name);
-  c.title = std::string_view("0123456789").contains(f->name[0]) ? fmt::format("Figure {}: {}", f->name, f->title) : f->title;
-  c.source = fmt::format("Zhao, Li, Yoon, Xie, Jouppi, \"Kiln: Closing the Performance Gap Between Systems With and Without Persistence Support\" (2013), section {}", f->section);
+  c.title = std::string_view("0123456789").contains(f->name[0])
+                ? fmt::format("Figure {}: {}", f->name, f->title)
+                : f->title;
+  c.source = fmt::format(
+      "Zhao, Li, Yoon, Xie, Jouppi, \"Kiln: Closing the Performance Gap Between Systems With and "
+      "Without Persistence Support\" (2013), section {}",
+      f->section);
   c.setting = "the machine configs/kiln.toml, 16 threads where nothing else is said";
   c.notes = {kiln::note_of(*f, o)};
   if (auto done = f->measure(o, c); !done) return std::unexpected(std::move(done.error()));

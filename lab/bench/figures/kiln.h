@@ -1,6 +1,6 @@
-// The evaluation of Zhao, Li, Yoon, Xie, Jouppi, "Kiln: Closing the Performance Gap Between Systems With and Without Persistence
-// Support" (2013), sections 1 and 6, redrawn on the simulated machine. What each figure measures and how it differs:
-// docs/papers/kiln.md.
+// The evaluation of Zhao, Li, Yoon, Xie, Jouppi, "Kiln: Closing the Performance Gap Between Systems
+// With and Without Persistence Support" (2013), sections 1 and 6, redrawn on the simulated machine.
+// What each figure measures and how it differs: docs/papers/kiln.md.
 #pragma once
 
 #include <bench/figures/sweep.h>

@@ -12,7 +12,9 @@ sim::machine_config with_fences(sim::machine_config m, bool wait) {
   m.design.fences_wait = wait;
   return m;
 }
-std::string fences(bool wait) { return wait ? "fences wait" : "fences cost nothing"; }
+std::string fences(bool wait) {
+  return wait ? "fences wait" : "fences cost nothing";
+}
 
 // The native system has no fences: its runs are the same, and run once.
 std::vector<system> systems_with_logs(const sim::machine_config& base, bool wait) {
@@ -49,7 +51,8 @@ series mean_of(const series& a, const series& b, std::string name, std::string l
 
 // What a transaction moves between cache and memory.
 panel lines_moved(element e, std::span<const system> systems, const sweep_options& o) {
-  panel p{name_of(e) + ", lines", "quantity", "lines of a transaction, mean of the workloads", {"reads", "writes"}, {}, true};
+  panel p{name_of(e) + ", lines", "quantity", "lines of a transaction, mean of the workloads",
+          {"reads", "writes"},    {},         true};
   for (const system& s : systems) {
     series& line = p.lines.emplace_back(series_of(s));
     for (const quantity_of what : {memory_reads, memory_writes}) {
@@ -60,7 +63,8 @@ panel lines_moved(element e, std::span<const system> systems, const sweep_option
         all = all && r != nullptr;
         if (r != nullptr) sum += what(*r) / sim::find(*r, "run.transactions")->value;
       }
-      put(line, all ? std::optional(sum / static_cast<double>(workloads_of(o).size())) : std::nullopt);
+      put(line,
+          all ? std::optional(sum / static_cast<double>(workloads_of(o).size())) : std::nullopt);
     }
   }
   return p;
@@ -70,8 +74,10 @@ panel lines_moved(element e, std::span<const system> systems, const sweep_option
 
 result<> measure_logging(const sweep_options& o, chart& c) {
   static constexpr std::array<const char*, 3> designs = {"native", "rlog", "ulog"};
-  static constexpr named_quantity quantities[] = {
-      {"throughput", throughput}, {"reads", memory_reads}, {"writes", memory_writes}, {"traffic", memory_traffic}};
+  static constexpr named_quantity quantities[] = {{"throughput", throughput},
+                                                  {"reads", memory_reads},
+                                                  {"writes", memory_writes},
+                                                  {"traffic", memory_traffic}};
   const auto base = base_machine();
   if (!base) return std::unexpected(base.error());
   std::vector<panel> moved;
@@ -80,7 +86,9 @@ result<> measure_logging(const sweep_options& o, chart& c) {
     systems.front().machine = system_of(*base, "native", "native").machine;
     if (const auto ran = run_all(systems, o, c); !ran) return std::unexpected(ran.error());
     for (const element e : elements) {
-      panel& p = c.panels.emplace_back(by_quantity(fmt::format("{}, {}", name_of(e), fences(wait)), "over native's", systems, systems.front(), e, quantities, o));
+      panel& p = c.panels.emplace_back(by_quantity(fmt::format("{}, {}", name_of(e), fences(wait)),
+                                                   "over native's", systems, systems.front(), e,
+                                                   quantities, o));
       p.lines.push_back(mean_of(p.lines[1], p.lines[2], "persistent", "persistent memory (mean)"));
       if (wait) moved.push_back(lines_moved(e, systems, o));
     }
@@ -98,9 +106,14 @@ result<> measure_logs_in_cache(const sweep_options& o, chart& c) {
     const system first = with_threads(systems.front(), 1);
     for (const element e : elements) {
       const std::string name = fmt::format("{}, {}", name_of(e), fences(wait));
-      c.panels.push_back(by_threads(name, "throughput over native's with 1 thread", systems, first, e, throughput, threads_with(wait), o));
-      c.panels.push_back(by_workload(name + ", 16 threads", "throughput over native's with 16 threads", systems, systems.front(), e, throughput, o));
-      c.panels.push_back(by_workload(name + ", traffic", "lines read and written of NV memory with 16 threads, over native's", systems, systems.front(), e, memory_traffic, o));
+      c.panels.push_back(by_threads(name, "throughput over native's with 1 thread", systems, first,
+                                    e, throughput, threads_with(wait), o));
+      c.panels.push_back(by_workload(name + ", 16 threads",
+                                     "throughput over native's with 16 threads", systems,
+                                     systems.front(), e, throughput, o));
+      c.panels.push_back(by_workload(
+          name + ", traffic", "lines read and written of NV memory with 16 threads, over native's",
+          systems, systems.front(), e, memory_traffic, o));
     }
   }
   return {};
@@ -113,12 +126,17 @@ result<> measure_gap(const sweep_options& o, chart& c) {
   for (const bool wait : {true, false})
     for (const element e : elements) {
       const auto systems = systems_with_logs(*base, wait);
-      panel& p = c.panels.emplace_back(panel{fmt::format("{}, {}", name_of(e), fences(wait)), "threads", "% below native's throughput with as many threads", {}, {}});
+      panel& p = c.panels.emplace_back(panel{fmt::format("{}, {}", name_of(e), fences(wait)),
+                                             "threads",
+                                             "% below native's throughput with as many threads",
+                                             {},
+                                             {}});
       for (const unsigned threads : threads_with(wait)) p.xs.push_back(fmt::format("{}", threads));
       for (const system& s : std::span(systems).subspan(3)) {
         series& line = p.lines.emplace_back(series_of(s));
         for (const unsigned threads : threads_with(wait)) {
-          const auto r = mean_ratio(with_threads(s, threads), with_threads(systems.front(), threads), e, throughput, o);
+          const auto r = mean_ratio(with_threads(s, threads),
+                                    with_threads(systems.front(), threads), e, throughput, o);
           put(line, r ? std::optional(100 * (1 - *r)) : std::nullopt);
         }
       }

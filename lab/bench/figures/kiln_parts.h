@@ -1,7 +1,9 @@
-// What the figures of Kiln's evaluation share: the two sizes of elements, the systems, and panels made of runs.
+// What the figures of Kiln's evaluation share: the two sizes of elements, the systems, and panels
+// made of runs.
 //
-// A panel's values are means over the workloads of a ratio: a quantity of a system, over that of the native system at the
-// panel's base. A value is left out where a run of it is missing or its base is zero.
+// A panel's values are means over the workloads of a ratio: a quantity of a system, over that of
+// the native system at the panel's base. A value is left out where a run of it is missing or its
+// base is zero.
 #pragma once
 
 #include <bench/figures/kiln_runs.h>
@@ -10,7 +12,8 @@
 
 namespace stele::bench::kiln {
 
-inline constexpr std::array<const char*, 6> workloads = {"sps", "hash", "rbtree", "bptree", "sdg", "ssca2"};
+inline constexpr std::array<const char*, 6> workloads = {"sps",    "hash", "rbtree",
+                                                         "bptree", "sdg",  "ssca2"};
 inline constexpr std::array<unsigned, 5> thread_counts = {1, 2, 4, 8, 16};
 inline constexpr unsigned most_threads = 16;
 
@@ -28,13 +31,19 @@ struct system {
 
 // The machine that figures start from, read once for each.
 [[nodiscard]] result<sim::machine_config> base_machine();
-// HTM keeps transactions on small elements apart, a mutex those on large ones; set when a system is placed.
-system system_of(const sim::machine_config& base, std::string design, std::string label, unsigned threads = most_threads);
-std::vector<system> systems_of(const sim::machine_config& base, std::span<const char* const> designs, unsigned threads = most_threads);
+// HTM keeps transactions on small elements apart, a mutex those on large ones; set when a system is
+// placed.
+system system_of(const sim::machine_config& base, std::string design, std::string label,
+                 unsigned threads = most_threads);
+std::vector<system> systems_of(const sim::machine_config& base,
+                               std::span<const char* const> designs,
+                               unsigned threads = most_threads);
 
-run_spec run_spec_of(const system& s, const std::string& workload, element e, const sweep_options& o);
+run_spec run_spec_of(const system& s, const std::string& workload, element e,
+                     const sweep_options& o);
 // Of all workloads, small and large elements. False: interrupted.
-[[nodiscard]] result<bool> run_all(std::span<const system> systems, const sweep_options& o, chart& c);
+[[nodiscard]] result<bool> run_all(std::span<const system> systems, const sweep_options& o,
+                                   chart& c);
 
 using quantity_of = double (*)(const sim::run_result& r);
 double throughput(const sim::run_result& r);
@@ -49,35 +58,40 @@ double memory_power(const sim::run_result& r);
 double processor_energy(const sim::run_result& r);
 double memory_energy(const sim::run_result& r);
 
-std::optional<double> one(const system& s, const std::string& workload, element e, quantity_of what, const sweep_options& o);
-std::optional<double> ratio(const system& s, const system& base, const std::string& workload, element e, quantity_of what, const sweep_options& o);
-std::optional<double> mean_ratio(const system& s, const system& base, element e, quantity_of what, const sweep_options& o);
+std::optional<double> one(const system& s, const std::string& workload, element e, quantity_of what,
+                          const sweep_options& o);
+std::optional<double> ratio(const system& s, const system& base, const std::string& workload,
+                            element e, quantity_of what, const sweep_options& o);
+std::optional<double> mean_ratio(const system& s, const system& base, element e, quantity_of what,
+                                 const sweep_options& o);
 
 // Series of the systems, a place for each workload and one, "mean", for all.
-panel by_workload(std::string name, std::string y, std::span<const system> systems, const system& base, element e, quantity_of what,
-                  const sweep_options& o);
+panel by_workload(std::string name, std::string y, std::span<const system> systems,
+                  const system& base, element e, quantity_of what, const sweep_options& o);
 // A series for each system, a place for each number of threads; the base is one system.
-panel by_threads(std::string name, std::string y, std::span<const system> systems, const system& base, element e, quantity_of what,
-                 std::span<const unsigned> counts, const sweep_options& o);
+panel by_threads(std::string name, std::string y, std::span<const system> systems,
+                 const system& base, element e, quantity_of what, std::span<const unsigned> counts,
+                 const sweep_options& o);
 // A place for each quantity, over the base's.
 struct named_quantity {
   const char* name;
   quantity_of what;
 };
-panel by_quantity(std::string name, std::string y, std::span<const system> systems, const system& base, element e,
-                  std::span<const named_quantity> quantities, const sweep_options& o);
+panel by_quantity(std::string name, std::string y, std::span<const system> systems,
+                  const system& base, element e, std::span<const named_quantity> quantities,
+                  const sweep_options& o);
 
 series series_of(const system& s);
 void put(series& s, const std::optional<double>& value);
 system with_threads(system s, unsigned threads);
 
-[[nodiscard]] result<> measure_logging(const sweep_options& o, chart& c);      // figure 1
-[[nodiscard]] result<> measure_sram(const sweep_options& o, chart& c);         // 6
+[[nodiscard]] result<> measure_logging(const sweep_options& o, chart& c);        // figure 1
+[[nodiscard]] result<> measure_sram(const sweep_options& o, chart& c);           // 6
 [[nodiscard]] result<> measure_logs_in_cache(const sweep_options& o, chart& c);  // 7
-[[nodiscard]] result<> measure_gap(const sweep_options& o, chart& c);          // 8
-[[nodiscard]] result<> measure_in_place(const sweep_options& o, chart& c);     // 9
-[[nodiscard]] result<> measure_latency(const sweep_options& o, chart& c);      // 10
-[[nodiscard]] result<> measure_power(const sweep_options& o, chart& c);        // 11
+[[nodiscard]] result<> measure_gap(const sweep_options& o, chart& c);            // 8
+[[nodiscard]] result<> measure_in_place(const sweep_options& o, chart& c);       // 9
+[[nodiscard]] result<> measure_latency(const sweep_options& o, chart& c);        // 10
+[[nodiscard]] result<> measure_power(const sweep_options& o, chart& c);          // 11
 [[nodiscard]] result<> measure_overflow(const sweep_options& o, chart& c);
 [[nodiscard]] result<> measure_sensitivity(const sweep_options& o, chart& c);
 

@@ -20,9 +20,12 @@ namespace {
 constexpr std::uint32_t store_bytes = 4096;
 
 std::string name_of(const tape_spec& t, std::uint64_t seed) {
-  return fmt::format("{}-{}-{}-{}-{}-{}-{}-{}", t.workload, t.element_bytes, t.keys, t.transactions, t.written_before, t.threads, t.isolated ? "apart" : "shared", seed);
+  return fmt::format("{}-{}-{}-{}-{}-{}-{}-{}", t.workload, t.element_bytes, t.keys, t.transactions,
+                     t.written_before, t.threads, t.isolated ? "apart" : "shared", seed);
 }
-std::string name_of(const run_spec& p, std::uint64_t seed) { return name_of(p.tape, seed) + '\n' + sim::toml_of(p.machine); }
+std::string name_of(const run_spec& p, std::uint64_t seed) {
+  return name_of(p.tape, seed) + '\n' + sim::toml_of(p.machine);
+}
 
 // What has run in this process; entries stay where they are.
 struct results {
@@ -37,7 +40,8 @@ results& all_results() {
 // A tape in a file that goes with it.
 class tape_file {
  public:
-  tape_file(const tape_spec& t, const sweep_options& o) : path_(fmt::format("{}/stele-kiln-{}-{}", o.dir, ::getpid(), name_of(t, o.seed))) {}
+  tape_file(const tape_spec& t, const sweep_options& o)
+      : path_(fmt::format("{}/stele-kiln-{}-{}", o.dir, ::getpid(), name_of(t, o.seed))) {}
   ~tape_file() {
     std::error_code none;
     std::filesystem::remove(path_, none);
@@ -50,13 +54,15 @@ class tape_file {
   std::string path_;
 };
 
-// What least-recently-used caches hold after all of it has been written in the order of its addresses.
+// What least-recently-used caches hold after all of it has been written in the order of its
+// addresses.
 void write_before(workloads::native_run& run, const tape_spec& t, media::tape_writer& tape) {
   const std::uint64_t end = run.space().used() / store_bytes * store_bytes;
   const std::uint64_t first = end - std::min(end, t.written_before / store_bytes * store_bytes);
   const media::tape_writer::scoped_lock lock(tape);
   for (std::uint64_t at = first; at < end; at += store_bytes)
-    tape.event(media::tape_op::store, static_cast<unsigned>(at / store_bytes % t.threads), at, store_bytes);
+    tape.event(media::tape_op::store, static_cast<unsigned>(at / store_bytes % t.threads), at,
+               store_bytes);
 }
 
 workloads::native_plan plan_of(const tape_spec& t, std::uint64_t seed) {
@@ -80,14 +86,19 @@ result<part> record_part(const tape_spec& t, unsigned thread, std::uint64_t seed
   plan.operations = t.transactions / t.threads + (thread < t.transactions % t.threads);
   auto run = workloads::make_native(t.workload, plan);
   if (!run) return std::unexpected(run.error());
-  part p{media::tape_writer::to_memory(workloads::native_shape(**run, plan)), (*run)->space().size()};
-  if (auto done = workloads::record_native(**run, t.workload, plan, *p.tape, [](std::uint64_t) { return true; }); !done) return std::unexpected(done.error());
+  part p{media::tape_writer::to_memory(workloads::native_shape(**run, plan)),
+         (*run)->space().size()};
+  if (auto done = workloads::record_native(**run, t.workload, plan, *p.tape,
+                                           [](std::uint64_t) { return true; });
+      !done)
+    return std::unexpected(done.error());
   if (auto done = p.tape->finish(); !done) return std::unexpected(done.error());
   return p;
 }
 
 // Up to the end of a transaction, or nothing. False: the part is over.
-result<bool> copy_transaction(media::tape_reader& from, unsigned thread, std::uint64_t offset, media::tape_writer& to) {
+result<bool> copy_transaction(media::tape_reader& from, unsigned thread, std::uint64_t offset,
+                              media::tape_writer& to) {
   using media::tape_op;
   const media::tape_writer::scoped_lock lock(to);
   for (;;) {
@@ -114,7 +125,8 @@ result<> record_isolated(const tape_spec& t, const std::string& path, std::uint6
     parts.push_back(std::move(*p));
   }
   const std::uint64_t size = parts.front().size;
-  auto tape = media::tape_writer::to_file(path, {.pool_size = size * t.threads, .record_bytes = false, .mark_pointers = true});
+  auto tape = media::tape_writer::to_file(
+      path, {.pool_size = size * t.threads, .record_bytes = false, .mark_pointers = true});
   if (!tape) return std::unexpected(tape.error());
   std::vector<media::tape_reader> readers;
   for (const part& p : parts) {
@@ -141,7 +153,10 @@ result<> record(const tape_spec& t, const std::string& path, const sweep_options
   auto tape = media::tape_writer::to_file(path, workloads::native_shape(**run, plan));
   if (!tape) return std::unexpected(tape.error());
   write_before(**run, t, **tape);
-  if (auto done = workloads::record_native(**run, t.workload, plan, **tape, [](std::uint64_t) { return true; }); !done) return done;
+  if (auto done = workloads::record_native(**run, t.workload, plan, **tape,
+                                           [](std::uint64_t) { return true; });
+      !done)
+    return done;
   return (*tape)->finish();
 }
 
@@ -163,12 +178,14 @@ std::vector<group> groups_of(std::span<const run_spec> places, const sweep_optio
 // Groups run side by side; what they say and ask is in turns.
 class worker_pool {
  public:
-  worker_pool(std::vector<group> groups, const sweep_options& o) : groups_(std::move(groups)), o_(o) {}
+  worker_pool(std::vector<group> groups, const sweep_options& o)
+      : groups_(std::move(groups)), o_(o) {}
 
   result<bool> work() {
     {
       std::vector<std::jthread> workers;
-      const auto most = std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), groups_.size());
+      const auto most =
+          std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), groups_.size());
       for (std::size_t i = 0; i < most; ++i)
         workers.emplace_back([this] {
           for (std::size_t g; (g = next_++) < groups_.size() && !stopped();) run(groups_[g]);
@@ -186,8 +203,9 @@ class worker_pool {
   }
   void report_progress(const run_spec& p) {
     const std::scoped_lock mine(mutex_);
-    o_.progress(fmt::format("{} of {} tapes; {}, {} B, {} threads, {}", std::min(next_.load(), groups_.size()), groups_.size(), p.tape.workload, p.tape.element_bytes,
-                            p.tape.threads, p.machine.design.name));
+    o_.progress(fmt::format("{} of {} tapes; {}, {} B, {} threads, {}",
+                            std::min(next_.load(), groups_.size()), groups_.size(), p.tape.workload,
+                            p.tape.element_bytes, p.tape.threads, p.machine.design.name));
   }
   void record_error(error e) {
     const std::scoped_lock mine(mutex_);
@@ -196,7 +214,8 @@ class worker_pool {
 
   void run(const group& g) {
     const tape_file file(g.front()->tape, o_);
-    if (auto recorded = record(g.front()->tape, file.path(), o_); !recorded) return record_error(recorded.error());
+    if (auto recorded = record(g.front()->tape, file.path(), o_); !recorded)
+      return record_error(recorded.error());
     for (const run_spec* p : g) {
       if (stopped()) return;
       report_progress(*p);
@@ -226,9 +245,13 @@ class worker_pool {
 
 }  // namespace
 
-result<sim::machine_config> machine_named(const std::string& name) { return sim::load_machine(fmt::format("{}/{}.toml", STELE_CONFIGS, name)); }
+result<sim::machine_config> machine_named(const std::string& name) {
+  return sim::load_machine(fmt::format("{}/{}.toml", STELE_CONFIGS, name));
+}
 
-result<bool> run_all(std::span<const run_spec> places, const sweep_options& o) { return worker_pool(groups_of(places, o), o).work(); }
+result<bool> run_all(std::span<const run_spec> places, const sweep_options& o) {
+  return worker_pool(groups_of(places, o), o).work();
+}
 
 const sim::run_result* result_of(const run_spec& p, const sweep_options& o) {
   results& all = all_results();

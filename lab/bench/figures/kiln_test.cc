@@ -1,5 +1,5 @@
-// Kiln's redrawn evaluation: every figure yields its series and points and answers its statements, runs are made once, and
-// interruptions and strange names are told.
+// Kiln's redrawn evaluation: every figure yields its series and points and answers its statements,
+// runs are made once, and interruptions and strange names are told.
 #include <bench/figures/figure_test.h>
 #include <bench/figures/kiln.h>
 #include <bench/figures/kiln_parts.h>
@@ -23,8 +23,8 @@ sweep_options tiny() {
 
 class every_kiln_figure : public testing::TestWithParam<std::string> {};
 
-// The structures fit the caches, so the native system writes nothing to memory and ratios to that are left out; other points
-// are all there.
+// The structures fit the caches, so the native system writes nothing to memory and ratios to that
+// are left out; other points are all there.
 TEST_P(every_kiln_figure, yields_all_series_and_answers_what_it_can) {
   const auto c = measure_kiln(GetParam(), tiny());
   ASSERT_NO_FATAL_FAILURE(expect_whole(c, "kiln-" + GetParam()));
@@ -33,7 +33,8 @@ TEST_P(every_kiln_figure, yields_all_series_and_answers_what_it_can) {
     if (p.y.find("throughput") == p.y.npos) continue;
     for (const series& s : p.lines)
       for (std::size_t i = 0; i < p.xs.size(); ++i)
-        EXPECT_TRUE(s.points[i] || (p.x == "quantity" && p.xs[i] != "throughput")) << p.name << ", " << s.name << ", " << p.xs[i];
+        EXPECT_TRUE(s.points[i] || (p.x == "quantity" && p.xs[i] != "throughput"))
+            << p.name << ", " << s.name << ", " << p.xs[i];
   }
 }
 
@@ -42,12 +43,15 @@ TEST_P(every_kiln_figure, has_a_place_for_each_statement) {
   const auto c = measure_kiln(GetParam(), tiny());
   ASSERT_TRUE(c);
   for (const claim& k : c->claims) {
-    if (k.what.find("memory") != k.what.npos || k.what.find("traffic") != k.what.npos || GetParam() == "overflow") continue;
+    if (k.what.find("memory") != k.what.npos || k.what.find("traffic") != k.what.npos ||
+        GetParam() == "overflow")
+      continue;
     EXPECT_FALSE(k.measured.empty()) << k.what;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, every_kiln_figure, testing::ValuesIn(kiln_figures()), [](const auto& which) { return which.param; });
+INSTANTIATE_TEST_SUITE_P(all, every_kiln_figure, testing::ValuesIn(kiln_figures()),
+                         [](const auto& which) { return which.param; });
 
 TEST(kiln_figures, are_incomplete_when_interrupted) {
   sweep_options o = tiny();

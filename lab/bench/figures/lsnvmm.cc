@@ -12,7 +12,9 @@ namespace stele::bench {
 namespace lsnvmm {
 namespace {
 
-spread constant(double v) { return {v, v, v}; }
+spread constant(double v) {
+  return {v, v, v};
+}
 
 std::vector<std::string> pattern_axis() {
   std::vector<std::string> names;
@@ -21,7 +23,8 @@ std::vector<std::string> pattern_axis() {
 }
 
 // Throughput of the entries on each workload.
-sweep on_patterns(const sweep_options& o, std::vector<entry> entries, std::vector<measure> measures) {
+sweep on_patterns(const sweep_options& o, std::vector<entry> entries,
+                  std::vector<measure> measures) {
   return {task_on(o, patterns[0], o.keys),
           "workload",
           pattern_axis(),
@@ -37,7 +40,8 @@ measure hit_ratio() {
 }
 
 result<> optimisations(const sweep_options& o, chart& c) {
-  if (auto done = run(on_patterns(o, stages(o), {transactions_per_s("throughput")}), o, c); !done) return done;
+  if (auto done = run(on_patterns(o, stages(o), {transactions_per_s("throughput")}), o, c); !done)
+    return done;
   c.panels.insert(c.panels.begin(), relative_to(c.panels.front(), "base", "normalised"));
   return {};
 }
@@ -72,7 +76,8 @@ std::vector<entry> systems(const sweep_options& o) {
     t.log_structured.clean_from = 0;
     t.log_structured.victim_live_share = 0.5;
   };
-  return {all_optimisations(o, "all", "log_structured (LS)"), busy, in_place("redo", "Mnm"), in_place("undo", "MU")};
+  return {all_optimisations(o, "all", "log_structured (LS)"), busy, in_place("redo", "Mnm"),
+          in_place("undo", "MU")};
 }
 
 result<> against_logging(const sweep_options& o, chart& c) {
@@ -91,9 +96,11 @@ result<> written(const sweep_options& o, chart& c) {
   const std::vector<measure> measures = {
       {"write traffic", "bytes a transaction, 64 for each line flushed or streamed",
        [](const row& r, const task&) { return constant(traffic_of(r)); }},
-      {"wear", "bytes stored a transaction", [](const row& r, const task&) { return constant(stored_of(r)); }}};
+      {"wear", "bytes stored a transaction",
+       [](const row& r, const task&) { return constant(stored_of(r)); }}};
   c.notes.emplace_back(
-      "wear: bytes of each store to the pool's memory, repeated and padding ones too, streamed lines in full; not whether "
+      "wear: bytes of each store to the pool's memory, repeated and padding ones too, streamed "
+      "lines in full; not whether "
       "a byte changed by it");
   return run(on_patterns(o, without_cleaning, measures), o, c);
 }
@@ -109,17 +116,20 @@ constexpr figure_entry figures[] = {
     {"6", "Readers with and without locks", "5.2", "keys by Zipf", readers_without_locks},
     {"7", "Throughput beside redo and undo logging", "5.3", "each workload", against_logging},
     {"8", "Write traffic and wear", "5.3", "each workload", written},
-    {"9", "Fragmentation", "5.3", "objects whose sizes change between two phases", measure_fragmentation},
-    {"10", "What fast cleaning reclaims, with separate logs and with one", "5.4.1", "1024 B values, uniform keys",
-     measure_fast_cleaning},
-    {"11", "Throughput and cleaning by utilisation", "5.4.1", "bptree, uniform keys", measure_utilisation},
+    {"9", "Fragmentation", "5.3", "objects whose sizes change between two phases",
+     measure_fragmentation},
+    {"10", "What fast cleaning reclaims, with separate logs and with one", "5.4.1",
+     "1024 B values, uniform keys", measure_fast_cleaning},
+    {"11", "Throughput and cleaning by utilisation", "5.4.1", "bptree, uniform keys",
+     measure_utilisation},
     {"12", "Recovery time by threads", "5.4.2", "hash", measure_recovery},
     {"13", "Memory for the map of home", "5.4.3", "kv, filled by inserts", measure_dram},
 };
 
 std::string note_of(const sweep_options& o) {
   return fmt::format(
-      "medians of {} run{} (of {} s, in turn, where throughput is measured); {} keys, of which half are there (the paper: 10 "
+      "medians of {} run{} (of {} s, in turn, where throughput is measured); {} keys, of which "
+      "half are there (the paper: 10 "
       "million elements); seed {}",
       o.runs, o.runs == 1 ? "" : "s", o.seconds, o.keys, o.seed);
 }
@@ -136,15 +146,19 @@ std::vector<std::string> lsnvmm_figures() {
 result<chart> measure_lsnvmm(std::string_view figure, const sweep_options& o) {
   const auto* f = std::ranges::find(lsnvmm::figures, figure, &lsnvmm::figure_entry::name);
   if (f == std::ranges::end(lsnvmm::figures))
-    return std::unexpected(error{errc::invalid_argument, fmt::format("there is no figure '{}' to redraw; choose one of {}",
-                                                                     figure, fmt::join(lsnvmm_figures(), ", "))});
+    return std::unexpected(error{errc::invalid_argument,
+                                 fmt::format("there is no figure '{}' to redraw; choose one of {}",
+                                             figure, fmt::join(lsnvmm_figures(), ", "))});
   chart c;
   c.name = fmt::format("lsnvmm-{}", f->name);
   c.title = fmt::format("Figure {}: {}", f->name, f->title);
   c.source = fmt::format(
-      "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), section {}", f->section);
+      "Hu, Ren, Badam, Shu, Moscibroda, \"Log-Structured Non-Volatile Main Memory\" (2017), "
+      "section {}",
+      f->section);
   c.setting = fmt::format(
-      "{}; where neither this nor the axis nor a note says otherwise: {} B values, 1 operation a transaction (it deletes its "
+      "{}; where neither this nor the axis nor a note says otherwise: {} B values, 1 operation a "
+      "transaction (it deletes its "
       "key or inserts it; sps swaps two elements), 1 thread, stm, {}",
       f->setting, lsnvmm::value_bytes, lsnvmm::medium);
   c.notes = {lsnvmm::note_of(o)};

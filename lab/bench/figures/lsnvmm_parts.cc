@@ -1,4 +1,5 @@
-// What the figures of the log-structured evaluation share: their task, their entries, pools that are looked into.
+// What the figures of the log-structured evaluation share: their task, their entries, pools that
+// are looked into.
 #include <bench/drive.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
@@ -61,28 +62,35 @@ std::vector<entry> stages(const sweep_options& o) {
   return entries;
 }
 
-entry in_place(const std::string& name, const std::string& text) { return {name, fmt::format("{} ({})", name, text), name}; }
+entry in_place(const std::string& name, const std::string& text) {
+  return {name, fmt::format("{} ({})", name, text), name};
+}
 
-double per_transaction(const row& r, std::uint64_t event_counts::*count) {
+double per_transaction(const row& r, std::uint64_t event_counts::* count) {
   if (!r.events || r.transactions == 0) return 0;
   return static_cast<double>((*r.events).*count) / static_cast<double>(r.transactions);
 }
 
 double traffic_of(const row& r) {
-  return 64 * per_transaction(r, &event_counts::lines) + per_transaction(r, &event_counts::streamed_bytes);
+  return 64 * per_transaction(r, &event_counts::lines) +
+         per_transaction(r, &event_counts::streamed_bytes);
 }
 
 double stored_of(const row& r) {
-  return per_transaction(r, &event_counts::stored_bytes) + per_transaction(r, &event_counts::streamed_bytes);
+  return per_transaction(r, &event_counts::stored_bytes) +
+         per_transaction(r, &event_counts::streamed_bytes);
 }
 
 double hit_percent_of(const row& r) {
-  const double hits = per_transaction(r, &event_counts::map_hits), misses = per_transaction(r, &event_counts::map_misses);
+  const double hits = per_transaction(r, &event_counts::map_hits),
+               misses = per_transaction(r, &event_counts::map_misses);
   return hits + misses == 0 ? 0 : 100 * hits / (hits + misses);
 }
 
 filled_pool::filled_pool(const task& t, std::unique_ptr<workloads::workload> w)
-    : path_(pool_path(t, "filled" + t.label)), workload_(std::move(w)), random_(base::mix(t.seed)) {}
+    : path_(pool_path(t, "filled" + t.label)),
+      workload_(std::move(w)),
+      random_(base::mix(t.seed)) {}
 
 filled_pool::~filled_pool() {
   if (attached_) workload_->detach();
@@ -98,7 +106,8 @@ result<std::unique_ptr<filled_pool>> filled_pool::make(const task& t, const pool
   if (!handle) return std::unexpected(std::move(handle.error()));
   p->workload_->attach(std::move(*handle));
   p->attached_ = true;
-  if (auto filled = p->workload_->set_up(); !filled) return std::unexpected(std::move(filled.error()));
+  if (auto filled = p->workload_->set_up(); !filled)
+    return std::unexpected(std::move(filled.error()));
   return p;
 }
 
@@ -110,16 +119,21 @@ result<> filled_pool::apply(std::uint64_t operations) {
   return {};
 }
 
-std::uint64_t filled_pool::live_bytes() { return workload_->core().state().space->usage.total_live() * 8; }
+std::uint64_t filled_pool::live_bytes() {
+  return workload_->core().state().space->usage.total_live() * 8;
+}
 
 std::uint64_t filled_pool::entries_bytes() {
   std::uint64_t words = 0;
-  workload_->core().state().space->map.for_each(
-      [&](const storage::home_map::mapped_range& p) { words += 1 + (storage::is_data(p.at) ? p.words : 0); });
+  workload_->core().state().space->map.for_each([&](const storage::home_map::mapped_range& p) {
+    words += 1 + (storage::is_data(p.at) ? p.words : 0);
+  });
   return words * 8;
 }
 
-const storage::home_map& filled_pool::map() { return workload_->core().state().space->map; }
+const storage::home_map& filled_pool::map() {
+  return workload_->core().state().space->map;
+}
 
 result<std::size_t> pool_for_share(task t, double share, std::uint64_t operations) {
   t.media = "adr";

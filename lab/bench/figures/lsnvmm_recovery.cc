@@ -1,8 +1,8 @@
 // Figure 12 of the log-structured evaluation: how long a killed pool takes to open, by threads.
 //
-// A process fills a pool until its chunks in use hold the bytes that are wanted and is killed. Each measurement opens a copy
-// of the file, since a second recovery finds less to do, in a process of its own, which is killed too: what closing would
-// cost is not wanted.
+// A process fills a pool until its chunks in use hold the bytes that are wanted and is killed. Each
+// measurement opens a copy of the file, since a second recovery finds less to do, in a process of
+// its own, which is killed too: what closing would cost is not wanted.
 #include <bench/figures/blurred_parts.h>
 #include <bench/figures/lsnvmm_parts.h>
 #include <fmt/format.h>
@@ -47,12 +47,15 @@ result<double> in_killed_process(Work&& work) {
   ::close(ends[0]);
   if (child > 0) ::waitpid(child, nullptr, 0);
   if (said && a.problem[0] == '\0') return a.value;
-  return std::unexpected(error{errc::io, said ? a.problem : "the process that was to be killed failed before"});
+  return std::unexpected(
+      error{errc::io, said ? a.problem : "the process that was to be killed failed before"});
 }
 
 task recovered_task(const sweep_options& o, std::size_t value_size) {
-  // Three fifths of the log are of the first content, an element of which takes its value and some 64 bytes.
-  task t = task_on(o, {"hash", "hash", workloads::key_choice::uniform}, 2 * (o.recovered_bytes * 3 / 5) / (value_size + 64));
+  // Three fifths of the log are of the first content, an element of which takes its value and some
+  // 64 bytes.
+  task t = task_on(o, {"hash", "hash", workloads::key_choice::uniform},
+                   2 * (o.recovered_bytes * 3 / 5) / (value_size + 64));
   t.media = "adr";
   t.parameters.value_size = value_size;
   t.log_size_bytes = chunk_bytes;
@@ -73,7 +76,9 @@ result<double> fill_log(const task& t, const std::string& path, std::uint64_t by
   const storage::log_space& log = *handle->core().state().space;
   (*w)->attach(std::move(*handle));
   if (auto filled = (*w)->set_up(); !filled) return std::unexpected(std::move(filled.error()));
-  const auto in_use = [&] { return (log.chunk_count() - log.free_chunks()) * std::uint64_t{log.chunk_words()} * 8; };
+  const auto in_use = [&] {
+    return (log.chunk_count() - log.free_chunks()) * std::uint64_t{log.chunk_words()} * 8;
+  };
   base::rng random(base::mix(t.seed));
   while (in_use() < bytes) {
     const auto op = (*w)->draw(random);
@@ -104,7 +109,8 @@ result<double> opening_a_copy(const task& t, const std::string& path, unsigned t
   const scratch_file copy(path + ".copy");
   std::error_code problem;
   if (!std::filesystem::copy_file(path, copy.path, problem))
-    return std::unexpected(error{errc::io, fmt::format("cannot copy {}: {}", path, problem.message())});
+    return std::unexpected(
+        error{errc::io, fmt::format("cannot copy {}: {}", path, problem.message())});
   return in_killed_process([&] { return opening_seconds(t, copy.path, threads); });
 }
 
@@ -116,7 +122,8 @@ spread spread_of_runs(const std::vector<recovered>& runs, double (*value)(const 
 
 }  // namespace
 
-result<std::vector<std::vector<recovered>>> recover_killed(const sweep_options& o, std::size_t value_size,
+result<std::vector<std::vector<recovered>>> recover_killed(const sweep_options& o,
+                                                           std::size_t value_size,
                                                            std::span<const unsigned> threads) {
   const task t = recovered_task(o, value_size);
   const scratch_file file(pool_path(t, fmt::format("killed-{}", value_size)));
@@ -126,7 +133,8 @@ result<std::vector<std::vector<recovered>>> recover_killed(const sweep_options& 
   std::vector<std::vector<recovered>> times(threads.size());
   for (unsigned run = 0; run < o.runs && !o.cancelled(); ++run)
     for (std::size_t i = 0; i < threads.size(); ++i) {
-      o.progress(fmt::format("{} B, {} threads, run {} of {}", value_size, threads[i], run + 1, o.runs));
+      o.progress(
+          fmt::format("{} B, {} threads, run {} of {}", value_size, threads[i], run + 1, o.runs));
       const auto seconds = opening_a_copy(t, file.path, threads[i]);
       if (!seconds) return std::unexpected(seconds.error());
       times[i].push_back({*seconds, static_cast<std::uint64_t>(*bytes)});
@@ -136,28 +144,37 @@ result<std::vector<std::vector<recovered>>> recover_killed(const sweep_options& 
 
 result<> measure_recovery(const sweep_options& o, chart& into) {
   static constexpr unsigned threads[] = {1, 2, 4, 8};
-  panel time{"time", "threads", "seconds for 10 GB of log, at the rate measured", {"1", "2", "4", "8"}, {}, false};
+  panel time{
+      "time", "threads", "seconds for 10 GB of log, at the rate measured", {"1", "2", "4", "8"},
+      {},     false};
   panel rate{"rate", "threads", "GB of log a second", {"1", "2", "4", "8"}, {}, false};
   for (const std::size_t value_size : {std::size_t{128}, std::size_t{1024}}) {
     const auto times = recover_killed(o, value_size, threads);
     if (!times) return std::unexpected(times.error());
-    for (panel* p : {&time, &rate}) p->lines.push_back({fmt::format("{} B", value_size), fmt::format("{} B", value_size), false, {}});
+    for (panel* p : {&time, &rate})
+      p->lines.push_back(
+          {fmt::format("{} B", value_size), fmt::format("{} B", value_size), false, {}});
     for (const auto& runs : *times) {
       into.complete = into.complete && !runs.empty();
       if (runs.empty()) {
         for (panel* p : {&time, &rate}) p->lines.back().points.emplace_back();
         continue;
       }
-      const auto seconds = [](const recovered& r) { return r.seconds * ten_gigabytes / static_cast<double>(r.log_bytes); };
-      const auto gigabytes = [](const recovered& r) { return static_cast<double>(r.log_bytes) / 1e9 / r.seconds; };
+      const auto seconds = [](const recovered& r) {
+        return r.seconds * ten_gigabytes / static_cast<double>(r.log_bytes);
+      };
+      const auto gigabytes = [](const recovered& r) {
+        return static_cast<double>(r.log_bytes) / 1e9 / r.seconds;
+      };
       time.lines.back().points.emplace_back(spread_of_runs(runs, seconds));
       rate.lines.back().points.emplace_back(spread_of_runs(runs, gigabytes));
     }
   }
   into.panels = {time, rate};
-  into.notes.push_back(fmt::format(
-      "{:g} GiB of log (the paper: 10 GB), three fifths of it the first content, then updates; opening as a whole after a kill",
-      static_cast<double>(o.recovered_bytes) / (1 << 30)));
+  into.notes.push_back(
+      fmt::format("{:g} GiB of log (the paper: 10 GB), three fifths of it the first content, then "
+                  "updates; opening as a whole after a kill",
+                  static_cast<double>(o.recovered_bytes) / (1 << 30)));
   return {};
 }
 

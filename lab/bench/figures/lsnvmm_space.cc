@@ -1,11 +1,12 @@
-// Figures 9 and 13 of the log-structured evaluation: memory held beyond what is live in it, and ordinary memory for the map.
+// Figures 9 and 13 of the log-structured evaluation: memory held beyond what is live in it, and
+// ordinary memory for the map.
 //
-// What a log-structured pool holds is what its file must be sized for: the smallest pool in which the workload runs to its
-// end, cleaning whatever it takes. Objects are written in full in the transaction that allocates them, up to 64 operations
-// each.
+// What a log-structured pool holds is what its file must be sized for: the smallest pool in which
+// the workload runs to its end, cleaning whatever it takes. Objects are written in full in the
+// transaction that allocates them, up to 64 operations each.
+#include <bench/figures/blurred_parts.h>
 #include <bench/figures/fragmentation.h>
 #include <bench/figures/lsnvmm_parts.h>
-#include <bench/figures/blurred_parts.h>
 #include <fmt/format.h>
 #include <tx/runtime.h>
 
@@ -19,7 +20,8 @@ struct nothing {
   field<std::uint64_t> word;
 };
 
-void apply_one(const heap_operation& op, std::vector<void*>& objects, std::span<const std::byte> bytes) {
+void apply_one(const heap_operation& op, std::vector<void*>& objects,
+               std::span<const std::byte> bytes) {
   if (op.what == heap_operation::kind::free) return detail::deallocate(objects[op.object]);
   objects[op.object] = detail::allocate(op.size_bytes, 8);
   stele::store_bytes(objects[op.object], bytes.data(), op.size_bytes);
@@ -47,11 +49,12 @@ result<bool> fits(const heap_workload& w, const sweep_options& o, std::size_t si
   const std::vector<std::byte> bytes(4096, std::byte{1});
   heap_operations operations(w, o.phase_bytes, o.seed);
   std::vector<void*> objects(operations.most_objects());
-  const auto live = run_heap_workload<operations_a_transaction>(operations, [&](std::span<const heap_operation> batch) {
-    return p->update([&](nothing&) {
-      for (const heap_operation& op : batch) apply_one(op, objects, bytes);
-    });
-  });
+  const auto live = run_heap_workload<operations_a_transaction>(
+      operations, [&](std::span<const heap_operation> batch) {
+        return p->update([&](nothing&) {
+          for (const heap_operation& op : batch) apply_one(op, objects, bytes);
+        });
+      });
   if (!live && live.error().code != errc::full) return std::unexpected(live.error());
   return live.has_value();
 }
@@ -100,10 +103,16 @@ result<held_space> smallest_pool(const heap_workload& w, const sweep_options& o)
 }
 
 result<> measure_fragmentation(const sweep_options& o, chart& into) {
-  panel p{"fragmentation", "workload", "% of the most memory held that holds no live byte", {}, {}, true};
+  panel p{"fragmentation",
+          "workload",
+          "% of the most memory held that holds no live byte",
+          {},
+          {},
+          true};
   for (const heap_workload& w : heap_workloads) p.xs.emplace_back(w.name);
   if (auto done = add_peers(o, into, p); !done) return done;
-  series ours{mechanism, mechanism, false, std::vector<std::optional<spread>>(heap_workloads.size())};
+  series ours{mechanism, mechanism, false,
+              std::vector<std::optional<spread>>(heap_workloads.size())};
   for (std::size_t i = 0; i < heap_workloads.size() && into.complete; ++i) {
     const auto held = smallest_pool(heap_workloads[i], o);
     if (!held) return std::unexpected(held.error());
@@ -114,13 +123,15 @@ result<> measure_fragmentation(const sweep_options& o, chart& into) {
   into.panels.push_back(std::move(p));
   into.notes.push_back(scale_of({o.phase_bytes, o.seed, o.dir, o.progress}));
   into.notes.emplace_back(
-      "log_structured: the smallest pool file that the workload runs to its end in, within half a percent; the map of home in "
+      "log_structured: the smallest pool file that the workload runs to its end in, within half a "
+      "percent; the map of home in "
       "ordinary memory is not counted (figure 13)");
   return {};
 }
 
 result<map_footprint> map_of_kv(const sweep_options& o, std::size_t value_size) {
-  task t = task_on(o, {"kv", "kv", workloads::key_choice::uniform}, 2 * o.data_bytes / (value_size + 16));
+  task t = task_on(o, {"kv", "kv", workloads::key_choice::uniform},
+                   2 * o.data_bytes / (value_size + 16));
   t.parameters.value_size = value_size;
   t.log_size_bytes = chunk_bytes;
   const auto room = pool_for_share(t, 0.7, 0);
@@ -131,36 +142,54 @@ result<map_footprint> map_of_kv(const sweep_options& o, std::size_t value_size) 
   const storage::home_map& map = (*p)->map();
   std::uint64_t ranges = 0;
   map.for_each([&](const storage::home_map::mapped_range&) { ++ranges; });
-  return map_footprint{(*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes(), ranges, map.bytes(),
-                          t.parameters.keys / 2};
+  return map_footprint{
+      (*p)->counters().map_bytes, bench::live_bytes_of(t), (*p)->live_bytes(), ranges, map.bytes(),
+      t.parameters.keys / 2};
 }
 
 result<> measure_dram(const sweep_options& o, chart& into) {
   static constexpr std::size_t sizes[] = {16, 64, 128, 256, 1024, 4096};
-  panel p{"footprint", "value size, bytes", "% of live data: map of home and node cache in ordinary memory", {}, {}, false};
+  panel p{"footprint",
+          "value size, bytes",
+          "% of live data: map of home and node cache in ordinary memory",
+          {},
+          {},
+          false};
   for (const std::size_t size : sizes) p.xs.push_back(fmt::format("{}", size));
-  p.lines = {{"content", "of keys and values", false, std::vector<std::optional<spread>>(std::size(sizes))},
-             {"live", "of all that is live in the log", false, std::vector<std::optional<spread>>(std::size(sizes))}};
+  p.lines = {{"content", "of keys and values", false,
+              std::vector<std::optional<spread>>(std::size(sizes))},
+             {"live", "of all that is live in the log", false,
+              std::vector<std::optional<spread>>(std::size(sizes))}};
   panel parts{"parts", p.x, "of each element", p.xs, {}, false};
-  for (const auto& [name, label] : {std::pair{"lists", "bytes of lists"}, std::pair{"cache", "bytes of node caches"}, std::pair{"nodes", "nodes"}})
-    parts.lines.push_back({name, label, false, std::vector<std::optional<spread>>(std::size(sizes))});
+  for (const auto& [name, label] :
+       {std::pair{"lists", "bytes of lists"}, std::pair{"cache", "bytes of node caches"},
+        std::pair{"nodes", "nodes"}})
+    parts.lines.push_back(
+        {name, label, false, std::vector<std::optional<spread>>(std::size(sizes))});
   for (std::size_t i = 0; i < std::size(sizes) && into.complete; ++i) {
     o.progress(fmt::format("values of {} B", sizes[i]));
     const auto f = map_of_kv(o, sizes[i]);
     if (!f) return std::unexpected(f.error());
-    const auto percent = [&](std::uint64_t of) { return 100 * static_cast<double>(f->map_bytes) / static_cast<double>(of); };
-    for (const auto& [line, v] : {std::pair{0, percent(f->content_bytes)}, std::pair{1, percent(f->live_bytes)}})
+    const auto percent = [&](std::uint64_t of) {
+      return 100 * static_cast<double>(f->map_bytes) / static_cast<double>(of);
+    };
+    for (const auto& [line, v] :
+         {std::pair{0, percent(f->content_bytes)}, std::pair{1, percent(f->live_bytes)}})
       p.lines[line].points[i] = spread{v, v, v};
-    const auto each = [&](std::uint64_t all) { return static_cast<double>(all) / static_cast<double>(f->elements); };
-    const double values[] = {each(f->lists_bytes), each(f->map_bytes - f->lists_bytes), each(f->nodes)};
+    const auto each = [&](std::uint64_t all) {
+      return static_cast<double>(all) / static_cast<double>(f->elements);
+    };
+    const double values[] = {each(f->lists_bytes), each(f->map_bytes - f->lists_bytes),
+                             each(f->nodes)};
     for (std::size_t line = 0; line < std::size(values); ++line)
       parts.lines[line].points[i] = spread{values[line], values[line], values[line]};
     into.complete = !o.cancelled();
   }
   into.panels = {std::move(p), std::move(parts)};
-  into.notes.push_back(fmt::format(
-      "{:g} MiB of keys and values (the paper: 1 GB), inserted up to 128 a transaction; what is live fills 0.7 of the pool",
-      static_cast<double>(o.data_bytes) / (1 << 20)));
+  into.notes.push_back(
+      fmt::format("{:g} MiB of keys and values (the paper: 1 GB), inserted up to 128 a "
+                  "transaction; what is live fills 0.7 of the pool",
+                  static_cast<double>(o.data_bytes) / (1 << 20)));
   return {};
 }
 

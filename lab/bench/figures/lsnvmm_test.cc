@@ -1,5 +1,6 @@
-// The redrawn evaluation of log-structured memory: every figure yields its series and points, runs that are cut short keep
-// theirs, strange names are refused; and the parts that are reckoned rather than measured.
+// The redrawn evaluation of log-structured memory: every figure yields its series and points, runs
+// that are cut short keep theirs, strange names are refused; and the parts that are reckoned rather
+// than measured.
 #include <bench/figures/claims.h>
 #include <bench/figures/figure_test.h>
 #include <bench/figures/lsnvmm.h>
@@ -29,7 +30,8 @@ TEST_P(every_lsnvmm_figure, yields_all_points_and_answers_all_statements) {
   ASSERT_FALSE(c->claims.empty());
   // Utilisations that a pool of a few chunks has no room for are left out, with a note.
   const bool may_lack_places = GetParam() == "11";
-  const bool may_lack_answers = may_lack_places || GetParam() == "9" || GetParam() == "10";  // an allocator, a share of nothing
+  const bool may_lack_answers = may_lack_places || GetParam() == "9" ||
+                                GetParam() == "10";  // an allocator, a share of nothing
   for (const claim& k : c->claims) EXPECT_TRUE(!k.measured.empty() || may_lack_answers) << k.what;
   if (!may_lack_places) expect_every_point(*c);
 }
@@ -39,7 +41,9 @@ INSTANTIATE_TEST_SUITE_P(all, every_lsnvmm_figure, testing::ValuesIn(lsnvmm_figu
 
 TEST(lsnvmm, keeps_what_was_measured_when_interrupted) {
   sweep_options o = tiny();
-  o.cancelled = [asked = 0]() mutable { return ++asked > 4; };  // asked before each place and each run
+  o.cancelled = [asked = 0]() mutable {
+    return ++asked > 4;
+  };  // asked before each place and each run
   const auto c = measure_lsnvmm("8", o);
   ASSERT_TRUE(c) << c.error().message;
   EXPECT_FALSE(c->complete);
@@ -56,7 +60,11 @@ TEST(lsnvmm, refuses_a_figure_that_it_does_not_know) {
 TEST(lsnvmm, reads_saved_traffic_off_a_panel_of_bytes) {
   chart c;
   const auto at = [](double v) { return std::optional(spread{v, v, v}); };
-  c.panels = {{"write traffic", "workload", "bytes", {"a", "b"}, {{"all", "", false, {at(25), at(10)}}, {"redo", "", false, {at(100), at(100)}}}}};
+  c.panels = {{"write traffic",
+               "workload",
+               "bytes",
+               {"a", "b"},
+               {{"all", "", false, {at(25), at(10)}}, {"redo", "", false, {at(100), at(100)}}}}};
   const auto claims = claims_of(c, "8", stated::lsnvmm_statements);
   ASSERT_FALSE(claims.empty());
   EXPECT_THAT(claims.front().measured, ElementsAre(DoubleEq(75), DoubleEq(90)));
@@ -65,7 +73,8 @@ TEST(lsnvmm, reads_saved_traffic_off_a_panel_of_bytes) {
 TEST(lsnvmm, reckons_traffic_and_hits_from_sums_of_events) {
   row r;
   r.transactions = 10;
-  r.events = event_counts{.lines = 20, .streamed_bytes = 640, .stored_bytes = 360, .map_hits = 90, .map_misses = 10};
+  r.events = event_counts{
+      .lines = 20, .streamed_bytes = 640, .stored_bytes = 360, .map_hits = 90, .map_misses = 10};
   EXPECT_DOUBLE_EQ(lsnvmm::traffic_of(r), 64 * 2 + 64);
   EXPECT_DOUBLE_EQ(lsnvmm::stored_of(r), 100);
   EXPECT_DOUBLE_EQ(lsnvmm::hit_percent_of(r), 90);
@@ -88,7 +97,9 @@ TEST(lsnvmm, a_pool_for_a_share_shrinks_as_the_share_grows) {
   const auto half = lsnvmm::pool_for_share(t, 0.5, 0), most = lsnvmm::pool_for_share(t, 0.9, 0);
   ASSERT_TRUE(half && most);
   EXPECT_GT(*most, live_bytes_of(t));
-  EXPECT_NEAR(static_cast<double>(*half - lsnvmm::chunk_bytes) / static_cast<double>(*most - lsnvmm::chunk_bytes), 0.9 / 0.5, 0.01);
+  EXPECT_NEAR(static_cast<double>(*half - lsnvmm::chunk_bytes) /
+                  static_cast<double>(*most - lsnvmm::chunk_bytes),
+              0.9 / 0.5, 0.01);
 }
 
 TEST(lsnvmm, objects_that_stay_fit_a_pool_little_larger_than_they_are) {

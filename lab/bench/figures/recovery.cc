@@ -1,8 +1,9 @@
 // Figure 14: what recovery of a nearly full log takes, by the log's size.
 //
-// A process commits small transactions of the hash workload until the log has been cut twice, which tells how many fit,
-// commits nine tenths of that again and is killed. On its pool the step of opening that is recovery is timed by itself; on
-// copies of it, that step without the latency added, and opening as a whole, beside the opening of an empty pool.
+// A process commits small transactions of the hash workload until the log has been cut twice, which
+// tells how many fit, commits nine tenths of that again and is killed. On its pool the step of
+// opening that is recovery is timed by itself; on copies of it, that step without the latency
+// added, and opening as a whole, beside the opening of an empty pool.
 #include <bench/figures/blurred_parts.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -50,15 +51,18 @@ pool_options options_for(const task& t) {
 }
 
 // Commits until the log is cut; how many it took.
-result<std::uint64_t> commits_to_cut(workloads::workload& w, base::rng& random, std::size_t log_bytes) {
-  const std::uint64_t before = detail::counters_of(w.core()).truncations, most = log_bytes / 16 + 1000;
+result<std::uint64_t> commits_to_cut(workloads::workload& w, base::rng& random,
+                                     std::size_t log_bytes) {
+  const std::uint64_t before = detail::counters_of(w.core()).truncations,
+                      most = log_bytes / 16 + 1000;
   for (std::uint64_t n = 1; n <= most; ++n) {
     const auto op = w.draw(random);
     if (auto done = w.apply({&op, 1}); !done) return std::unexpected(std::move(done.error()));
     if (detail::counters_of(w.core()).truncations != before) return n;
   }
-  return std::unexpected(error{errc::unsupported, fmt::format("{} commits do not fill a log of {} bytes with mechanism {}",
-                                                              most, log_bytes, mechanism)});
+  return std::unexpected(error{
+      errc::unsupported, fmt::format("{} commits do not fill a log of {} bytes with mechanism {}",
+                                     most, log_bytes, mechanism)});
 }
 
 result<> fill_log(workloads::workload& w, const task& t) {
@@ -74,7 +78,8 @@ result<> fill_log(workloads::workload& w, const task& t) {
   return {};
 }
 
-// Makes the pool at `path` and fills its log. On success the pool is open still and must be left so.
+// Makes the pool at `path` and fills its log. On success the pool is open still and must be left
+// so.
 result<> leave_full_log(workloads::workload& w, const task& t, const std::string& path) {
   auto handle = detail::pool_handle::open(path, options_for(t), w.root_size());
   if (!handle) return std::unexpected(std::move(handle.error()));
@@ -101,7 +106,8 @@ result<> killed_with_full_log(workloads::workload& w, const task& t, const std::
   if (child > 0) ::waitpid(child, nullptr, 0);
   if (child > 0 && length == 0) return {};
   said.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-  return std::unexpected(error{errc::io, child < 0 ? "cannot start the process that is to be killed" : said});
+  return std::unexpected(
+      error{errc::io, child < 0 ? "cannot start the process that is to be killed" : said});
 }
 
 result<double> recovery_us(const std::string& path, const std::string& medium) {
@@ -113,7 +119,8 @@ result<double> recovery_us(const std::string& path, const std::string& medium) {
   if (!file) return std::unexpected(std::move(file.error()));
   detail::pool_state state(std::move(*file));
   const auto begin = clock::now();
-  if (auto done = detail::recover_if_open(state, *media); !done) return std::unexpected(std::move(done.error()));
+  if (auto done = detail::recover_if_open(state, *media); !done)
+    return std::unexpected(std::move(done.error()));
   return us_since(begin);
 }
 
@@ -135,22 +142,27 @@ result<double> bytes_in_logs(const std::string& path) {
 result<> copy_pool(const std::string& from, const std::string& to) {
   std::error_code problem;
   if (std::filesystem::copy_file(from, to, problem)) return {};
-  return std::unexpected(error{errc::io, fmt::format("cannot copy {} to {}: {}", from, to, problem.message())});
+  return std::unexpected(
+      error{errc::io, fmt::format("cannot copy {} to {}: {}", from, to, problem.message())});
 }
 
 result<recovery_times> measure_once(const task& t) {
-  const scratch_file pool(pool_path(t, "recovery")), copy(pool.path + ".copy"), second(pool.path + ".second"),
-      empty(pool.path + ".empty");
+  const scratch_file pool(pool_path(t, "recovery")), copy(pool.path + ".copy"),
+      second(pool.path + ".second"), empty(pool.path + ".empty");
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
   const std::size_t root_size = (*w)->root_size();
-  if (auto killed = killed_with_full_log(**w, t, pool.path); !killed) return std::unexpected(std::move(killed.error()));
+  if (auto killed = killed_with_full_log(**w, t, pool.path); !killed)
+    return std::unexpected(std::move(killed.error()));
   for (const scratch_file* to : {&copy, &second})
-    if (auto copied = copy_pool(pool.path, to->path); !copied) return std::unexpected(std::move(copied.error()));
+    if (auto copied = copy_pool(pool.path, to->path); !copied)
+      return std::unexpected(std::move(copied.error()));
   if (auto made = opening_us(empty.path, t, root_size); !made) return std::unexpected(made.error());
   const auto bytes = bytes_in_logs(pool.path);
-  const auto recovery = recovery_us(pool.path, t.media), undelayed = recovery_us(second.path, "adr");
-  const auto killed = opening_us(copy.path, t, root_size), opened = opening_us(empty.path, t, root_size);
+  const auto recovery = recovery_us(pool.path, t.media),
+             undelayed = recovery_us(second.path, "adr");
+  const auto killed = opening_us(copy.path, t, root_size),
+             opened = opening_us(empty.path, t, root_size);
   for (const auto* one : {&bytes, &recovery, &undelayed, &killed, &opened})
     if (!*one) return std::unexpected(one->error());
   return recovery_times{*recovery, *undelayed, *killed, *opened, *bytes};
@@ -200,7 +212,8 @@ result<> measure_recovery(const sweep_options& o, chart& into) {
   into.panels.push_back(panel_of("recovery", "microseconds", times, measured));
   into.panels.push_back(panel_of("log", "bytes that recovery reads", bytes, measured));
   into.notes.emplace_back(
-      "one process committed without background work, its log nine tenths full, and was killed; medium delayed:150");
+      "one process committed without background work, its log nine tenths full, and was killed; "
+      "medium delayed:150");
   return {};
 }
 

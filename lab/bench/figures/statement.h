@@ -14,7 +14,8 @@ enum class metric {
   extent,          // largest over smallest value of `a` along the axis
 };
 
-// `a`, `b` are series, of `panel`; "" as `a` with extent: each series. `at`: a place of the axis; "": each.
+// `a`, `b` are series, of `panel`; "" as `a` with extent: each series. `at`: a place of the axis;
+// "": each.
 struct statement {
   const char *figure, *what, *stated, *unit;
   metric how;

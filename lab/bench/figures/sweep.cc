@@ -19,7 +19,8 @@ std::vector<panel> empty_panels(const sweep& s) {
   return panels;
 }
 
-result<report> compare_at(const sweep& s, const task& at, const std::string& where, const sweep_options& o) {
+result<report> compare_at(const sweep& s, const task& at, const std::string& where,
+                          const sweep_options& o) {
   std::vector<std::unique_ptr<contender>> contenders;
   for (const entry& e : s.entries) {
     task t = at;
@@ -64,17 +65,20 @@ void make_quick(sweep_options& o) {
 }
 
 measure transactions_per_s(std::string panel) {
-  return {std::move(panel), "transactions a second", [](const row& r, const task&) { return r.tx_per_s; }};
+  return {std::move(panel), "transactions a second",
+          [](const row& r, const task&) { return r.tx_per_s; }};
 }
 
 measure operations_per_s(std::string panel) {
-  return {std::move(panel), "operations a second",
-          [](const row& r, const task& t) { return scaled(r.tx_per_s, static_cast<double>(t.ops_per_tx)); }};
+  return {std::move(panel), "operations a second", [](const row& r, const task& t) {
+            return scaled(r.tx_per_s, static_cast<double>(t.ops_per_tx));
+          }};
 }
 
 measure value_bytes_per_s(std::string panel) {
-  return {std::move(panel), "bytes of values a second",
-          [](const row& r, const task& t) { return scaled(r.tx_per_s, static_cast<double>(t.parameters.value_size)); }};
+  return {std::move(panel), "bytes of values a second", [](const row& r, const task& t) {
+            return scaled(r.tx_per_s, static_cast<double>(t.parameters.value_size));
+          }};
 }
 
 measure aborted_percent(std::string panel) {
@@ -100,7 +104,8 @@ result<> run(const sweep& s, const sweep_options& o, chart& into) {
     if (!r && r.error().code != errc::cancelled) return std::unexpected(r.error());
     into.complete = r && r->notes.empty();  // a note: interrupted between runs
     for (std::size_t m = 0; r && m < panels.size(); ++m)
-      for (std::size_t e = 0; e < s.entries.size(); ++e) panels[m].lines[e].points[i] = s.measures[m].of(r->rows[e], t);
+      for (std::size_t e = 0; e < s.entries.size(); ++e)
+        panels[m].lines[e].points[i] = s.measures[m].of(r->rows[e], t);
   }
   into.panels.insert(into.panels.end(), panels.begin(), panels.end());
   return {};

@@ -1,6 +1,8 @@
-// Table II: how long the adaptive mechanism takes to make up its mind: its first transactions, so many in each mode.
+// Table II: how long the adaptive mechanism takes to make up its mind: its first transactions, so
+// many in each mode.
 //
-// The pool is filled, closed and opened again before each run, since the mechanism begins anew with every opening.
+// The pool is filled, closed and opened again before each run, since the mechanism begins anew with
+// every opening.
 #include <bench/figures/blurred_parts.h>
 #include <bench/figures/stated.h>
 #include <fmt/format.h>
@@ -31,14 +33,16 @@ result<double> ms_of(workloads::workload& w, base::rng& random, std::size_t tran
     const auto op = w.draw(random);
     if (auto done = w.apply({&op, 1}); !done) return std::unexpected(std::move(done.error()));
   }
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+      .count();
 }
 
 result<> time_once(workloads::workload& w, const task& t, const std::string& path, outcome& into) {
   w.detach();
   if (auto opened = open_on(w, t, path); !opened) return opened;
   base::rng random(base::mix(t.seed));
-  const auto first = ms_of(w, random, t.adaptive.warm_up), second = ms_of(w, random, t.adaptive.warm_up);
+  const auto first = ms_of(w, random, t.adaptive.warm_up),
+             second = ms_of(w, random, t.adaptive.warm_up);
   if (!first || !second) return std::unexpected(!first ? first.error() : second.error());
   into.ms[0].push_back(*first + *second);
   into.ms[1].push_back(*first);
@@ -53,7 +57,8 @@ result<outcome> time_modes(const task& t, const sweep_options& o) {
   const scratch_file pool(pool_path(t, "warm-up"));
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
-  if (auto opened = open_on(**w, t, pool.path); !opened) return std::unexpected(std::move(opened.error()));
+  if (auto opened = open_on(**w, t, pool.path); !opened)
+    return std::unexpected(std::move(opened.error()));
   outcome times;
   auto done = (*w)->set_up();
   for (unsigned run = 0; done && run < o.runs; ++run) done = time_once(**w, t, pool.path, times);
@@ -72,7 +77,8 @@ panel empty_panel(const char* name, const char* y, bool with_stated) {
     p.lines.push_back({workload, workload, false, std::vector<std::optional<spread>>(places)});
     if (!with_stated) continue;
     series& theirs = p.lines.emplace_back(series{workload + " stated", workload, true, {}});
-    for (const auto& row : stated::warm_up_ms) theirs.points.emplace_back(spread{row[w], row[w], row[w]});
+    for (const auto& row : stated::warm_up_ms)
+      theirs.points.emplace_back(spread{row[w], row[w], row[w]});
   }
   return p;
 }
@@ -107,14 +113,17 @@ result<> measure_warm_up(const sweep_options& o, chart& into) {
       o.progress(fmt::format("latency {} ns, {}", stated::latencies_ns[i], workload));
       const auto times = time_modes(task_at(o, workload, stated::latencies_ns[i]), o);
       if (!times) return std::unexpected(times.error());
-      for (std::size_t k = 0; k < panels.size(); ++k) series_of(panels[k], workload).points[i] = spread_of(times->ms[k]);
+      for (std::size_t k = 0; k < panels.size(); ++k)
+        series_of(panels[k], workload).points[i] = spread_of(times->ms[k]);
       modes += fmt::format("{}{} {}", modes.empty() ? "" : ", ", workload, times->mode);
     }
-    if (!modes.empty()) into.notes.push_back(fmt::format("settled on at {} ns: {}", stated::latencies_ns[i], modes));
+    if (!modes.empty())
+      into.notes.push_back(fmt::format("settled on at {} ns: {}", stated::latencies_ns[i], modes));
   }
   into.panels.assign(panels.begin(), panels.end());
   into.notes.push_back(fmt::format(
-      "the first {} transactions in each mode, after the pool was filled, closed and opened again", o.warm_up_transactions));
+      "the first {} transactions in each mode, after the pool was filled, closed and opened again",
+      o.warm_up_transactions));
   return {};
 }
 

@@ -1,5 +1,5 @@
-// Atomic blocks under comparison: the same pool, mechanism, operations and content as Stele's own contender, reached through
-// compiled loads and stores instead of field<T>.
+// Atomic blocks under comparison: the same pool, mechanism, operations and content as Stele's own
+// contender, reached through compiled loads and stores instead of field<T>.
 #include <bench/drive.h>
 #include <bench/itm/contender.h>
 #include <bench/itm/structures.h>
@@ -16,7 +16,9 @@ namespace {
 
 using workloads::operation;
 
-std::uint64_t start_word(const void* keys, std::uint64_t i) { return static_cast<const workloads::key_space*>(keys)->word_at_start(i); }
+std::uint64_t start_word(const void* keys, std::uint64_t i) {
+  return static_cast<const workloads::key_space*>(keys)->word_at_start(i);
+}
 
 class itm_contender final : public contender {
  public:
@@ -44,10 +46,12 @@ class itm_contender final : public contender {
     root_ = *opened;
     if (task_.workload == "sps") {
       itm::make_words(root_, keys_.size());
-      for (std::uint64_t i = 0; i < keys_.size(); i += 256) itm::fill_words(root_, i, std::min(i + 256, keys_.size()), start_word, &keys_);
+      for (std::uint64_t i = 0; i < keys_.size(); i += 256)
+        itm::fill_words(root_, i, std::min(i + 256, keys_.size()), start_word, &keys_);
     } else {
       for (std::uint64_t i = 0; i < keys_.size(); ++i)
-        if (const std::uint64_t key = keys_.scattered(i); keys_.present_at_start(key)) itm::toggle(root_, key, keys_.word_at_start(key));
+        if (const std::uint64_t key = keys_.scattered(i); keys_.present_at_start(key))
+          itm::toggle(root_, key, keys_.word_at_start(key));
     }
     return {};
   }
@@ -63,8 +67,9 @@ class itm_contender final : public contender {
     });
     const pool_counters after = stele::itm::counters();
     if (m)
-      m->events = event_counts{after.fences - before.fences, after.flushed_lines - before.flushed_lines, after.streamed_bytes - before.streamed_bytes,
-                               after.aborts - before.aborts};
+      m->events =
+          event_counts{after.fences - before.fences, after.flushed_lines - before.flushed_lines,
+                       after.streamed_bytes - before.streamed_bytes, after.aborts - before.aborts};
     return m;
   }
 
@@ -73,12 +78,15 @@ class itm_contender final : public contender {
   result<> check() override {
     if (task_.workload != "sps") {
       if (itm::count_nodes(root_) != ~std::uint64_t{0}) return {};
-      return std::unexpected(error{errc::corrupt, "the tree of atomic blocks is not a red-black tree any more"});
+      return std::unexpected(
+          error{errc::corrupt, "the tree of atomic blocks is not a red-black tree any more"});
     }
     std::uint64_t sum = 0;
-    for (std::uint64_t i = 0; i < keys_.size(); ++i) sum += itm::word_at(root_, i) - keys_.word_at_start(i);
+    for (std::uint64_t i = 0; i < keys_.size(); ++i)
+      sum += itm::word_at(root_, i) - keys_.word_at_start(i);
     if (sum == 0) return {};
-    return std::unexpected(error{errc::corrupt, "the words that atomic blocks swapped are not those that there were"});
+    return std::unexpected(
+        error{errc::corrupt, "the words that atomic blocks swapped are not those that there were"});
   }
 
  private:
@@ -103,8 +111,11 @@ class itm_contender final : public contender {
 }  // namespace
 
 contender_result make_itm(const task& t, const std::string& mechanism) {
-  if (t.ops_per_tx != 1 || t.parameters.value_size != 8 || (t.workload != "sps" && t.workload != "rbtree"))
-    return std::unexpected(error{errc::unsupported, "atomic blocks are compared on sps and rbtree, one operation a block, values of 8 bytes"});
+  if (t.ops_per_tx != 1 || t.parameters.value_size != 8 ||
+      (t.workload != "sps" && t.workload != "rbtree"))
+    return std::unexpected(error{
+        errc::unsupported,
+        "atomic blocks are compared on sps and rbtree, one operation a block, values of 8 bytes"});
   auto source = workloads::make_workload(t.workload, t.parameters);
   if (!source) return std::unexpected(std::move(source.error()));
   return std::make_unique<itm_contender>(t, mechanism, std::move(*source));

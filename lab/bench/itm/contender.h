@@ -5,7 +5,8 @@
 
 namespace stele::bench {
 
-// Errors: unsupported, for other workloads than sps and rbtree with 8-byte values, one operation a transaction.
+// Errors: unsupported, for other workloads than sps and rbtree with 8-byte values, one operation a
+// transaction.
 [[nodiscard]] contender_result make_itm(const task& t, const std::string& mechanism);
 
 }  // namespace stele::bench

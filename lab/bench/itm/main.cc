@@ -1,8 +1,8 @@
 // stele_itm_compare: field<T> and atomic blocks side by side, runs taken in turn; a table, or JSON.
-#include <CLI/CLI.hpp>
 #include <bench/compare.h>
 #include <bench/itm/contender.h>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -10,7 +10,8 @@ namespace {
 
 using namespace stele::bench;
 
-stele::result<report> compare_one(comparison c, const std::string& workload, const std::string& mechanism) {
+stele::result<report> compare_one(comparison c, const std::string& workload,
+                                  const std::string& mechanism) {
   c.what.workload = workload;
   std::vector<std::unique_ptr<contender>> both;
   for (auto make : {make_stele, make_itm}) {
@@ -24,7 +25,9 @@ stele::result<report> compare_one(comparison c, const std::string& workload, con
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("field<T> and atomic blocks of g++ -fgnu-tm side by side, on one pool format, mechanism and medium");
+  CLI::App app(
+      "field<T> and atomic blocks of g++ -fgnu-tm side by side, on one pool format, mechanism and "
+      "medium");
   comparison c;
   c.limits = false;
   c.what.dir = "/dev/shm";
@@ -37,7 +40,8 @@ int main(int argc, char** argv) {
   app.add_option("--dir", c.what.dir, "where the pools go")->capture_default_str();
   app.add_option("--threads", c.what.threads)->capture_default_str();
   app.add_option("--keys", c.what.parameters.keys, "elements, or keys")->capture_default_str();
-  app.add_option("--read-share", c.what.parameters.read_share, "of the operations")->capture_default_str();
+  app.add_option("--read-share", c.what.parameters.read_share, "of the operations")
+      ->capture_default_str();
   app.add_option("--runs", c.runs)->capture_default_str();
   app.add_option("--seconds", c.seconds, "of each run")->capture_default_str();
   app.add_flag("--json", json, "for programs");
@@ -49,7 +53,8 @@ int main(int argc, char** argv) {
     if (json)
       all[workload] = json_of(*done);
     else
-      fmt::print("{}, {} keys, {} thread(s)\n{}\n", workload, c.what.parameters.keys, c.what.threads, table_of(*done, mechanism));
+      fmt::print("{}, {} keys, {} thread(s)\n{}\n", workload, c.what.parameters.keys,
+                 c.what.threads, table_of(*done, mechanism));
   }
   if (json) fmt::print("{}\n", all.dump(2));
   return 0;

@@ -16,11 +16,14 @@ void make_words(root* r, std::uint64_t size) {
   }
 }
 
-[[gnu::transaction_pure]] static std::uint64_t ask(std::uint64_t (*word)(const void*, std::uint64_t), const void* context, std::uint64_t i) {
+[[gnu::transaction_pure]] static std::uint64_t ask(std::uint64_t (*word)(const void*,
+                                                                         std::uint64_t),
+                                                   const void* context, std::uint64_t i) {
   return word(context, i);
 }
 
-void fill_words(root* r, std::uint64_t from, std::uint64_t to, std::uint64_t (*word)(const void*, std::uint64_t), const void* context) {
+void fill_words(root* r, std::uint64_t from, std::uint64_t to,
+                std::uint64_t (*word)(const void*, std::uint64_t), const void* context) {
   __transaction_atomic {
     for (std::uint64_t i = from; i < to; ++i) r->words[i] = ask(word, context, i);
   }
@@ -37,7 +40,9 @@ void swap_words(root* r, std::uint64_t a, std::uint64_t b) {
 
 std::uint64_t word_at(const root* r, std::uint64_t i) {
   std::uint64_t word;
-  __transaction_atomic { word = r->words[i]; }
+  __transaction_atomic {
+    word = r->words[i];
+  }
   return word;
 }
 
@@ -59,9 +64,15 @@ struct path {
 
 }  // namespace
 
-SAFE node* target(std::uintptr_t link) { return reinterpret_cast<node*>(link & ~std::uintptr_t{1}); }
-SAFE bool is_red(std::uintptr_t link) { return (link & 1) != 0; }
-SAFE std::uintptr_t link_to(node* n, bool red) { return reinterpret_cast<std::uintptr_t>(n) | static_cast<std::uintptr_t>(n != nullptr && red); }
+SAFE node* target(std::uintptr_t link) {
+  return reinterpret_cast<node*>(link & ~std::uintptr_t{1});
+}
+SAFE bool is_red(std::uintptr_t link) {
+  return (link & 1) != 0;
+}
+SAFE std::uintptr_t link_to(node* n, bool red) {
+  return reinterpret_cast<std::uintptr_t>(n) | static_cast<std::uintptr_t>(n != nullptr && red);
+}
 
 SAFE void find_path(root* r, std::uint64_t key, path& p) {
   std::uintptr_t* at = &r->tree;
@@ -84,7 +95,8 @@ SAFE void rotate(std::uintptr_t& top, node* n, std::size_t side, bool top_red, b
   top = link_to(child, top_red);
 }
 
-SAFE void rotate_double(std::uintptr_t& top, node* n, std::size_t side, bool top_red, bool below_red) {
+SAFE void rotate_double(std::uintptr_t& top, node* n, std::size_t side, bool top_red,
+                        bool below_red) {
   node* const child = target(n->child[side]);
   node* const inner = target(child->child[1 - side]);
   child->child[1 - side] = inner->child[side];
@@ -102,7 +114,8 @@ SAFE void fix_double_red(path& p, std::size_t i) {
     const std::size_t side = p.steps[i - 1].at == &grandparent->child[1];
     const std::uintptr_t uncle = grandparent->child[1 - side];
     if (!is_red(uncle)) {
-      if (p.steps[i].at == &parent->child[side]) return rotate(*top.at, grandparent, side, false, true);
+      if (p.steps[i].at == &parent->child[side])
+        return rotate(*top.at, grandparent, side, false, true);
       return rotate_double(*top.at, grandparent, side, false, true);
     }
     grandparent->child[side] = link_to(parent, false);
@@ -135,7 +148,8 @@ SAFE std::size_t extend_to_successor(path& p, std::uintptr_t greater) {
   }
 }
 
-SAFE void replace_by_successor(path& p, std::size_t successor, std::uintptr_t lesser, std::uintptr_t greater) {
+SAFE void replace_by_successor(path& p, std::size_t successor, std::uintptr_t lesser,
+                               std::uintptr_t greater) {
   step& place = p.steps[p.last];
   node* const n = p.steps[successor].to;
   if (successor != p.last + 1) n->child[1] = greater;
@@ -166,7 +180,8 @@ SAFE void fix_missing_black(path& p, std::size_t i) {
       sibling->child[side] = link_to(target(outer), false);
       return;
     }
-    if (is_red(sibling->child[1 - side])) return rotate_double(*top.at, parent, side, top.red, false);
+    if (is_red(sibling->child[1 - side]))
+      return rotate_double(*top.at, parent, side, top.red, false);
     parent->child[side] = link_to(sibling, true);
     if (top.red) {
       *top.at = link_to(parent, false);
@@ -189,7 +204,8 @@ SAFE void erase(path& p) {
   stele::itm::destroy(gone);
 }
 
-// A call of its own: variables of the function that the block is in are memory like any other, and are kept and locked.
+// A call of its own: variables of the function that the block is in are memory like any other, and
+// are kept and locked.
 [[gnu::noinline]] SAFE void toggle_now(root* r, std::uint64_t key, std::uint64_t value) {
   path p;
   find_path(r, key, p);
@@ -200,7 +216,9 @@ SAFE void erase(path& p) {
 }
 
 void toggle(root* r, std::uint64_t key, std::uint64_t value) {
-  __transaction_atomic { toggle_now(r, key, value); }
+  __transaction_atomic {
+    toggle_now(r, key, value);
+  }
 }
 
 std::uint64_t find(const root* r, std::uint64_t key) {
@@ -245,7 +263,9 @@ SAFE void check_subtree(std::uintptr_t link, check_state& s) {
 
 std::uint64_t count_nodes(const root* r) {
   check_state s = {0, 0, 0, false, true};
-  __transaction_atomic { check_subtree(r->tree, s); }
+  __transaction_atomic {
+    check_subtree(r->tree, s);
+  }
   return s.sound ? s.nodes : ~std::uint64_t{0};
 }
 

@@ -1,7 +1,9 @@
-// The workloads sps and rbtree as a program with atomic blocks has them: plain structs, plain pointers, one block an operation.
+// The workloads sps and rbtree as a program with atomic blocks has them: plain structs, plain
+// pointers, one block an operation.
 //
-// The tree is stele::map's algorithm to the step (include/stele/map.h), so that only the way to memory differs: a link is a
-// pointer whose lowest bit is its node's colour. structures.cc is compiled with -fgnu-tm.
+// The tree is stele::map's algorithm to the step (include/stele/map.h), so that only the way to
+// memory differs: a link is a pointer whose lowest bit is its node's colour. structures.cc is
+// compiled with -fgnu-tm.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +24,8 @@ struct root {
 };
 
 void make_words(root* r, std::uint64_t size);
-void fill_words(root* r, std::uint64_t from, std::uint64_t to, std::uint64_t (*word)(const void*, std::uint64_t), const void* context);
+void fill_words(root* r, std::uint64_t from, std::uint64_t to,
+                std::uint64_t (*word)(const void*, std::uint64_t), const void* context);
 void swap_words(root* r, std::uint64_t a, std::uint64_t b);
 std::uint64_t word_at(const root* r, std::uint64_t i);
 

@@ -1,9 +1,11 @@
 // LevelDB on the workload `store`.
 //
-// Settings: WriteOptions::sync on media "file" (its log is fdatasynced by every put), without it elsewhere (the log is written by a system
-// call, so it survives the process); a write buffer of 64 MiB in place of 4, a block cache of 256 MiB in place of 8, a Bloom filter of
-// 10 bits a key, as its documentation recommends for random reads; no compression, since the values here would compress to
-// nothing. It has compactions in a thread of its own. Concurrent puts are merged into groups by LevelDB itself.
+// Settings: WriteOptions::sync on media "file" (its log is fdatasynced by every put), without it
+// elsewhere (the log is written by a system call, so it survives the process); a write buffer of 64
+// MiB in place of 4, a block cache of 256 MiB in place of 8, a Bloom filter of 10 bits a key, as
+// its documentation recommends for random reads; no compression, since the values here would
+// compress to nothing. It has compactions in a thread of its own. Concurrent puts are merged into
+// groups by LevelDB itself.
 #include <bench/rivals/store_rival.h>
 
 #include <leveldb/cache.h>
@@ -16,7 +18,9 @@ namespace {
 
 using workloads::operation;
 
-leveldb::Slice slice(std::string_view s) { return {s.data(), s.size()}; }
+leveldb::Slice slice(std::string_view s) {
+  return {s.data(), s.size()};
+}
 
 class leveldb_engine final : public store_engine {
  public:
@@ -25,7 +29,8 @@ class leveldb_engine final : public store_engine {
   static result<std::unique_ptr<leveldb_engine>> open(const store_settings& s) {
     auto e = std::unique_ptr<leveldb_engine>(new leveldb_engine(s));
     leveldb::DB* db = nullptr;
-    if (const auto status = leveldb::DB::Open(e->options_, s.path, &db); !status.ok()) return engine_failed(name, "opening", status.ToString());
+    if (const auto status = leveldb::DB::Open(e->options_, s.path, &db); !status.ok())
+      return engine_failed(name, "opening", status.ToString());
     e->db_.reset(db);
     return e;
   }
@@ -46,14 +51,18 @@ class leveldb_engine final : public store_engine {
   }
   result<bool> get(std::uint64_t number, std::string& into) override {
     const auto status = db_->Get({}, slice(workloads::store::key(number)), &into);
-    if (!status.ok() && !status.IsNotFound()) return engine_failed(name, "reading", status.ToString());
+    if (!status.ok() && !status.IsNotFound())
+      return engine_failed(name, "reading", status.ToString());
     return status.ok();
   }
   std::optional<std::uint64_t> space_bytes() override { return bytes_below(path_); }
 
  private:
   explicit leveldb_engine(const store_settings& s)
-      : path_(s.path), value_bytes_(s.value_bytes), cache_(leveldb::NewLRUCache(std::size_t{256} << 20)), filter_(leveldb::NewBloomFilterPolicy(10)) {
+      : path_(s.path),
+        value_bytes_(s.value_bytes),
+        cache_(leveldb::NewLRUCache(std::size_t{256} << 20)),
+        filter_(leveldb::NewBloomFilterPolicy(10)) {
     options_.create_if_missing = true;
     options_.compression = leveldb::kNoCompression;
     options_.write_buffer_size = std::size_t{64} << 20;
@@ -73,6 +82,8 @@ class leveldb_engine final : public store_engine {
 
 }  // namespace
 
-contender_result make_leveldb(const task& t) { return make_store_rival<leveldb_engine>(t); }
+contender_result make_leveldb(const task& t) {
+  return make_store_rival<leveldb_engine>(t);
+}
 
 }  // namespace stele::bench

@@ -1,14 +1,16 @@
-// libpmemobj (PMDK) on the workloads, as fast as it goes: by its transactions, and by its actions, which publish new words
-// and allocations at once but leave it to the program to gather them.
+// libpmemobj (PMDK) on the workloads, as fast as it goes: by its transactions, and by its actions,
+// which publish new words and allocations at once but leave it to the program to gather them.
 //
-// Settings: it is told that the mapping is persistent memory (PMEM_IS_PMEM_FORCE), so it flushes lines instead of calling
-// msync; pages are touched at creation; no unsafe-shutdown record; nodes come from allocation classes of their exact size
-// without headers. Structures link by 8-byte offsets instead of its 16-byte pointers, snapshot only the bytes that change,
-// and each range once. Fresh nodes are not snapshot; transactions use return codes, not setjmp.
+// Settings: it is told that the mapping is persistent memory (PMEM_IS_PMEM_FORCE), so it flushes
+// lines instead of calling msync; pages are touched at creation; no unsafe-shutdown record; nodes
+// come from allocation classes of their exact size without headers. Structures link by 8-byte
+// offsets instead of its 16-byte pointers, snapshot only the bytes that change, and each range
+// once. Fresh nodes are not snapshot; transactions use return codes, not setjmp.
 //
-// It gives no isolation. With more than one thread sps runs without any (its swaps may then interleave), the hash map
-// takes volatile spin locks over stripes of buckets for the length of the transaction, the ordered map one lock; the name in
-// the report says so. Its `store` is the hash map with 8-byte keys. It does not count its fences and lines. On media "file" it works by msync.
+// It gives no isolation. With more than one thread sps runs without any (its swaps may then
+// interleave), the hash map takes volatile spin locks over stripes of buckets for the length of the
+// transaction, the ordered map one lock; the name in the report says so. Its `store` is the hash
+// map with 8-byte keys. It does not count its fences and lines. On media "file" it works by msync.
 #include <bench/drive.h>
 #include <bench/rivals/libpmemobj_structures.h>
 #include <bench/stripes.h>
@@ -51,7 +53,8 @@ class pmemobj_contender final : public contender {
 
   result<measurement> run(double seconds) override {
     return drive(generators_, seconds, task_.idle_share, [this](unsigned) {
-      return draw_and_apply(*draws_, task_.ops_per_tx, [this](std::span<const operation> ops) { return apply(ops); });
+      return draw_and_apply(*draws_, task_.ops_per_tx,
+                            [this](std::span<const operation> ops) { return apply(ops); });
     });
   }
 
@@ -60,7 +63,8 @@ class pmemobj_contender final : public contender {
   result<> check() override {
     const bool isolated = task_.threads == 1 || task_.workload != "sps";
     if (!isolated || structure_->is_valid()) return {};
-    return std::unexpected(error{errc::corrupt, "the structure in its pool is not what the operations leave"});
+    return std::unexpected(
+        error{errc::corrupt, "the structure in its pool is not what the operations leave"});
   }
 
  private:
@@ -72,7 +76,8 @@ class pmemobj_contender final : public contender {
   std::string path() const { return pool_path(task_, Changes::name); }
   std::size_t pool_size() const {
     const auto& p = task_.parameters;
-    const std::size_t element = task_.workload == "sps" ? p.value_size : p.value_size + sizeof(tree_node) + 16;
+    const std::size_t element =
+        task_.workload == "sps" ? p.value_size : p.value_size + sizeof(tree_node) + 16;
     return p.keys * element * 5 / 4 + (std::size_t{64} << 20);
   }
 
@@ -94,14 +99,17 @@ contender_result make(const task& t) {
   const auto unsupported = [](std::string why) {
     return std::unexpected(error{errc::unsupported, "libpmemobj: " + std::move(why)});
   };
-  if (t.workload != "sps" && t.workload != "hash" && t.workload != "rbtree" && t.workload != "store")
-    return unsupported(fmt::format("no structure for the workload '{}'; there are sps, hash, rbtree and store", t.workload));
+  if (t.workload != "sps" && t.workload != "hash" && t.workload != "rbtree" &&
+      t.workload != "store")
+    return unsupported(fmt::format(
+        "no structure for the workload '{}'; there are sps, hash, rbtree and store", t.workload));
   if (t.media != "adr" && t.media != "file" && t.media != "eadr" && t.media != "process")
     return unsupported(fmt::format("it cannot run on media '{}'", t.media));
   const char* no_flush = std::getenv("PMEM_NO_FLUSH");
   const bool flushes = no_flush == nullptr || std::string_view(no_flush) != "1";
   if ((t.media == "eadr" || t.media == "process") == flushes)
-    return unsupported(fmt::format("media '{}' needs the environment to have PMEM_NO_FLUSH={}", t.media, flushes ? 1 : 0));
+    return unsupported(fmt::format("media '{}' needs the environment to have PMEM_NO_FLUSH={}",
+                                   t.media, flushes ? 1 : 0));
   auto w = workloads::make_workload(t.workload, t.parameters);
   if (!w) return std::unexpected(std::move(w.error()));
   return std::make_unique<pmemobj_contender<Changes>>(t, std::move(*w));

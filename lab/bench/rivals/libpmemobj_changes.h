@@ -1,10 +1,10 @@
 // A pool of libpmemobj and the two ways to change it atomically.
 //
-// `transaction_changes`: its transactions. A range is snapshot to the undo log before it is stored to.
-// `action_changes`: its actions. New values of 8-byte words, reservations and deferred frees are collected and published
-// at once through the redo log; get() sees what is still unpublished. Fewer fences, but the program must go through get()
-// and set() and gather its own write set.
-// Both are used by one thread at a time each; lists are the thread's.
+// `transaction_changes`: its transactions. A range is snapshot to the undo log before it is stored
+// to. `action_changes`: its actions. New values of 8-byte words, reservations and deferred frees
+// are collected and published at once through the redo log; get() sees what is still unpublished.
+// Fewer fences, but the program must go through get() and set() and gather its own write set. Both
+// are used by one thread at a time each; lists are the thread's.
 #pragma once
 
 #include <bench/contender.h>
@@ -22,7 +22,8 @@
 
 namespace stele::bench::pmdk {
 
-inline constexpr std::uint64_t lanes_bytes = std::uint64_t{1024} * 3072;  // its logs: 1024 lanes of 3 KiB
+inline constexpr std::uint64_t lanes_bytes =
+    std::uint64_t{1024} * 3072;  // its logs: 1024 lanes of 3 KiB
 
 inline error failed(std::string_view what) {
   return {errc::io, fmt::format("libpmemobj: {} failed: {}", what, pmemobj_errormsg())};
@@ -31,11 +32,13 @@ inline error failed(std::string_view what) {
 // A pool file of its own, removed at the end. Offsets count from the pool's first byte; 0 is null.
 class pmem_pool {
  public:
-  [[nodiscard]] static result<std::unique_ptr<pmem_pool>> create(const std::string& path, std::size_t size) {
+  [[nodiscard]] static result<std::unique_ptr<pmem_pool>> create(const std::string& path,
+                                                                 std::size_t size) {
     int on = 1, off = 0;
     pmemobj_ctl_set(nullptr, "prefault.at_create", &on);
     pmemobj_ctl_set(nullptr, "sds.at_create", &off);
-    PMEMobjpool* pop = pmemobj_create(path.c_str(), "stele-comparison", std::max<std::size_t>(size, PMEMOBJ_MIN_POOL), 0600);
+    PMEMobjpool* pop = pmemobj_create(path.c_str(), "stele-comparison",
+                                      std::max<std::size_t>(size, PMEMOBJ_MIN_POOL), 0600);
     if (pop == nullptr) return std::unexpected(failed(fmt::format("creating {}", path)));
     auto pool = std::unique_ptr<pmem_pool>(new pmem_pool(pop, path));
     pool->uuid_ = pmemobj_root(pop, 64).pool_uuid_lo;
@@ -60,7 +63,8 @@ class pmem_pool {
   // Outside transactions: zeroed memory for an array, kept until the pool goes.
   [[nodiscard]] result<void*> array(std::size_t size) {
     PMEMoid where;
-    if (pmemobj_zalloc(pop_, &where, size, 0) != 0) return std::unexpected(failed("allocating the structure's array"));
+    if (pmemobj_zalloc(pop_, &where, size, 0) != 0)
+      return std::unexpected(failed("allocating the structure's array"));
     return at<void>(where.off);
   }
   // The flag that allocates from a class of blocks of exactly `size` bytes.
@@ -76,7 +80,8 @@ class pmem_pool {
   }
 
  private:
-  pmem_pool(PMEMobjpool* pop, std::string path) : pop_(pop), path_(std::move(path)), base_(reinterpret_cast<char*>(pop)) {}
+  pmem_pool(PMEMobjpool* pop, std::string path)
+      : pop_(pop), path_(std::move(path)), base_(reinterpret_cast<char*>(pop)) {}
   PMEMobjpool* pop_;
   std::string path_;
   char* base_;
@@ -91,7 +96,8 @@ class transaction_changes {
   // Makes what body() changes atomic and durable; body is false when a call in it has failed.
   template <class Body>
   [[nodiscard]] result<> run(Body&& body) {
-    if (pmemobj_tx_begin(pool_.handle(), nullptr, TX_PARAM_NONE) != 0) return std::unexpected(failed("pmemobj_tx_begin"));
+    if (pmemobj_tx_begin(pool_.handle(), nullptr, TX_PARAM_NONE) != 0)
+      return std::unexpected(failed("pmemobj_tx_begin"));
     if (body()) pmemobj_tx_commit();
     return pmemobj_tx_end() == 0 ? result<>{} : std::unexpected(failed("the transaction"));
   }
@@ -102,8 +108,11 @@ class transaction_changes {
     word = value;
     return true;
   }
-  // set() of words in this range needs no snapshot of its own; false as well when nothing was gained.
-  bool snapshot(const void* at, std::size_t size) { return pmemobj_tx_add_range_direct(at, size) == 0; }
+  // set() of words in this range needs no snapshot of its own; false as well when nothing was
+  // gained.
+  bool snapshot(const void* at, std::size_t size) {
+    return pmemobj_tx_add_range_direct(at, size) == 0;
+  }
   void set_in_snapshot(std::uint64_t& word, std::uint64_t value) { word = value; }
   bool assign(void* to, const void* from, std::size_t size) {
     if (!snapshot(to, size)) return false;
@@ -116,7 +125,9 @@ class transaction_changes {
     return true;
   }
   // A block to be stored to directly; null when that failed. finish() when that is done.
-  void* allocate(std::size_t size, std::uint64_t flags) { return pool_.at<void>(pmemobj_tx_xalloc(size, 0, flags).off); }
+  void* allocate(std::size_t size, std::uint64_t flags) {
+    return pool_.at<void>(pmemobj_tx_xalloc(size, 0, flags).off);
+  }
   void finish(const void*, std::size_t) {}
   bool release(void* block, std::size_t) { return pmemobj_tx_free(pool_.oid(block)) == 0; }
 
@@ -154,7 +165,8 @@ class action_changes {
   void set_in_snapshot(std::uint64_t& word, std::uint64_t value) { set(word, value); }
   bool assign(void* to, const void* from, std::size_t size) {
     auto* target = static_cast<std::uint64_t*>(to);
-    for (std::size_t i = 0; i < size / 8; ++i) set(target[i], static_cast<const std::uint64_t*>(from)[i]);
+    for (std::size_t i = 0; i < size / 8; ++i)
+      set(target[i], static_cast<const std::uint64_t*>(from)[i]);
     return true;
   }
   bool swap(std::byte* a, std::byte* b, std::size_t size) {
@@ -209,7 +221,9 @@ class action_changes {
   // Takes back a block that this change reserved, and the values pending for its words.
   void cancel(std::size_t action, const void* block, std::size_t size) {
     const auto begin = reinterpret_cast<std::uintptr_t>(block);
-    std::erase_if(lists_.words, [&](const new_word& w) { return reinterpret_cast<std::uintptr_t>(w.at) - begin < size; });
+    std::erase_if(lists_.words, [&](const new_word& w) {
+      return reinterpret_cast<std::uintptr_t>(w.at) - begin < size;
+    });
     pmemobj_cancel(pool_.handle(), &lists_.heap[action], 1);
     lists_.heap.erase(lists_.heap.begin() + static_cast<std::ptrdiff_t>(action));
     std::erase_if(lists_.fresh, [&](const fresh_block& f) { return f.block == block; });
@@ -218,8 +232,10 @@ class action_changes {
 
   [[nodiscard]] result<> publish() {
     if (!lists_.fresh.empty())
-      pmemobj_drain(pool_.handle());  // what finish() flushed, before the publication that reveals it
-    for (const new_word& w : lists_.words) pmemobj_set_value(pool_.handle(), &lists_.heap.emplace_back(), w.at, w.value);
+      pmemobj_drain(
+          pool_.handle());  // what finish() flushed, before the publication that reveals it
+    for (const new_word& w : lists_.words)
+      pmemobj_set_value(pool_.handle(), &lists_.heap.emplace_back(), w.at, w.value);
     const bool done = pmemobj_publish(pool_.handle(), lists_.heap.data(), lists_.heap.size()) == 0;
     return done ? result<>{} : std::unexpected(failed("pmemobj_publish"));
   }

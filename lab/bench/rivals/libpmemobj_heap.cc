@@ -1,13 +1,16 @@
-// The heap of libpmemobj under the workloads of the fragmentation figure: how far its pool must grow.
+// The heap of libpmemobj under the workloads of the fragmentation figure: how far its pool must
+// grow.
 //
-// The pool is a set of files in a directory, which the library extends when an allocation finds no room: what it holds is
-// the size of the files, as a malloc's is what it has mapped. They grow by the least step that it supports, 2 MiB instead of
-// 128 MiB, which bounds what is held for nothing; its statistics of runs would leave out chunk headers and chunks that are
-// in no run. The 3 MiB of its logs are not counted. Files never shrink, so their size at the end is the most held.
+// The pool is a set of files in a directory, which the library extends when an allocation finds no
+// room: what it holds is the size of the files, as a malloc's is what it has mapped. They grow by
+// the least step that it supports, 2 MiB instead of 128 MiB, which bounds what is held for nothing;
+// its statistics of runs would leave out chunk headers and chunks that are in no run. The 3 MiB of
+// its logs are not counted. Files never shrink, so their size at the end is the most held.
 //
-// Settings: objects come one by one from pmemobj_alloc, which is atomic without a transaction, by the default allocation
-// classes (16 bytes of header on each object): sizes vary too much for classes of one's own without headers. Space does not
-// depend on flushing; PMEM_IS_PMEM_FORCE spares it msync.
+// Settings: objects come one by one from pmemobj_alloc, which is atomic without a transaction, by
+// the default allocation classes (16 bytes of header on each object): sizes vary too much for
+// classes of one's own without headers. Space does not depend on flushing; PMEM_IS_PMEM_FORCE
+// spares it msync.
 #include <bench/figures/fragmentation.h>
 #include <bench/rivals/libpmemobj_changes.h>
 #include <unistd.h>
@@ -39,14 +42,16 @@ class growing_pool {
   result<> create(const std::string& parent, std::uint64_t most_bytes) {
     std::string name = parent + "/stele-fragmentation-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr)
-      return std::unexpected(
-          error{errc::io, fmt::format("cannot make a directory in {}: {}", parent, std::strerror(errno))});
+      return std::unexpected(error{errc::io, fmt::format("cannot make a directory in {}: {}",
+                                                         parent, std::strerror(errno))});
     dir_ = name;
     fs::create_directory(parts());
-    std::ofstream(set()) << fmt::format("PMEMPOOLSET\nOPTION SINGLEHDR\n{}M {}\n", most_bytes >> 20, parts().string());
+    std::ofstream(set()) << fmt::format("PMEMPOOLSET\nOPTION SINGLEHDR\n{}M {}\n", most_bytes >> 20,
+                                        parts().string());
     setenv("PMEM_IS_PMEM_FORCE", "1", 1);
     pool_ = pmemobj_create(set().c_str(), "stele-fragmentation", 0, 0600);
-    if (pool_ == nullptr) return std::unexpected(failed(fmt::format("creating {}", set().string())));
+    if (pool_ == nullptr)
+      return std::unexpected(failed(fmt::format("creating {}", set().string())));
     std::uint64_t step_bytes = PMEMOBJ_MIN_PART;
     if (pmemobj_ctl_set(pool_, "heap.size.granularity", &step_bytes) == 0) return {};
     return std::unexpected(failed("setting the step of growth"));
@@ -59,7 +64,9 @@ class growing_pool {
   }
 
  private:
-  fs::path set() const { return dir_ / "pool.set"; }  // the library wants it outside of the directory of the parts
+  fs::path set() const {
+    return dir_ / "pool.set";
+  }  // the library wants it outside of the directory of the parts
   fs::path parts() const { return dir_ / "parts"; }
 
   fs::path dir_;
@@ -86,8 +93,9 @@ result<heap_space> measure_libpmemobj_heap(const heap_workload& w, const fragmen
     return std::unexpected(std::move(created.error()));
   const heap_operations operations(w, o.phase_bytes, o.seed);
   std::vector<PMEMoid> objects(operations.most_objects());
-  const auto live_bytes = run_heap_workload(
-      operations, [&](std::span<const heap_operation> ops) { return apply(pool.handle(), objects, ops.front()); });
+  const auto live_bytes = run_heap_workload(operations, [&](std::span<const heap_operation> ops) {
+    return apply(pool.handle(), objects, ops.front());
+  });
   if (!live_bytes) return std::unexpected(live_bytes.error());
   return heap_space{"libpmemobj", std::string(w.name), *live_bytes, pool.heap_bytes()};
 }

@@ -1,13 +1,15 @@
-// The structures of the libpmemobj contender: an array, a chained hash map and a red-black tree in a pool of libpmemobj.
+// The structures of the libpmemobj contender: an array, a chained hash map and a red-black tree in
+// a pool of libpmemobj.
 //
-// Links are 8-byte offsets from the pool's first byte, 0 for none. A change snapshots only the bytes it changes, and each
-// range once; fresh nodes are not snapshot. Nothing here locks: see the contender.
+// Links are 8-byte offsets from the pool's first byte, 0 for none. A change snapshots only the
+// bytes it changes, and each range once; fresh nodes are not snapshot. Nothing here locks: see the
+// contender.
 #pragma once
 
 #include <bench/rivals/libpmemobj_changes.h>
 #include <bench/value.h>
-#include <workloads/store.h>
 #include <stele/element.h>
+#include <workloads/store.h>
 
 #include <algorithm>
 #include <array>
@@ -39,14 +41,20 @@ template <class Changes>
 class structure_base : public structure {
  public:
   structure_base(pmem_pool& pool, const task& t)
-      : pool_(pool), changes_(pool), value_size_((t.parameters.value_size + 7) / 8 * 8), keys_(t.parameters.keys), is_store_(t.workload == "store") {}
+      : pool_(pool),
+        changes_(pool),
+        value_size_((t.parameters.value_size + 7) / 8 * 8),
+        keys_(t.parameters.keys),
+        is_store_(t.workload == "store") {}
 
   [[nodiscard]] result<> apply(std::span<const operation> operations) final {
     if (std::ranges::all_of(operations, reads)) {
       for (const operation& op : operations) read(op);
       return {};
     }
-    return changes_.run([&] { return std::ranges::all_of(operations, [&](const operation& op) { return apply_one(op); }); });
+    return changes_.run([&] {
+      return std::ranges::all_of(operations, [&](const operation& op) { return apply_one(op); });
+    });
   }
 
  protected:
@@ -57,7 +65,7 @@ class structure_base : public structure {
   Changes changes_;
   const std::size_t value_size_;  // of whole words
   const std::size_t keys_;
-  const bool is_store_;           // filled as the workload `store` is, else by halves
+  const bool is_store_;  // filled as the workload `store` is, else by halves
 
  private:
   bool apply_one(const operation& op) {
@@ -94,7 +102,9 @@ class array_of_elements final : public structure_base<Changes> {
   }
 
  private:
-  bool change(const operation& op) override { return changes_.swap(element(op.a), element(op.b), value_size_); }
+  bool change(const operation& op) override {
+    return changes_.swap(element(op.a), element(op.b), value_size_);
+  }
   void read(const operation& op) override { read_value(element(op.a), value_size_); }
   std::byte* element(std::size_t i) const noexcept { return elements_ + i * value_size_; }
   static std::uint64_t mixed_word(const std::byte* at) {
@@ -117,7 +127,9 @@ class map_of_nodes : public structure_base<Changes> {
     const auto made = pool_.allocation_class(node_size());
     if (!made) return std::unexpected(made.error());
     class_ = *made;
-    const auto put = [this](std::uint64_t key, std::uint64_t seed) { return changes_.run([&] { return change({kind::put, key, seed}); }); };
+    const auto put = [this](std::uint64_t key, std::uint64_t seed) {
+      return changes_.run([&] { return change({kind::put, key, seed}); });
+    };
     return is_store_ ? workloads::store::fill(p, put) : fill_half(p, put);
   }
   bool is_valid() final {
@@ -187,7 +199,9 @@ class chained_map final : public map_of_nodes<Changes, chained_node> {
     buckets_ = static_cast<std::uint64_t*>(*memory);
     return base::fill(p);
   }
-  std::uint64_t space_bytes() const override { return this->nodes_bytes() + (mask_ + 1) * sizeof(std::uint64_t); }
+  std::uint64_t space_bytes() const override {
+    return this->nodes_bytes() + (mask_ + 1) * sizeof(std::uint64_t);
+  }
 
  private:
   chained_node* find(std::uint64_t key) override {
@@ -205,11 +219,14 @@ class chained_map final : public map_of_nodes<Changes, chained_node> {
     changes_.finish(fresh, this->node_size());
     return changes_.set(*link_, pool_.offset_of(fresh));
   }
-  bool unlink(chained_node* found) override { return changes_.set(*link_, changes_.get(found->next)); }
+  bool unlink(chained_node* found) override {
+    return changes_.set(*link_, changes_.get(found->next));
+  }
 
   const std::uint64_t mask_ = std::bit_ceil(base::keys_) - 1;
   std::uint64_t* buckets_ = nullptr;
-  static inline thread_local std::uint64_t* link_ = nullptr;  // the word that leads to what find() looked for
+  static inline thread_local std::uint64_t* link_ =
+      nullptr;  // the word that leads to what find() looked for
 };
 
 struct tree_node {
@@ -218,7 +235,8 @@ struct tree_node {
   std::array<std::uint64_t, 2> child;
 };
 
-// A red-black tree after Cormen et al. with null leaves. A node's links are snapshot together, once a transaction.
+// A red-black tree after Cormen et al. with null leaves. A node's links are snapshot together, once
+// a transaction.
 template <class Changes>
 class red_black_map final : public map_of_nodes<Changes, tree_node> {
   using base = map_of_nodes<Changes, tree_node>;
@@ -252,7 +270,9 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
     }
     changes_.set_in_snapshot(word, value);
   }
-  void set_child(node* n, bool side, const node* c) { store(n, n->child[side], pool_.offset_of(c)); }
+  void set_child(node* n, bool side, const node* c) {
+    store(n, n->child[side], pool_.offset_of(c));
+  }
   void set_parent(node* n, const node* p) {
     if (n != nullptr && parent(n) != p) store(n, n->up, pool_.offset_of(p) | (get(n->up) & 1));
   }
@@ -279,7 +299,9 @@ class red_black_map final : public map_of_nodes<Changes, tree_node> {
     if (n == nullptr) return 0;
     const node *left = child(n, false), *right = child(n, true);
     for (const node* c : {left, right})
-      if (c != nullptr && (parent(c) != n || (red(n) && red(c)) || (c->key < n->key) != (c == left))) return -1;
+      if (c != nullptr &&
+          (parent(c) != n || (red(n) && red(c)) || (c->key < n->key) != (c == left)))
+        return -1;
     const int height = black_height(left);
     return height < 0 || height != black_height(right) ? -1 : height + !red(n);
   }

@@ -1,9 +1,11 @@
 // LMDB on the workload `store`.
 //
-// Settings: on media "file" its default, which writes pages and syncs the data, then the meta page, in every transaction; elsewhere
-// MDB_NOSYNC with MDB_WRITEMAP, its fastest: stores go to the shared mapping, which survives the process. A map large enough never
-// to grow; MDB_NORDAHEAD, as its documentation recommends for random reads; read transactions are kept and renewed (MDB_NOTLS). Values come
-// out of the map without a copy by LMDB; the copy that a get makes here is the caller's. One writer at a time, readers beside it.
+// Settings: on media "file" its default, which writes pages and syncs the data, then the meta page,
+// in every transaction; elsewhere MDB_NOSYNC with MDB_WRITEMAP, its fastest: stores go to the
+// shared mapping, which survives the process. A map large enough never to grow; MDB_NORDAHEAD, as
+// its documentation recommends for random reads; read transactions are kept and renewed
+// (MDB_NOTLS). Values come out of the map without a copy by LMDB; the copy that a get makes here is
+// the caller's. One writer at a time, readers beside it.
 #include <bench/rivals/store_rival.h>
 
 #include <lmdb.h>
@@ -13,7 +15,9 @@ namespace {
 
 using workloads::operation;
 
-MDB_val val(std::string_view s) { return {s.size(), const_cast<char*>(s.data())}; }
+MDB_val val(std::string_view s) {
+  return {s.size(), const_cast<char*>(s.data())};
+}
 std::unexpected<error> failed(std::string_view what, int status);
 
 class lmdb_engine final : public store_engine {
@@ -22,11 +26,16 @@ class lmdb_engine final : public store_engine {
 
   static result<std::unique_ptr<lmdb_engine>> open(const store_settings& s) {
     auto e = std::unique_ptr<lmdb_engine>(new lmdb_engine(s));
-    const unsigned flags = MDB_NOSUBDIR | MDB_NORDAHEAD | MDB_NOTLS | (s.sync ? 0u : MDB_NOSYNC | MDB_WRITEMAP);
-    if (int status = mdb_env_create(&e->env_); status != 0) return failed("making the environment", status);
-    mdb_env_set_mapsize(e->env_, s.content_bytes() * 4 + s.keys * 4096 * (s.value_bytes > 2000 ? 2 : 0) + (std::size_t{256} << 20));
+    const unsigned flags =
+        MDB_NOSUBDIR | MDB_NORDAHEAD | MDB_NOTLS | (s.sync ? 0u : MDB_NOSYNC | MDB_WRITEMAP);
+    if (int status = mdb_env_create(&e->env_); status != 0)
+      return failed("making the environment", status);
+    mdb_env_set_mapsize(e->env_, s.content_bytes() * 4 +
+                                     s.keys * 4096 * (s.value_bytes > 2000 ? 2 : 0) +
+                                     (std::size_t{256} << 20));
     mdb_env_set_maxreaders(e->env_, 4096);
-    if (int status = mdb_env_open(e->env_, s.path.c_str(), flags, 0600); status != 0) return failed("opening", status);
+    if (int status = mdb_env_open(e->env_, s.path.c_str(), flags, 0600); status != 0)
+      return failed("opening", status);
     MDB_txn* txn = nullptr;
     int status = mdb_txn_begin(e->env_, nullptr, 0, &txn);
     if (status == 0) status = mdb_dbi_open(txn, nullptr, 0, &e->dbi_);
@@ -49,8 +58,11 @@ class lmdb_engine final : public store_engine {
     for (const operation& op : ops) {
       const workloads::store::key bytes(op.a);
       MDB_val key = val(bytes);
-      MDB_val data = val(op.what == operation::kind::put ? workloads::store::value(op.b, value_bytes_, value) : std::string_view());
-      status = op.what == operation::kind::put ? mdb_put(txn, dbi_, &key, &data, 0) : mdb_del(txn, dbi_, &key, nullptr);
+      MDB_val data =
+          val(op.what == operation::kind::put ? workloads::store::value(op.b, value_bytes_, value)
+                                              : std::string_view());
+      status = op.what == operation::kind::put ? mdb_put(txn, dbi_, &key, &data, 0)
+                                               : mdb_del(txn, dbi_, &key, nullptr);
       if (status != 0 && status != MDB_NOTFOUND) {
         mdb_txn_abort(txn);
         return failed("writing", status);
@@ -108,10 +120,14 @@ class lmdb_engine final : public store_engine {
   std::vector<MDB_txn*> readers_;
 };
 
-std::unexpected<error> failed(std::string_view what, int status) { return engine_failed(lmdb_engine::name, what, mdb_strerror(status)); }
+std::unexpected<error> failed(std::string_view what, int status) {
+  return engine_failed(lmdb_engine::name, what, mdb_strerror(status));
+}
 
 }  // namespace
 
-contender_result make_lmdb(const task& t) { return make_store_rival<lmdb_engine>(t); }
+contender_result make_lmdb(const task& t) {
+  return make_store_rival<lmdb_engine>(t);
+}
 
 }  // namespace stele::bench

@@ -1,11 +1,13 @@
-// A process that measures its own malloc: `malloc_process WORKLOAD PHASE_BYTES SEED` runs a workload of heap_workload.h with
-// whatever allocator LD_PRELOAD put in place and prints the bytes live at the end, the most bytes held, and the file that
-// malloc came from. One thread; the allocator's settings are its own.
+// A process that measures its own malloc: `malloc_process WORKLOAD PHASE_BYTES SEED` runs a
+// workload of heap_workload.h with whatever allocator LD_PRELOAD put in place and prints the bytes
+// live at the end, the most bytes held, and the file that malloc came from. One thread; the
+// allocator's settings are its own.
 //
-// Held is what the process has of anonymous memory beyond what it had before the first allocation, every byte of every
-// object having been stored to; pages given back (unmapped, MADV_DONTNEED, MADV_FREE) are not held. It is read whenever
-// another 64th of a phase has been requested, before objects are freed and at the end: an allocator's memory grows only
-// when it is asked for some. What this file needs itself is allocated and touched before.
+// Held is what the process has of anonymous memory beyond what it had before the first allocation,
+// every byte of every object having been stored to; pages given back (unmapped, MADV_DONTNEED,
+// MADV_FREE) are not held. It is read whenever another 64th of a phase has been requested, before
+// objects are freed and at the end: an allocator's memory grows only when it is asked for some.
+// What this file needs itself is allocated and touched before.
 #include <bench/figures/heap_workload.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -39,7 +41,8 @@ std::uint64_t anonymous_bytes() {
 
 class measured_heap {
  public:
-  measured_heap(void** objects, std::uint64_t phase_bytes) : objects_(objects), sample_bytes_(phase_bytes / 64) {}
+  measured_heap(void** objects, std::uint64_t phase_bytes)
+      : objects_(objects), sample_bytes_(phase_bytes / 64) {}
 
   result<> apply(const heap_operation& op) {
     if (op.what != last_) sample();
@@ -83,14 +86,17 @@ const char* file_of_malloc() {
 
 int measure(const heap_workload& w, std::uint64_t phase_bytes, std::uint64_t seed) {
   const heap_operations operations(w, phase_bytes, seed);
-  void* const objects = ::mmap(nullptr, operations.most_objects() * sizeof(void*), PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void* const objects =
+      ::mmap(nullptr, operations.most_objects() * sizeof(void*), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (objects == MAP_FAILED) return fail("there is no memory for the addresses of the objects");
   measured_heap heap(static_cast<void**>(objects), phase_bytes);
   if (!heap.knows())
-    return fail("/proc/self/smaps_rollup cannot be read; it needs Linux 4.14 with CONFIG_PROC_PAGE_MONITOR");
-  const auto live_bytes =
-      run_heap_workload(operations, [&](std::span<const heap_operation> ops) { return heap.apply(ops.front()); });
+    return fail(
+        "/proc/self/smaps_rollup cannot be read; it needs Linux 4.14 with "
+        "CONFIG_PROC_PAGE_MONITOR");
+  const auto live_bytes = run_heap_workload(
+      operations, [&](std::span<const heap_operation> ops) { return heap.apply(ops.front()); });
   if (!live_bytes) return fail(live_bytes.error().message.c_str());
   heap.sample();
   std::printf("%llu %llu %s\n", static_cast<unsigned long long>(*live_bytes),

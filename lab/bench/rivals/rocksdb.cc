@@ -1,10 +1,12 @@
 // RocksDB on the workload `store`.
 //
-// Settings: WriteOptions::sync on media "file" (its log is synced by every put), without it elsewhere (the log is written by a system call,
-// so it survives the process); log files are recycled, so that a sync of the log need not write the file's size; a write buffer of 64 MiB, two
-// threads for flushes and compactions, a block cache of 256 MiB, a Bloom filter of 10 bits a key, a hash index in
-// data blocks, as its tuning guide recommends for point lookups; no compression, since the values here would compress to nothing; no
-// statistics. Concurrent puts go into one memtable at once and share syncs (its defaults), with the pipelined write of the guide.
+// Settings: WriteOptions::sync on media "file" (its log is synced by every put), without it
+// elsewhere (the log is written by a system call, so it survives the process); log files are
+// recycled, so that a sync of the log need not write the file's size; a write buffer of 64 MiB, two
+// threads for flushes and compactions, a block cache of 256 MiB, a Bloom filter of 10 bits a key, a
+// hash index in data blocks, as its tuning guide recommends for point lookups; no compression,
+// since the values here would compress to nothing; no statistics. Concurrent puts go into one
+// memtable at once and share syncs (its defaults), with the pipelined write of the guide.
 #include <bench/rivals/store_rival.h>
 
 #include <rocksdb/cache.h>
@@ -19,7 +21,9 @@ namespace {
 
 using workloads::operation;
 
-rocksdb::Slice slice(std::string_view s) { return {s.data(), s.size()}; }
+rocksdb::Slice slice(std::string_view s) {
+  return {s.data(), s.size()};
+}
 
 rocksdb::Options options_for(const store_settings& s) {
   rocksdb::Options o;
@@ -43,7 +47,8 @@ class rocksdb_engine final : public store_engine {
 
   static result<std::unique_ptr<rocksdb_engine>> open(const store_settings& s) {
     rocksdb::DB* db = nullptr;
-    if (const auto status = rocksdb::DB::Open(options_for(s), s.path, &db); !status.ok()) return engine_failed(name, "opening", status.ToString());
+    if (const auto status = rocksdb::DB::Open(options_for(s), s.path, &db); !status.ok())
+      return engine_failed(name, "opening", status.ToString());
     return std::unique_ptr<rocksdb_engine>(new rocksdb_engine(s, db));
   }
 
@@ -54,8 +59,10 @@ class rocksdb_engine final : public store_engine {
     rocksdb::Status status;
     for (const operation& op : ops) {
       const workloads::store::key key(op.a);
-      status = op.what == operation::kind::put ? batch.Put(slice(key), slice(workloads::store::value(op.b, value_bytes_, value)))
-                                               : batch.Delete(slice(key));
+      status =
+          op.what == operation::kind::put
+              ? batch.Put(slice(key), slice(workloads::store::value(op.b, value_bytes_, value)))
+              : batch.Delete(slice(key));
       if (!status.ok()) return engine_failed(name, "gathering", status.ToString());
     }
     status = db_->Write(write_, &batch);
@@ -64,15 +71,20 @@ class rocksdb_engine final : public store_engine {
   result<bool> get(std::uint64_t number, std::string& into) override {
     static thread_local rocksdb::PinnableSlice found;
     found.Reset();
-    const auto status = db_->Get(read_, db_->DefaultColumnFamily(), slice(workloads::store::key(number)), &found);
-    if (!status.ok() && !status.IsNotFound()) return engine_failed(name, "reading", status.ToString());
+    const auto status =
+        db_->Get(read_, db_->DefaultColumnFamily(), slice(workloads::store::key(number)), &found);
+    if (!status.ok() && !status.IsNotFound())
+      return engine_failed(name, "reading", status.ToString());
     if (status.ok()) into.assign(found.data(), found.size());
     return status.ok();
   }
   std::optional<std::uint64_t> space_bytes() override { return bytes_below(path_); }
 
  private:
-  rocksdb_engine(const store_settings& s, rocksdb::DB* db) : path_(s.path), value_bytes_(s.value_bytes), db_(db) { write_.sync = s.sync; }
+  rocksdb_engine(const store_settings& s, rocksdb::DB* db)
+      : path_(s.path), value_bytes_(s.value_bytes), db_(db) {
+    write_.sync = s.sync;
+  }
 
   const std::string path_;
   const std::size_t value_bytes_;
@@ -83,6 +95,8 @@ class rocksdb_engine final : public store_engine {
 
 }  // namespace
 
-contender_result make_rocksdb(const task& t) { return make_store_rival<rocksdb_engine>(t); }
+contender_result make_rocksdb(const task& t) {
+  return make_store_rival<rocksdb_engine>(t);
+}
 
 }  // namespace stele::bench

@@ -1,8 +1,9 @@
 // What rivals that are key-value stores share: the workload `store` run on an engine of theirs.
 //
-// Durability is equal to that of Stele's row: on media "file" every transaction has reached the device when it returns, else
-// it survives the process, which costs an engine no sync. A transaction is atomic unless the name says otherwise. Values are copied out by gets, as
-// Stele's get does. The store is filled by transactions of many puts, outside of the measured time.
+// Durability is equal to that of Stele's row: on media "file" every transaction has reached the
+// device when it returns, else it survives the process, which costs an engine no sync. A
+// transaction is atomic unless the name says otherwise. Values are copied out by gets, as Stele's
+// get does. The store is filled by transactions of many puts, outside of the measured time.
 #pragma once
 
 #include <bench/drive.h>
@@ -14,7 +15,8 @@
 
 namespace stele::bench {
 
-// One store. apply() is called by many threads at once, if the engine takes them; of it and get() `number` names a key.
+// One store. apply() is called by many threads at once, if the engine takes them; of it and get()
+// `number` names a key.
 class store_engine {
  public:
   virtual ~store_engine() = default;
@@ -25,16 +27,17 @@ class store_engine {
 };
 
 struct store_settings {
-  std::string path;       // not there yet
-  bool sync = false;      // every transaction reaches the device
-  std::size_t keys = 0;   // of the key space
+  std::string path;      // not there yet
+  bool sync = false;     // every transaction reaches the device
+  std::size_t keys = 0;  // of the key space
   std::size_t value_bytes = 0;
   unsigned threads = 1;
 
   std::size_t content_bytes() const { return keys * (value_bytes + workloads::store::key_bytes); }
 };
 
-inline std::unexpected<error> engine_failed(std::string_view engine, std::string_view what, std::string_view why) {
+inline std::unexpected<error> engine_failed(std::string_view engine, std::string_view what,
+                                            std::string_view why) {
   return std::unexpected(error{errc::io, fmt::format("{}: {} failed: {}", engine, what, why)});
 }
 
@@ -54,7 +57,8 @@ class store_contender final : public contender {
   using operation = workloads::operation;
 
  public:
-  explicit store_contender(const task& t) : task_(t), keys_(t.parameters), generators_(make_generators(t)) {}
+  explicit store_contender(const task& t)
+      : task_(t), keys_(t.parameters), generators_(make_generators(t)) {}
   ~store_contender() override {
     engine_.reset();
     std::error_code ignored;
@@ -62,7 +66,8 @@ class store_contender final : public contender {
   }
 
   std::string name() const override {
-    if constexpr (requires { Engine::name_in_report(true); }) return Engine::name_in_report(synced());
+    if constexpr (requires { Engine::name_in_report(true); })
+      return Engine::name_in_report(synced());
     return Engine::name;
   }
   std::string media() const override { return synced() ? "file" : "process"; }
@@ -73,22 +78,25 @@ class store_contender final : public contender {
     auto opened = Engine::open({path(), synced(), p.keys, p.value_size, task_.threads});
     if (!opened) return std::unexpected(std::move(opened.error()));
     engine_ = std::move(*opened);
-    const std::size_t at_once = std::clamp<std::size_t>((std::size_t{1} << 20) / p.value_size, 1, 4096);
+    const std::size_t at_once =
+        std::clamp<std::size_t>((std::size_t{1} << 20) / p.value_size, 1, 4096);
     std::vector<operation> some;
-    auto filled = workloads::store::fill(p, [&](std::uint64_t number, std::uint64_t word) -> result<> {
-      some.push_back({operation::kind::put, number, word});
-      if (some.size() < at_once) return {};
-      auto done = engine_->apply(some);
-      some.clear();
-      return done;
-    });
+    auto filled =
+        workloads::store::fill(p, [&](std::uint64_t number, std::uint64_t word) -> result<> {
+          some.push_back({operation::kind::put, number, word});
+          if (some.size() < at_once) return {};
+          auto done = engine_->apply(some);
+          some.clear();
+          return done;
+        });
     if (filled && !some.empty()) filled = engine_->apply(some);
     return filled;
   }
 
   [[nodiscard]] result<measurement> run(double seconds) override {
     return drive(generators_, seconds, task_.idle_share, [this](unsigned) {
-      return draw_and_apply(*this, task_.ops_per_tx, [this](std::span<const operation> ops) { return apply(ops); });
+      return draw_and_apply(*this, task_.ops_per_tx,
+                            [this](std::span<const operation> ops) { return apply(ops); });
     });
   }
   operation draw(base::rng& random) const { return workloads::store::draw(keys_, random); }
@@ -98,14 +106,17 @@ class store_contender final : public contender {
   // Values are those that puts have made.
   [[nodiscard]] result<> check() override {
     std::string value, whole;
-    for (std::uint64_t number = 0; number < std::min<std::uint64_t>(keys_.size(), 10'000); ++number) {
+    for (std::uint64_t number = 0; number < std::min<std::uint64_t>(keys_.size(), 10'000);
+         ++number) {
       const auto there = engine_->get(number, value);
       if (!there) return std::unexpected(there.error());
       if (!*there) continue;
       std::uint64_t word = 0;
       std::memcpy(&word, value.data(), std::min<std::size_t>(value.size(), 8));
       if (workloads::store::value(word, task_.parameters.value_size, whole) != value)
-        return std::unexpected(error{errc::corrupt, fmt::format("{}: key {} has a value that no put has made", Engine::name, number)});
+        return std::unexpected(error{
+            errc::corrupt,
+            fmt::format("{}: key {} has a value that no put has made", Engine::name, number)});
     }
     return {};
   }
@@ -137,10 +148,16 @@ class store_contender final : public contender {
 
 template <class Engine>
 [[nodiscard]] contender_result make_store_rival(const task& t) {
-  const auto unsupported = [](std::string why) { return std::unexpected(error{errc::unsupported, fmt::format("{}: {}", Engine::name, why)}); };
-  if (t.workload != "store") return unsupported(fmt::format("it is a key-value store and runs the workload 'store', not '{}'", t.workload));
-  if (t.media.find(':') != std::string::npos) return unsupported(fmt::format("it cannot run on media '{}'", t.media));
-  if (auto valid = workloads::make_workload(t.workload, t.parameters); !valid) return std::unexpected(std::move(valid.error()));
+  const auto unsupported = [](std::string why) {
+    return std::unexpected(error{errc::unsupported, fmt::format("{}: {}", Engine::name, why)});
+  };
+  if (t.workload != "store")
+    return unsupported(
+        fmt::format("it is a key-value store and runs the workload 'store', not '{}'", t.workload));
+  if (t.media.find(':') != std::string::npos)
+    return unsupported(fmt::format("it cannot run on media '{}'", t.media));
+  if (auto valid = workloads::make_workload(t.workload, t.parameters); !valid)
+    return std::unexpected(std::move(valid.error()));
   return std::make_unique<store_contender<Engine>>(t);
 }
 

@@ -1,14 +1,16 @@
 // Tokyo Cabinet's hash database on the workload `store`.
 //
-// Settings: on media "file" every change in a transaction (tchdbtranbegin, tchdbtrancommit) with HDBOTSYNC, which syncs log and database
-// in each. Elsewhere no transactions, which sync the mapping even so: a put is in the shared mapping when it returns and survives the process,
-// but one that the process dies in may be there in part, and the report says so. Twice as many buckets as keys, 64-bit offsets (HDBTLARGE), the
-// whole file mapped (tchdbsetxmsiz), as its documentation recommends. It keeps no order of keys, which its B+ tree database
-// would; its lock lets one thread in at a time to change.
+// Settings: on media "file" every change in a transaction (tchdbtranbegin, tchdbtrancommit) with
+// HDBOTSYNC, which syncs log and database in each. Elsewhere no transactions, which sync the
+// mapping even so: a put is in the shared mapping when it returns and survives the process, but one
+// that the process dies in may be there in part, and the report says so. Twice as many buckets as
+// keys, 64-bit offsets (HDBTLARGE), the whole file mapped (tchdbsetxmsiz), as its documentation
+// recommends. It keeps no order of keys, which its B+ tree database would; its lock lets one thread
+// in at a time to change.
 #include <bench/rivals/store_rival.h>
 
-#include <mutex>
 #include <tchdb.h>
+#include <mutex>
 
 namespace stele::bench {
 namespace {
@@ -18,14 +20,20 @@ using workloads::operation;
 class tokyocabinet_engine final : public store_engine {
  public:
   static constexpr const char* name = "tokyocabinet";
-  static std::string name_in_report(bool sync) { return sync ? "tokyocabinet" : "tokyocabinet, not atomic"; }
+  static std::string name_in_report(bool sync) {
+    return sync ? "tokyocabinet" : "tokyocabinet, not atomic";
+  }
 
   static result<std::unique_ptr<tokyocabinet_engine>> open(const store_settings& s) {
     auto e = std::unique_ptr<tokyocabinet_engine>(new tokyocabinet_engine(s));
-    const auto mapped = static_cast<std::int64_t>(s.content_bytes() * 2 + s.keys * 32 + (std::size_t{64} << 20));
-    const bool opened = tchdbsetmutex(e->db_) && tchdbtune(e->db_, static_cast<std::int64_t>(2 * s.keys), -1, -1, HDBTLARGE) &&
-                        tchdbsetxmsiz(e->db_, mapped) &&
-                        tchdbopen(e->db_, s.path.c_str(), HDBOWRITER | HDBOREADER | HDBOCREAT | HDBOTRUNC | (s.sync ? HDBOTSYNC : 0));
+    const auto mapped =
+        static_cast<std::int64_t>(s.content_bytes() * 2 + s.keys * 32 + (std::size_t{64} << 20));
+    const bool opened =
+        tchdbsetmutex(e->db_) &&
+        tchdbtune(e->db_, static_cast<std::int64_t>(2 * s.keys), -1, -1, HDBTLARGE) &&
+        tchdbsetxmsiz(e->db_, mapped) &&
+        tchdbopen(e->db_, s.path.c_str(),
+                  HDBOWRITER | HDBOREADER | HDBOCREAT | HDBOTRUNC | (s.sync ? HDBOTSYNC : 0));
     if (!opened) return e->failed("opening");
     return e;
   }
@@ -49,7 +57,8 @@ class tokyocabinet_engine final : public store_engine {
     const workloads::store::key key(number);
     const std::string_view k = key;
     into.resize(value_bytes_);
-    const int size = tchdbget3(db_, k.data(), static_cast<int>(k.size()), into.data(), static_cast<int>(value_bytes_));
+    const int size = tchdbget3(db_, k.data(), static_cast<int>(k.size()), into.data(),
+                               static_cast<int>(value_bytes_));
     if (size < 0 && tchdbecode(db_) != TCENOREC) return failed("reading");
     if (size >= 0) into.resize(static_cast<std::size_t>(size));
     return size >= 0;
@@ -57,8 +66,11 @@ class tokyocabinet_engine final : public store_engine {
   std::optional<std::uint64_t> space_bytes() override { return tchdbfsiz(db_); }
 
  private:
-  explicit tokyocabinet_engine(const store_settings& s) : path_(s.path), value_bytes_(s.value_bytes), atomic_(s.sync), db_(tchdbnew()) {}
-  std::unexpected<error> failed(std::string_view what) const { return engine_failed(name, what, tchdberrmsg(tchdbecode(db_))); }
+  explicit tokyocabinet_engine(const store_settings& s)
+      : path_(s.path), value_bytes_(s.value_bytes), atomic_(s.sync), db_(tchdbnew()) {}
+  std::unexpected<error> failed(std::string_view what) const {
+    return engine_failed(name, what, tchdberrmsg(tchdbecode(db_)));
+  }
   result<> change(std::span<const operation> ops) {
     static thread_local std::string value;
     for (const operation& op : ops) {
@@ -66,8 +78,11 @@ class tokyocabinet_engine final : public store_engine {
       const std::string_view k = key;
       if (op.what == operation::kind::put) {
         const std::string_view v = workloads::store::value(op.b, value_bytes_, value);
-        if (!tchdbput(db_, k.data(), static_cast<int>(k.size()), v.data(), static_cast<int>(v.size()))) return failed("writing");
-      } else if (!tchdbout(db_, k.data(), static_cast<int>(k.size())) && tchdbecode(db_) != TCENOREC) {
+        if (!tchdbput(db_, k.data(), static_cast<int>(k.size()), v.data(),
+                      static_cast<int>(v.size())))
+          return failed("writing");
+      } else if (!tchdbout(db_, k.data(), static_cast<int>(k.size())) &&
+                 tchdbecode(db_) != TCENOREC) {
         return failed("erasing");
       }
     }
@@ -83,6 +98,8 @@ class tokyocabinet_engine final : public store_engine {
 
 }  // namespace
 
-contender_result make_tokyocabinet(const task& t) { return make_store_rival<tokyocabinet_engine>(t); }
+contender_result make_tokyocabinet(const task& t) {
+  return make_store_rival<tokyocabinet_engine>(t);
+}
 
 }  // namespace stele::bench

@@ -1,5 +1,6 @@
-// Atomic operations of code that is compiled with a call for each (-fsanitize=thread): a point, then
-// the operation. These are the names that gcc and clang call; no sanitizer's library is linked.
+// Atomic operations of code that is compiled with a call for each (-fsanitize=thread): a point,
+// then the operation. These are the names that gcc and clang call; no sanitizer's library is
+// linked.
 //
 // Ordinary accesses are calls too, of no effect: threads do not meet by them, or the program has a
 // data race, which ThreadSanitizer itself finds.

@@ -21,22 +21,25 @@ struct concurrent_runner::progress {
   bool ordered = false;
 };
 
-concurrent_runner::concurrent_runner(subject& s, const concurrency_plan& o) : subject_(s), concurrency_(o) {
+concurrent_runner::concurrent_runner(subject& s, const concurrency_plan& o)
+    : subject_(s), concurrency_(o) {
   const plan& p = s.run_plan();
   base::rng random(p.seed);
   for (std::uint64_t i = 0; i < p.operations; ++i) sequential_.push_back(s.workload().draw(random));
-  for (unsigned i = 0; i < p.threads * o.each; ++i) concurrent_.push_back(s.workload().draw(random));
+  for (unsigned i = 0; i < p.threads * o.each; ++i)
+    concurrent_.push_back(s.workload().draw(random));
 }
 
 result<concurrent_run> concurrent_runner::make(schedule::strategy& chooser, std::uint64_t limit,
-                                         std::function<void(const std::string&)> stuck) {
+                                               std::function<void(const std::string&)> stuck) {
   concurrent_run made;
   made.operations = concurrent_;
   made.before.assign(concurrent_.size(), 0);
   progress p;
   p.ordered = subject_.run_plan().sync_every != 0;
   schedule::begin(chooser, concurrency_.points, limit, std::move(stuck));
-  auto tape = subject_.record_with(concurrency_.background, [&](hashed_image&) { return run(made, p); });
+  auto tape =
+      subject_.record_with(concurrency_.background, [&](hashed_image&) { return run(made, p); });
   schedule::end();
   if (!tape) made.problem = tape.error().message;
   if (tape) made.tape = std::move(*tape);
@@ -53,7 +56,8 @@ result<> concurrent_runner::run(concurrent_run& made, progress& p) {
   {
     const plan& of = subject_.run_plan();
     std::vector<std::jthread> threads;
-    for (unsigned t = 0; t < of.threads; ++t) threads.emplace_back([&, t] { apply_share(t, made, p); });
+    for (unsigned t = 0; t < of.threads; ++t)
+      threads.emplace_back([&, t] { apply_share(t, made, p); });
     if (!concurrency_.beside.empty()) threads.emplace_back([&] { work_beside(made, p); });
     schedule::enable_choices(true);
     threads.clear();
@@ -63,7 +67,8 @@ result<> concurrent_runner::run(concurrent_run& made, progress& p) {
   auto& core = w.core();
   if (auto synced = sync(p); !synced) return synced;
   const auto digest = w.digest();
-  if (!digest) return fail(digest.error().code, "the structure is broken: " + digest.error().message);
+  if (!digest)
+    return fail(digest.error().code, "the structure is broken: " + digest.error().message);
   made.digest = *digest;
   return core.close();
 }
@@ -71,16 +76,19 @@ result<> concurrent_runner::run(concurrent_run& made, progress& p) {
 void concurrent_runner::apply_share(unsigned thread, concurrent_run& made, progress& p) {
   auto& engine = subject_.workload().core().mechanism();
   const auto lane = static_cast<unsigned>(thread % subject_.run_plan().log_count);
-  for (unsigned n = thread * concurrency_.each; n < (thread + 1) * concurrency_.each && made.problem.empty(); ++n) {
+  for (unsigned n = thread * concurrency_.each;
+       n < (thread + 1) * concurrency_.each && made.problem.empty(); ++n) {
     engine.note(lane, tape_mark::invoked, n);
     p.invoked |= 1u << n;
     const std::uint32_t ended = made.before[n] = p.ended;
     auto& op = made.operations[n];
     // Looked at before the transaction begins; and one thread runs at a time.
-    subject_.workload().set_commit_durability(ordered(thread, p) ? durability::ordered : durability::durable);
+    subject_.workload().set_commit_durability(ordered(thread, p) ? durability::ordered
+                                                                 : durability::durable);
     const auto done = subject_.workload().apply({&op, 1});
     if (!done && done.error().code != errc::full) {
-      made.problem = fmt::format("operation {} of the run itself failed: {}", n, done.error().message);
+      made.problem =
+          fmt::format("operation {} of the run itself failed: {}", n, done.error().message);
       return;
     }
     if (!done) op.what = workloads::operation::kind::read;
@@ -110,7 +118,8 @@ bool concurrent_runner::ordered(unsigned thread, const progress& p) const noexce
 
 void concurrent_runner::acknowledge(std::uint32_t which, progress& p) {
   for (std::uint32_t left = which & ~p.acknowledged; left != 0; left &= left - 1)
-    subject_.workload().core().mechanism().note(0, tape_mark::returned, static_cast<unsigned>(std::countr_zero(left)));
+    subject_.workload().core().mechanism().note(0, tape_mark::returned,
+                                                static_cast<unsigned>(std::countr_zero(left)));
   p.acknowledged |= which;
 }
 
@@ -131,10 +140,14 @@ result<> concurrent_runner::do_beside(std::string_view work, concurrent_run& mad
   if (work == "check") return detail::check_storage(core);
   if (work == "sync") return sync(p);
   if (work == "backup") return back_up(made, p);
-  if (work == "grow") return detail::grow(core, core.state().file.header().size + subject_.run_plan().pool_size / 4);
+  if (work == "grow")
+    return detail::grow(core, core.state().file.header().size + subject_.run_plan().pool_size / 4);
   if (work == "read") return read(made, p);
-  return fail(errc::invalid_argument,
-              fmt::format("nothing is known of '{}' beside operations; choose check, sync, backup, grow or read", work));
+  return fail(
+      errc::invalid_argument,
+      fmt::format(
+          "nothing is known of '{}' beside operations; choose check, sync, backup, grow or read",
+          work));
 }
 
 result<> concurrent_runner::read(concurrent_run& made, progress& p) {
@@ -160,7 +173,8 @@ result<> concurrent_runner::back_up(concurrent_run& made, progress& p) {
   const ssize_t got = ::pread(fd, copy.bytes.data(), copy.bytes.size(), 0);
   ::close(fd);
   ::unlink(path.c_str());
-  if (got != static_cast<ssize_t>(copy.bytes.size())) return fail(errc::io, "the copy cannot be read back");
+  if (got != static_cast<ssize_t>(copy.bytes.size()))
+    return fail(errc::io, "the copy cannot be read back");
   made.backups.push_back(std::move(copy));
   return {};
 }

@@ -1,11 +1,12 @@
-// A run whose operations overlap, in threads that the scheduler hands on: made into a tape, with what
-// is needed to judge it.
+// A run whose operations overlap, in threads that the scheduler hands on: made into a tape, with
+// what is needed to judge it.
 //
 // The plan's operations come first, one after the other. Then each of its threads applies `each`
 // operations, beside one more thread that does other work on the pool; then all are joined and the
-// pool is closed. On the tape `tx_begin` stands where the first part is over. `invoked` and `returned` stand with the number
-// of an operation that overlaps (0, 1, ..: thread by thread), `returned` when it is acknowledged as durable; `tx_commit`
-// stands where an ordered one has returned.
+// pool is closed. On the tape `tx_begin` stands where the first part is over. `invoked` and
+// `returned` stand with the number of an operation that overlaps (0, 1, ..: thread by thread),
+// `returned` when it is acknowledged as durable; `tx_commit` stands where an ordered one has
+// returned.
 #pragma once
 
 #include <explore/schedule/interleaving.h>
@@ -27,14 +28,16 @@ struct concurrency_plan {
 
 struct concurrent_run {
   std::vector<std::byte> tape;
-  std::vector<workloads::operation> operations;  // those that overlapped; one that did not fit is a read
+  std::vector<workloads::operation>
+      operations;  // those that overlapped; one that did not fit is a read
   precedence before;
   std::uint64_t digest = 0;  // of what the run left
   std::string problem;       // empty: the run itself shows nothing wrong
 
   struct backup {  // a backup that was made meanwhile
     std::vector<std::byte> bytes;
-    std::uint32_t must = 0, may = 0;  // operations that were over when it began, and invoked when it ended
+    std::uint32_t must = 0,
+                  may = 0;  // operations that were over when it began, and invoked when it ended
   };
   std::vector<backup> backups;
   struct observation {  // what one read transaction saw of all there is
@@ -48,8 +51,10 @@ class concurrent_runner {
  public:
   concurrent_runner(subject& s, const concurrency_plan& o);
 
-  // Under one schedule. `stuck` as for schedule::begin. Errors: what making and opening a pool returns.
-  [[nodiscard]] result<concurrent_run> make(schedule::strategy& chooser, std::uint64_t limit, std::function<void(const std::string&)> stuck);
+  // Under one schedule. `stuck` as for schedule::begin. Errors: what making and opening a pool
+  // returns.
+  [[nodiscard]] result<concurrent_run> make(schedule::strategy& chooser, std::uint64_t limit,
+                                            std::function<void(const std::string&)> stuck);
   const std::vector<workloads::operation>& sequential() const noexcept { return sequential_; }
 
  private:

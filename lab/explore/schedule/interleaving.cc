@@ -7,23 +7,26 @@ namespace stele::explore {
 
 using workloads::operation;
 
-bool interleavings::allows(std::span<const operation> operations, const precedence& before, std::uint64_t digest,
-                           std::uint32_t must, std::uint32_t may) {
+bool interleavings::allows(std::span<const operation> operations, const precedence& before,
+                           std::uint64_t digest, std::uint32_t must, std::uint32_t may) {
   const auto [from, to] = outcomes_of(operations, before).equal_range(digest);
-  return std::any_of(from, to, [&](const auto& o) { return (must & ~o.second) == 0 && (o.second & ~may) == 0; });
+  return std::any_of(
+      from, to, [&](const auto& o) { return (must & ~o.second) == 0 && (o.second & ~may) == 0; });
 }
 
-std::uint32_t interleavings::operations_in(std::span<const operation> operations, const precedence& before, std::uint64_t digest) {
+std::uint32_t interleavings::operations_in(std::span<const operation> operations,
+                                           const precedence& before, std::uint64_t digest) {
   const outcomes& all = outcomes_of(operations, before);
   const auto found = all.find(digest);
   return found == all.end() ? 0 : found->second;
 }
 
-const interleavings::outcomes& interleavings::outcomes_of(std::span<const operation> operations, const precedence& before) {
+const interleavings::outcomes& interleavings::outcomes_of(std::span<const operation> operations,
+                                                          const precedence& before) {
   key k;
   for (std::size_t i = 0; i < operations.size(); ++i)
-    k.words.insert(k.words.end(),
-                   {static_cast<std::uint64_t>(operations[i].what), operations[i].a, operations[i].b, before[i]});
+    k.words.insert(k.words.end(), {static_cast<std::uint64_t>(operations[i].what), operations[i].a,
+                                   operations[i].b, before[i]});
   auto [at, fresh] = known_.try_emplace(std::move(k));
   if (!fresh) return at->second;
   std::vector<unsigned> order;
@@ -31,14 +34,15 @@ const interleavings::outcomes& interleavings::outcomes_of(std::span<const operat
   return at->second;
 }
 
-void interleavings::extend(std::span<const operation> operations, const precedence& before, std::vector<unsigned>& order,
-                           std::uint32_t in, outcomes& all) {
+void interleavings::extend(std::span<const operation> operations, const precedence& before,
+                           std::vector<unsigned>& order, std::uint32_t in, outcomes& all) {
   const auto model = workload_.make_model();
   for (const operation& op : sequential_) model->apply(op);
   for (const unsigned i : order) model->apply(operations[i]);
   const std::uint64_t digest = model->digest();
   const auto [from, to] = all.equal_range(digest);
-  if (std::none_of(from, to, [in](const auto& o) { return o.second == in; })) all.emplace(digest, in);
+  if (std::none_of(from, to, [in](const auto& o) { return o.second == in; }))
+    all.emplace(digest, in);
   if (auto [path, fresh] = paths_.try_emplace(digest); fresh) {
     path->second = sequential_;
     for (const unsigned i : order) path->second.push_back(operations[i]);

@@ -26,10 +26,12 @@ class interleavings {
       : workload_(w), sequential_(std::move(first)) {}
 
   // Does some order of these operations with exactly `must` and some of `may` give this digest?
-  bool allows(std::span<const workloads::operation> operations, const precedence& before, std::uint64_t digest,
-              std::uint32_t must, std::uint32_t may);
-  // Which operations, as a mask, some order of which gives it; 0 when none does or the first ones alone.
-  std::uint32_t operations_in(std::span<const workloads::operation> operations, const precedence& before, std::uint64_t digest);
+  bool allows(std::span<const workloads::operation> operations, const precedence& before,
+              std::uint64_t digest, std::uint32_t must, std::uint32_t may);
+  // Which operations, as a mask, some order of which gives it; 0 when none does or the first ones
+  // alone.
+  std::uint32_t operations_in(std::span<const workloads::operation> operations,
+                              const precedence& before, std::uint64_t digest);
   // A history that ends in this state, of all that were ever asked about; null: none does.
   run_history* history(std::uint64_t digest);
 
@@ -38,11 +40,13 @@ class interleavings {
     std::vector<std::uint64_t> words;  // operations and their precedence
     auto operator<=>(const key&) const = default;
   };
-  using outcomes = std::unordered_multimap<std::uint64_t, std::uint32_t>;  // digest, which are in it
+  using outcomes =
+      std::unordered_multimap<std::uint64_t, std::uint32_t>;  // digest, which are in it
 
-  const outcomes& outcomes_of(std::span<const workloads::operation> operations, const precedence& before);
-  void extend(std::span<const workloads::operation> operations, const precedence& before, std::vector<unsigned>& order,
-              std::uint32_t in, outcomes& all);
+  const outcomes& outcomes_of(std::span<const workloads::operation> operations,
+                              const precedence& before);
+  void extend(std::span<const workloads::operation> operations, const precedence& before,
+              std::vector<unsigned>& order, std::uint32_t in, outcomes& all);
 
   const workloads::workload& workload_;
   std::vector<workloads::operation> sequential_;

@@ -26,7 +26,8 @@ F* real(const char* name) noexcept {
 #define STELE_REAL(name) static auto* const real_##name = real<decltype(::name)>(#name)
 
 std::uint64_t ns_of(const timespec& t) noexcept {
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
 }
 
 int lock(pthread_mutex_t* m) noexcept {
@@ -69,7 +70,8 @@ long raw_syscall(long n, long a, long b, long c, long d, long e, long f) noexcep
 long futex(std::uint32_t* word, int operation, std::uint32_t value) noexcept {
   schedule::point(granularity::locks);
   const int what = operation & FUTEX_CMD_MASK;
-  if (what == FUTEX_WAKE || what == FUTEX_WAKE_BITSET) return schedule::wake(wait::futex, word, value);
+  if (what == FUTEX_WAKE || what == FUTEX_WAKE_BITSET)
+    return schedule::wake(wait::futex, word, value);
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) return errno = EAGAIN, -1;
   schedule::wait_for(wait::futex, word, 0);
   return 0;
@@ -135,7 +137,8 @@ int pthread_cond_timedwait(pthread_cond_t* c, pthread_mutex_t* m, const timespec
   STELE_REAL(pthread_cond_timedwait);
   return real_pthread_cond_timedwait(c, m, until);
 }
-int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock, const timespec* until) {
+int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t clock,
+                           const timespec* until) {
   if (schedule::scheduled()) return wait_on(c, m, ns_of(*until));
   STELE_REAL(pthread_cond_clockwait);
   return real_pthread_cond_clockwait(c, m, clock, until);
@@ -155,7 +158,8 @@ int pthread_cond_broadcast(pthread_cond_t* c) {
   return 0;
 }
 
-int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+int pthread_create(pthread_t* id, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) {
   STELE_REAL(pthread_create);
   if (!schedule::scheduled()) return real_pthread_create(id, attributes, run, argument);
   return schedule::create([&](unsigned number) {
@@ -179,15 +183,19 @@ int sched_yield() {
   return static_cast<int>(raw_syscall(SYS_sched_yield, 0, 0, 0, 0, 0, 0));
 }
 int nanosleep(const timespec* time, timespec* left) {
-  if (schedule::scheduled()) return schedule::wait_for(wait::sleep, nullptr, schedule::now_ns() + ns_of(*time)), 0;
-  return static_cast<int>(raw_syscall(SYS_nanosleep, reinterpret_cast<long>(time), reinterpret_cast<long>(left), 0, 0, 0, 0));
+  if (schedule::scheduled())
+    return schedule::wait_for(wait::sleep, nullptr, schedule::now_ns() + ns_of(*time)), 0;
+  return static_cast<int>(raw_syscall(SYS_nanosleep, reinterpret_cast<long>(time),
+                                      reinterpret_cast<long>(left), 0, 0, 0, 0));
 }
 int clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* left) {
   if (!schedule::scheduled()) {
     STELE_REAL(clock_nanosleep);
     return real_clock_nanosleep(clock, flags, time, left);
   }
-  schedule::wait_for(wait::sleep, nullptr, (flags & TIMER_ABSTIME) != 0 ? ns_of(*time) : schedule::now_ns() + ns_of(*time));
+  schedule::wait_for(
+      wait::sleep, nullptr,
+      (flags & TIMER_ABSTIME) != 0 ? ns_of(*time) : schedule::now_ns() + ns_of(*time));
   return 0;
 }
 int clock_gettime(clockid_t clock, timespec* now) noexcept {
@@ -201,13 +209,15 @@ int clock_gettime(clockid_t clock, timespec* now) noexcept {
 long syscall(long number, ...) noexcept {
   va_list rest;
   va_start(rest, number);
-  const long a = va_arg(rest, long), b = va_arg(rest, long), c = va_arg(rest, long), d = va_arg(rest, long),
-             e = va_arg(rest, long), f = va_arg(rest, long);
+  const long a = va_arg(rest, long), b = va_arg(rest, long), c = va_arg(rest, long),
+             d = va_arg(rest, long), e = va_arg(rest, long), f = va_arg(rest, long);
   va_end(rest);
   if (schedule::scheduled()) {
     if (number == SYS_futex)
-      return futex(reinterpret_cast<std::uint32_t*>(a), static_cast<int>(b), static_cast<std::uint32_t>(c));
-    if (number == SYS_membarrier) return schedule::point(granularity::locks), 0;  // one thread runs at a time
+      return futex(reinterpret_cast<std::uint32_t*>(a), static_cast<int>(b),
+                   static_cast<std::uint32_t>(c));
+    if (number == SYS_membarrier)
+      return schedule::point(granularity::locks), 0;  // one thread runs at a time
   }
   return raw_syscall(number, a, b, c, d, e, f);
 }

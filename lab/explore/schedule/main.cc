@@ -37,7 +37,8 @@ int run_sweep(const sweep_settings& of, const std::string& json) {
   if (!json.empty()) {
     auto whole = json_of(sum);
     whole["scenarios"] = rows;
-    json == "-" ? void(std::cout << whole.dump(1) << '\n') : void(std::ofstream(json) << whole.dump(1) << '\n');
+    json == "-" ? void(std::cout << whole.dump(1) << '\n')
+                : void(std::ofstream(json) << whole.dump(1) << '\n');
   }
   return sum.violations.empty() ? 0 : 1;
 }
@@ -46,9 +47,9 @@ int run_sweep(const sweep_settings& of, const std::string& json) {
 int run_mutants(overlap_mutant_selection c) {
   c.on_outcome = [](const overlap_mutant& m) {
     fmt::print("{:<28} {:<15} {}\n", m.name, m.mechanism,
-               m.killed()
-                   ? fmt::format("killed in {:.1f} s, {} schedules: {}: {}", m.seconds, m.schedules, m.scenario, m.what)
-                   : fmt::format("SURVIVED {} schedules, {:.1f} s", m.schedules, m.seconds));
+               m.killed() ? fmt::format("killed in {:.1f} s, {} schedules: {}: {}", m.seconds,
+                                        m.schedules, m.scenario, m.what)
+                          : fmt::format("SURVIVED {} schedules, {:.1f} s", m.schedules, m.seconds));
     if (m.killed()) fmt::print("  stele crash schedules --replay '{}'\n", m.line);
     std::fflush(stdout);
   };
@@ -75,37 +76,49 @@ void add_options(CLI::App& app, arguments& w) {
   app.add_option("--pool-size", p.pool_size)->capture_default_str();
   app.add_option("--log-size", p.log_size)->capture_default_str();
   app.add_option("--logs", p.log_count)->capture_default_str();
-  app.add_option("--ops", p.operations, "operations before those that overlap")->capture_default_str();
-  app.add_option("--each", w.concurrent.each, "operations of each thread that overlap")->capture_default_str();
+  app.add_option("--ops", p.operations, "operations before those that overlap")
+      ->capture_default_str();
+  app.add_option("--each", w.concurrent.each, "operations of each thread that overlap")
+      ->capture_default_str();
   app.add_option("--threads", p.threads)->capture_default_str();
   app.add_option("--keys", p.keys)->capture_default_str();
   app.add_option("--value-size", p.value_size)->capture_default_str();
-  app.add_option("--sync-every", p.sync_every, "commits are ordered, and a thread syncs after so many; 0: all durable")
+  app.add_option("--sync-every", p.sync_every,
+                 "commits are ordered, and a thread syncs after so many; 0: all durable")
       ->capture_default_str();
   app.add_option("--media", p.media, "memory or file")->capture_default_str();
   app.add_flag("--shared-log", p.shared_log, "default: all threads commit in one log");
   app.add_flag("--sums", p.block_checksums, "the pool has sums of home's blocks");
-  app.add_option("--beside", w.concurrent.beside, "what one more thread does: check, sync, backup, grow, read; several with +");
+  app.add_option("--beside", w.concurrent.beside,
+                 "what one more thread does: check, sync, backup, grow, read; several with +");
   app.add_flag("--background", w.concurrent.background, "the mechanism has threads of its own");
-  app.add_flag("--mixed", w.concurrent.mixed, "of ordered commits: those of every other thread are durable");
+  app.add_flag("--mixed", w.concurrent.mixed,
+               "of ordered commits: those of every other thread are durable");
   app.add_option("--points", w.points, "where another thread may go on")
       ->capture_default_str()
       ->check(CLI::IsMember({"locks", "stores", "loads"}));
-  app.add_option("--preemptions", w.settings.preemptions, "how often a thread that could go on is stopped")
+  app.add_option("--preemptions", w.settings.preemptions,
+                 "how often a thread that could go on is stopped")
       ->capture_default_str();
-  app.add_option("--most", w.settings.max_systematic, "systematic schedules at most")->capture_default_str();
-  app.add_option("--random", w.settings.random, "schedules by random priorities")->capture_default_str();
+  app.add_option("--most", w.settings.max_systematic, "systematic schedules at most")
+      ->capture_default_str();
+  app.add_option("--random", w.settings.random, "schedules by random priorities")
+      ->capture_default_str();
   app.add_option("--bound", w.settings.bound, "crash states a crash point")->capture_default_str();
-  app.add_option("--seconds", w.settings.seconds, "of a run, or of each scenario; 0: until its schedules are made")
+  app.add_option("--seconds", w.settings.seconds,
+                 "of a run, or of each scenario; 0: until its schedules are made")
       ->capture_default_str();
   app.add_option("--seed", p.seed)->capture_default_str();
   app.add_option("--mutant", w.mutant, "plant this bug")->capture_default_str();
   app.add_option("--json", w.json, "a file for the findings; - for standard output");
   app.add_option("--replay", w.line, "a line that a violation printed");
   app.add_flag("--sweep", w.sweeps, "all scenarios of every mechanism, or of --mechanism");
-  app.add_flag("--mutants", w.mutants, "each bug that only overlapping commits show, planted; or --mutant alone");
-  app.add_flag("--once", w.once, "of --mutants: in one mechanism each, not in every one that it is a bug of");
-  app.add_option("--schedules", w.all.schedules, "of each mechanism in a sweep, of each mutant")->capture_default_str();
+  app.add_flag("--mutants", w.mutants,
+               "each bug that only overlapping commits show, planted; or --mutant alone");
+  app.add_flag("--once", w.once,
+               "of --mutants: in one mechanism each, not in every one that it is a bug of");
+  app.add_option("--schedules", w.all.schedules, "of each mechanism in a sweep, of each mutant")
+      ->capture_default_str();
 }
 
 int run_replay(const arguments& w) {
@@ -132,20 +145,27 @@ int run_one(const arguments& w) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Overlapping commits under every schedule, and every crash that may befall them", "stele crash schedules");
+  CLI::App app("Overlapping commits under every schedule, and every crash that may befall them",
+               "stele crash schedules");
   arguments w;
   w.run_plan.operations = 8;
   w.run_plan.threads = 2;
   add_options(app, w);
   CLI11_PARSE(app, argc, argv);
   const bool moves = (::personality(0xffffffff) & ADDR_NO_RANDOMIZE) == 0;
-  if (moves && ::personality(ADDR_NO_RANDOMIZE) != -1) ::execv("/proc/self/exe", argv);  // a run is the same every time
+  if (moves && ::personality(ADDR_NO_RANDOMIZE) != -1)
+    ::execv("/proc/self/exe", argv);  // a run is the same every time
   if (!w.line.empty()) return run_replay(w);
   const auto named = base::mutant_named(w.mutant);
   if (!named) return std::cerr << "there is no mutant " << w.mutant << '\n', 2;
   const std::string mechanism = app.count("--mechanism") != 0 ? w.run_plan.mechanism : "";
   if (w.mutants)
-    return run_mutants({w.mutant == "none" ? "" : w.mutant, mechanism, w.once, w.all.schedules, w.run_plan.seed, {}});
+    return run_mutants({w.mutant == "none" ? "" : w.mutant,
+                        mechanism,
+                        w.once,
+                        w.all.schedules,
+                        w.run_plan.seed,
+                        {}});
   if (w.sweeps) {
     w.all.mechanism = mechanism;
     w.all.seed = w.run_plan.seed, w.all.seconds = w.settings.seconds, w.all.plant = *named;
@@ -154,7 +174,7 @@ int main(int argc, char** argv) {
   w.run_plan.mutant = *named;
   w.settings.seed = w.run_plan.seed;
   w.concurrent.points = w.points == "loads"    ? schedule::granularity::loads
-                  : w.points == "stores" ? schedule::granularity::stores
-                                         : schedule::granularity::locks;
+                        : w.points == "stores" ? schedule::granularity::stores
+                                               : schedule::granularity::locks;
   return run_one(w);
 }

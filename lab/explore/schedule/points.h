@@ -1,4 +1,5 @@
-// What the interposed functions tell the scheduler. Of threads that are not scheduled they say nothing.
+// What the interposed functions tell the scheduler. Of threads that are not scheduled they say
+// nothing.
 #pragma once
 
 #include <explore/schedule/scheduler.h>
@@ -14,8 +15,8 @@ bool scheduled() noexcept;
 
 // Just before an operation of this kind.
 void point(granularity g) noexcept;
-// Just after a load of this value, or an exchange that changed nothing: who looks again and again is
-// waiting, and others go on.
+// Just after a load of this value, or an exchange that changed nothing: who looks again and again
+// is waiting, and others go on.
 void note_load(const volatile void* address, std::uint64_t value) noexcept;
 // Just after a change: who has been looking there may look again.
 void note_change(const volatile void* address) noexcept;
@@ -31,7 +32,8 @@ void yield() noexcept;
 
 std::uint64_t now_ns() noexcept;
 
-// Creation and end of threads. `real` makes the thread; what it runs calls thread_started(), and thread_ended() last.
+// Creation and end of threads. `real` makes the thread; what it runs calls thread_started(), and
+// thread_ended() last.
 int create(const std::function<int(unsigned number)>& real) noexcept;
 void thread_started(unsigned number) noexcept;
 void thread_ended() noexcept;

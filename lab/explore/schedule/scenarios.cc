@@ -17,8 +17,8 @@ struct scenario_list {
   std::uint64_t seed;
   std::vector<scenario> all;
 
-  scenario& add(std::string name, std::string workload, std::uint64_t first, unsigned each, std::size_t keys,
-                std::size_t value) {
+  scenario& add(std::string name, std::string workload, std::uint64_t first, unsigned each,
+                std::size_t keys, std::size_t value) {
     scenario s;
     s.name = std::move(name);
     s.run_plan.mechanism = mechanism;
@@ -57,8 +57,8 @@ void add_sums(scenario_list& w) {
   if (!has({"xil", "blurred", "adaptive"}, w.mechanism)) return;
   // Two threads' objects lie in one block, and a log is short of room when one of them commits.
   auto& crowded = w.add("sums, many commits", "rbtree", 8 + w.seed % 4, 12, 12, 256);
-  crowded.run_plan.block_checksums = true, crowded.concurrent.points = granularity::stores, crowded.random_share = 1, crowded.bound = 2,
-  crowded.run_plan.pool_size = 131072;
+  crowded.run_plan.block_checksums = true, crowded.concurrent.points = granularity::stores,
+  crowded.random_share = 1, crowded.bound = 2, crowded.run_plan.pool_size = 131072;
 }
 
 void add_ordered(scenario_list& w) {
@@ -69,22 +69,25 @@ void add_ordered(scenario_list& w) {
   auto& checked = w.add("ordered beside check", "sps", 2, 2, 2, 8);
   checked.run_plan.sync_every = 8, checked.concurrent.beside = "check", checked.weight = 2;
   auto& copied = w.add("ordered beside backup and sync", "sps", 2, 2, 3, 8);
-  copied.run_plan.sync_every = 8, copied.concurrent.beside = "backup+sync", copied.random_share = 0.8;
+  copied.run_plan.sync_every = 8, copied.concurrent.beside = "backup+sync",
+  copied.random_share = 0.8;
   auto& filled = w.add("ordered, truncated", "sps", 2 + w.seed % 4, 3, 16, 512);
   filled.run_plan.sync_every = 8, filled.random_share = 0.8;
   auto& flushed = w.add("ordered, made durable in the background", "sps", 4, 2, 3, 8);
   flushed.run_plan.sync_every = 8, flushed.concurrent.background = true, flushed.random_share = 0.8;
   auto& stores = w.add("ordered, each store a point", "sps", 2, 2, 2, 8);
-  stores.run_plan.sync_every = 8, stores.concurrent.beside = "check", stores.concurrent.points = granularity::stores, stores.random_share = 1;
+  stores.run_plan.sync_every = 8, stores.concurrent.beside = "check",
+  stores.concurrent.points = granularity::stores, stores.random_share = 1;
   auto& loads = w.add("ordered, truncated, each load a point", "sps", 3 - w.seed % 2, 2, 16, 512);
-  loads.weight = 2, loads.run_plan.sync_every = 2, loads.concurrent.points = granularity::loads, loads.preemptions = 1,
-  loads.random_share = 0.9;
+  loads.weight = 2, loads.run_plan.sync_every = 2, loads.concurrent.points = granularity::loads,
+  loads.preemptions = 1, loads.random_share = 0.9;
   auto& synced_meanwhile = w.add("ordered and synced beside backup", "sps", 2, 2, 16, 512);
   synced_meanwhile.run_plan.sync_every = 2, synced_meanwhile.concurrent.beside = "backup";
   auto& mixed = w.add("ordered and durable", "sps", 3, 3, 3, 8);
   mixed.run_plan.sync_every = 8, mixed.concurrent.mixed = true;
   auto& mixed_filled = w.add("ordered and durable, truncated", "sps", 2 + w.seed % 4, 3, 16, 512);
-  mixed_filled.run_plan.sync_every = 8, mixed_filled.concurrent.mixed = true, mixed_filled.random_share = 0.8;
+  mixed_filled.run_plan.sync_every = 8, mixed_filled.concurrent.mixed = true,
+  mixed_filled.random_share = 0.8;
 }
 
 void add_shared(scenario_list& w) {
@@ -95,7 +98,8 @@ void add_shared(scenario_list& w) {
   auto& ordered = w.add("one log for all, ordered", "sps", 3 + w.seed % 3, 3, 16, 512);
   ordered.run_plan.shared_log = true, ordered.run_plan.sync_every = 2, ordered.random_share = 0.9;
   auto& three = w.add("one log for all, three threads", "sps", 1 + w.seed % 5, 2, 16, 512);
-  three.run_plan.shared_log = true, three.run_plan.threads = 3, three.run_plan.log_count = 3, three.random_share = 0.9;
+  three.run_plan.shared_log = true, three.run_plan.threads = 3, three.run_plan.log_count = 3,
+  three.random_share = 0.9;
 }
 
 }  // namespace
@@ -109,8 +113,8 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   auto& loads = w.add("each load a point", "sps", 2, 2, 2, 8);
   loads.concurrent.points = granularity::loads, loads.random_share = 0.8;
   auto& seen = w.add("beside readers, each load a point", "sps", 2, 1, 24, 8);
-  seen.concurrent.points = granularity::loads, seen.weight = 2, seen.concurrent.beside = "read+read", seen.preemptions = 1,
-  seen.random_share = 0.8;
+  seen.concurrent.points = granularity::loads, seen.weight = 2,
+  seen.concurrent.beside = "read+read", seen.preemptions = 1, seen.random_share = 0.8;
   auto& threads = w.add("more threads than logs", "sps", 3, 1, 4, 8);
   threads.run_plan.threads = 3;
   add_truncations(w);
@@ -119,22 +123,23 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   auto& outgrown = w.add("records that outgrow a log", "rbtree", 4 + seed % 4, 2, 4, 4096);
   outgrown.random_share = 0.8, outgrown.bound = 6, outgrown.run_plan.pool_size = 131072;
   auto& checked = w.add("beside check", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
-  checked.weight = 2, checked.concurrent.beside = "check+check+read", checked.random_share = 0.9, checked.bound = 4,
-  checked.run_plan.pool_size = 131072;
+  checked.weight = 2, checked.concurrent.beside = "check+check+read", checked.random_share = 0.9,
+  checked.bound = 4, checked.run_plan.pool_size = 131072;
   // One of these operations takes the block that another has freed.
   auto& again = w.add("a block taken again, beside check", "rbtree", 6, 2, 4, 2048);
-  again.run_plan.seed = 1, again.concurrent.beside = "check+check", again.random_share = 0.9, again.bound = 4,
-  again.run_plan.pool_size = 131072;
+  again.run_plan.seed = 1, again.concurrent.beside = "check+check", again.random_share = 0.9,
+  again.bound = 4, again.run_plan.pool_size = 131072;
   auto& edges = w.add("edges", "edges", 4 + seed % 8, 2, 8, 8);
   edges.random_share = 0.9, edges.bound = 4, edges.run_plan.pool_size = 262144;
   if (!log_home) {
     auto& copied = w.add("beside backup", "rbtree", 4 + (seed + 1) % 4, 2, 4, 4096);
-    copied.weight = 2, copied.concurrent.beside = "backup", copied.random_share = 0.9, copied.bound = 4,
-    copied.run_plan.pool_size = 131072;
+    copied.weight = 2, copied.concurrent.beside = "backup", copied.random_share = 0.9,
+    copied.bound = 4, copied.run_plan.pool_size = 131072;
     auto& small = w.add("beside backup, short", "sps", 2, 2, 16, 512);
     small.concurrent.beside = "backup";
     auto& taken = w.add("heap, beside backup", "churn", 10 + seed % 10, 2, 24, 8);
-    taken.concurrent.beside = "backup", taken.concurrent.points = granularity::stores, taken.random_share = 0.8, taken.bound = 4;
+    taken.concurrent.beside = "backup", taken.concurrent.points = granularity::stores,
+    taken.random_share = 0.8, taken.bound = 4;
   }
   if (has({"default", "redo-async", "vcbp", "blurred", "adaptive"}, mechanism)) {
     auto& background = w.add("truncated in the background", "sps", 1 + seed % 4, 2, 16, 512);
@@ -146,8 +151,10 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
   if (log_home) {
     auto& cleaned = w.add("cleaned in the background", "sps", 8 + seed % 16, 3, 16, 512);
     cleaned.concurrent.background = true, cleaned.random_share = 0.8, cleaned.weight = 2;
-    auto& again_cleaned = w.add("heap, cleaned in the background", "churn", 20 + seed % 20, 3, 24, 8);
-    again_cleaned.concurrent.background = true, again_cleaned.random_share = 0.8, again_cleaned.bound = 8;
+    auto& again_cleaned =
+        w.add("heap, cleaned in the background", "churn", 20 + seed % 20, 3, 24, 8);
+    again_cleaned.concurrent.background = true, again_cleaned.random_share = 0.8,
+    again_cleaned.bound = 8;
   }
   if (mechanism == "default") {
     add_ordered(w);
@@ -167,8 +174,8 @@ std::vector<scenario> scenarios_of(std::string_view mechanism, std::uint64_t see
 namespace {
 
 // One round of a mechanism: adds to what was found before, scenario by scenario.
-result<> sweep_round(const sweep_settings& s, const std::string& mechanism, std::uint64_t seed, std::uint64_t schedules,
-                     std::vector<sweep_outcome>& found) {
+result<> sweep_round(const sweep_settings& s, const std::string& mechanism, std::uint64_t seed,
+                     std::uint64_t schedules, std::vector<sweep_outcome>& found) {
   auto scenarios = scenarios_of(mechanism, seed);
   double weights = 0;
   for (const scenario& one : scenarios) weights += one.weight;
@@ -185,7 +192,9 @@ result<> sweep_round(const sweep_settings& s, const std::string& mechanism, std:
     how.seconds = s.seconds;
     one.run_plan.mutant = s.plant;
     const auto now = explore_schedules(one.run_plan, one.concurrent, how);
-    if (!now) return std::unexpected(error{now.error().code, mechanism + ", " + one.name + ": " + now.error().message});
+    if (!now)
+      return std::unexpected(
+          error{now.error().code, mechanism + ", " + one.name + ": " + now.error().message});
     found[i].mechanism = mechanism, found[i].scenario = one.name, found[i].found += *now;
     if (s.stop_at_violation && !now->violations.empty()) break;
   }
@@ -205,9 +214,11 @@ result<std::vector<sweep_outcome>> sweep(const sweep_settings& s) {
     std::uint64_t round = first_round, seed = s.seed;
     for (std::uint64_t left = s.schedules; left != 0 && !stops; round *= 2, ++seed) {
       if (left < 3 * round) round = left;  // no small one at the end
-      if (auto done = sweep_round(s, m.name, seed, round, found); !done) return std::unexpected(done.error());
+      if (auto done = sweep_round(s, m.name, seed, round, found); !done)
+        return std::unexpected(done.error());
       left -= round;
-      stops = s.stop_at_violation && std::ranges::any_of(found, [](const auto& o) { return !o.found.violations.empty(); });
+      stops = s.stop_at_violation &&
+              std::ranges::any_of(found, [](const auto& o) { return !o.found.violations.empty(); });
     }
     for (sweep_outcome& o : found) {
       if (s.on_outcome) s.on_outcome(o);
@@ -222,13 +233,15 @@ namespace {
 
 result<> plant(overlap_mutant& o, base::mutant what, const overlap_mutant_selection& c) {
   sweep_settings s;
-  s.mechanism = o.mechanism, s.schedules = c.schedules, s.seed = c.seed, s.plant = what, s.stop_at_violation = true;
+  s.mechanism = o.mechanism, s.schedules = c.schedules, s.seed = c.seed, s.plant = what,
+  s.stop_at_violation = true;
   const auto outcomes = sweep(s);
   if (!outcomes) return std::unexpected(outcomes.error());
   for (const sweep_outcome& one : *outcomes) {
     o.schedules += one.found.schedules;
     if (one.found.violations.empty()) continue;
-    o.scenario = one.scenario, o.what = one.found.violations.front().what, o.line = one.found.violations.front().line;
+    o.scenario = one.scenario, o.what = one.found.violations.front().what,
+    o.line = one.found.violations.front().line;
   }
   return {};
 }

@@ -1,5 +1,6 @@
-// What is run under schedules, mechanism by mechanism: short transactions that meet, a truncation in
-// their midst, records that outgrow a log, the heap, more threads than logs, and other work beside.
+// What is run under schedules, mechanism by mechanism: short transactions that meet, a truncation
+// in their midst, records that outgrow a log, the heap, more threads than logs, and other work
+// beside.
 #pragma once
 
 #include <explore/schedule/schedules.h>

@@ -21,15 +21,17 @@ struct worker {
   const volatile void* on = nullptr;
   std::uint64_t until = 0;  // 0: no end
   bool timed_out = false;
-  bool yielded = false;                     // others first
-  bool may_time_out_early = false;                       // something has changed since it began to wait: its time may be over
+  bool yielded = false;  // others first
+  bool may_time_out_early =
+      false;  // something has changed since it began to wait: its time may be over
   const volatile void* spin_address = nullptr;  // the last looks: at one place, with one outcome
   std::uint64_t spin_value = 0;
   unsigned same_loads = 0, loads_unchanged = 0;
   pthread_t id{};
 };
 
-constexpr unsigned same_load_limit = 160;   // at one place that does not change: more than who looks a bounded time
+constexpr unsigned same_load_limit =
+    160;  // at one place that does not change: more than who looks a bounded time
 constexpr unsigned load_limit = 600;  // anywhere, without a change of its own
 constexpr std::uint64_t ns_a_point = 20, first_ns = 1'000'000'000'000;
 
@@ -85,8 +87,8 @@ void clear_yields() noexcept {
   yielded = 0;
 }
 
-// Who could go on besides the running thread: `runnable` now, `timed` by its time passing, `yielding` though
-// it has let others go on.
+// Who could go on besides the running thread: `runnable` now, `timed` by its time passing,
+// `yielding` though it has let others go on.
 struct candidates {
   std::uint32_t runnable = 0, timed = 0, yielding = 0;
 };
@@ -95,8 +97,10 @@ candidates others(bool nobody_else = false) noexcept {
   for (unsigned i = 0; i < created; ++i) {
     const worker& w = workers[i];
     if (i == running && !nobody_else) continue;
-    if (w.status == state::runnable && i != running) (w.yielded ? c.yielding : c.runnable) |= 1u << i;
-    if (w.status == state::waiting && w.until != 0 && (w.may_time_out_early || nobody_else)) c.timed |= 1u << i;
+    if (w.status == state::runnable && i != running)
+      (w.yielded ? c.yielding : c.runnable) |= 1u << i;
+    if (w.status == state::waiting && w.until != 0 && (w.may_time_out_early || nobody_else))
+      c.timed |= 1u << i;
   }
   return c;
 }
@@ -106,11 +110,13 @@ unsigned next_of(std::uint32_t mask) noexcept {  // the first after the running 
 }
 
 std::string describe_waits() {
-  static constexpr const char* names[] = {"nothing", "a mutex", "a condition variable", "a futex", "a thread's end", "time"};
+  static constexpr const char* names[] = {"nothing", "a mutex",        "a condition variable",
+                                          "a futex", "a thread's end", "time"};
   std::string text;
   for (unsigned i = 0; i < created; ++i)
     if (workers[i].status == state::waiting)
-      text += " thread " + std::to_string(i) + " waits for " + names[static_cast<unsigned>(workers[i].what)] + ";";
+      text += " thread " + std::to_string(i) + " waits for " +
+              names[static_cast<unsigned>(workers[i].what)] + ";";
   return text;
 }
 
@@ -132,7 +138,8 @@ void switch_to(unsigned next, bool resumes) noexcept {
   if (resumes) await_turn(me);
 }
 
-unsigned choose_next(unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding) noexcept {
+unsigned choose_next(unsigned default_thread, std::uint32_t runnable,
+                     std::uint32_t yielding) noexcept {
   if (!choosing || std::has_single_bit(runnable | yielding)) return default_thread;
   return active_strategy->choose(choice_count++, default_thread, runnable, yielding, true);
 }
@@ -155,9 +162,11 @@ void reschedule(bool resumes) noexcept {
     } else {
       default_thread = next_of(c.timed);
       for (unsigned i = 0; i < created; ++i)
-        if ((c.timed >> i & 1) != 0 && workers[i].until < workers[default_thread].until) default_thread = i;
+        if ((c.timed >> i & 1) != 0 && workers[i].until < workers[default_thread].until)
+          default_thread = i;
     }
-    const unsigned next = choose_next(default_thread, c.runnable != 0 ? c.runnable : c.timed, c.yielding);
+    const unsigned next =
+        choose_next(default_thread, c.runnable != 0 ? c.runnable : c.timed, c.yielding);
     return next == running ? advance_time_to(me) : switch_to(next, resumes);
   }
 }
@@ -165,12 +174,14 @@ void reschedule(bool resumes) noexcept {
 void count_point() noexcept {
   now += ns_a_point;
   if (next_deadline != 0 && now >= next_deadline) expire_deadlines();
-  if (++point_count > max_points) report_stuck("it does not end: a thread goes on and on;" + describe_waits());
+  if (++point_count > max_points)
+    report_stuck("it does not end: a thread goes on and on;" + describe_waits());
 }
 
 }  // namespace
 
-void begin(strategy& s, granularity g, std::uint64_t limit, std::function<void(const std::string&)> stuck) {
+void begin(strategy& s, granularity g, std::uint64_t limit,
+           std::function<void(const std::string&)> stuck) {
   for (worker& w : workers) {
     w.status = state::unused;
     w.go.store(0);
@@ -212,7 +223,8 @@ void point(granularity g) noexcept {
   const candidates c = others();
   const std::uint32_t runnable = c.runnable | c.timed;
   if ((runnable | c.yielding) == 0) return;
-  const unsigned next = active_strategy->choose(choice_count++, running, runnable | 1u << running, c.yielding, false);
+  const unsigned next =
+      active_strategy->choose(choice_count++, running, runnable | 1u << running, c.yielding, false);
   if (next != running) switch_to(next, true);
 }
 
@@ -235,13 +247,16 @@ void note_change(const volatile void* address) noexcept {
     for (unsigned i = 0; i < created; ++i) workers[i].may_time_out_early = true;
   if (yielded == 0) return;
   for (unsigned i = 0; i < created; ++i)
-    if (worker& w = workers[i]; w.yielded && (w.spin_address == address || w.spin_address == nullptr)) w.yielded = false, --yielded;
+    if (worker& w = workers[i];
+        w.yielded && (w.spin_address == address || w.spin_address == nullptr))
+      w.yielded = false, --yielded;
 }
 
 bool wait_for(wait what, const volatile void* on, std::uint64_t until_ns) noexcept {
   worker& me = *self;
   count_point();
-  me.status = state::waiting, me.what = what, me.on = on, me.until = until_ns, me.timed_out = me.may_time_out_early = false;
+  me.status = state::waiting, me.what = what, me.on = on, me.until = until_ns,
+  me.timed_out = me.may_time_out_early = false;
   if (until_ns != 0 && (next_deadline == 0 || until_ns < next_deadline)) next_deadline = until_ns;
   reschedule(true);
   return !me.timed_out;

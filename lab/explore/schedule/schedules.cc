@@ -1,12 +1,12 @@
 // Making schedules, walking their tapes, judging their crashes.
 #include <base/check.h>
 #include <base/rng.h>
-#include <explore/state_sampler.h>
 #include <explore/crash_model.h>
 #include <explore/plan_line.h>
 #include <explore/planted.h>
 #include <explore/schedule/schedules.h>
 #include <explore/sector_model.h>
+#include <explore/state_sampler.h>
 #include <explore/trap.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -50,8 +50,8 @@ void update_black_box(black_box* box, const std::string& what, const std::string
 
 class schedule_explorer {
  public:
-  schedule_explorer(subject& s, const plan& p, const concurrency_plan& o, const schedule_settings& set, schedule_findings& f,
-                    black_box* box)
+  schedule_explorer(subject& s, const plan& p, const concurrency_plan& o,
+                    const schedule_settings& set, schedule_findings& f, black_box* box)
       : subject_(s),
         settings_(set),
         found_(f),
@@ -68,7 +68,8 @@ class schedule_explorer {
   }
 
   void explore() {
-    (void)run({});  // what is made once in a process is made now, outside of any schedule that counts
+    (void)run(
+        {});  // what is made once in a process is made now, outside of any schedule that counts
     run_systematic();
     run_random();
     found_.recovered = verdict_cache_.verdicts.size();
@@ -102,9 +103,12 @@ class schedule_explorer {
   void visit(const concurrent_run& run, const tape_progress& r);
   std::string violation_of(const concurrent_run& run, const tape_progress& r);
   std::vector<std::uint32_t> stale() const;
-  std::string violation_at(const concurrent_run& run, const tape_progress& r, const crash& c, std::string* explanation);
+  std::string violation_at(const concurrent_run& run, const tape_progress& r, const crash& c,
+                           std::string* explanation);
   concurrent_run make(schedule::strategy& chooser, const decisions& made_so_far);
-  void report(std::string what) { found_.violations.push_back({std::move(what), format_schedule(line_)}); }
+  void report(std::string what) {
+    found_.violations.push_back({std::move(what), format_schedule(line_)});
+  }
 
   subject& subject_;
   const schedule_settings& settings_;
@@ -150,8 +154,8 @@ std::vector<schedule::scripted_strategy::alternative> schedule_explorer::run(con
   return chooser.seen();
 }
 
-// Level by level, one decision more in each. Where a level has more schedules than are left to make, half of those left are
-// drawn from it, and the rest go to the next.
+// Level by level, one decision more in each. Where a level has more schedules than are left to
+// make, half of those left are drawn from it, and the rest go to the next.
 void schedule_explorer::run_systematic() {
   struct open {
     decisions made;
@@ -174,13 +178,16 @@ void schedule_explorer::run_systematic() {
       ++found_.systematic;
       const std::uint64_t first = level[i].made.empty() ? 0 : level[i].made.back().number + 1;
       for (std::uint64_t n = first; n < seen.size(); ++n) {
-        for (std::uint32_t others = (seen[n].runnable | seen[n].yielding) & ~(1u << seen[n].default_thread); others != 0;
-             others &= others - 1) {
+        for (std::uint32_t others =
+                 (seen[n].runnable | seen[n].yielding) & ~(1u << seen[n].default_thread);
+             others != 0; others &= others - 1) {
           const auto thread = static_cast<unsigned>(std::countr_zero(others));
           const unsigned preemptions = level[i].preemptions + seen[n].preempts(thread);
           if (preemptions > settings_.preemptions) continue;
           // A sample of all children, no larger than what could be made.
-          const std::uint64_t place = next_level.size() <= settings_.max_systematic ? next_level.size() : random.below(children + 1);
+          const std::uint64_t place = next_level.size() <= settings_.max_systematic
+                                          ? next_level.size()
+                                          : random.below(children + 1);
           ++children;
           if (place > settings_.max_systematic) continue;
           if (place == next_level.size()) next_level.emplace_back();
@@ -200,11 +207,12 @@ void schedule_explorer::run_random() {
   for (std::uint64_t i = 0; i < settings_.random && !done(); ++i) {
     line_.decided.clear();
     update_black_box(box_, "", format_schedule(line_));
-    schedule::random_priorities chooser(base::mix(settings_.seed + i), length_, 1 + static_cast<unsigned>(i % 5),
-                              [this](const schedule::decision& d) {
-                                if (box_ != nullptr && box_->decided < std::size(box_->decisions))
-                                  box_->decisions[box_->decided++] = d;
-                              });
+    schedule::random_priorities chooser(
+        base::mix(settings_.seed + i), length_, 1 + static_cast<unsigned>(i % 5),
+        [this](const schedule::decision& d) {
+          if (box_ != nullptr && box_->decided < std::size(box_->decisions))
+            box_->decisions[box_->decided++] = d;
+        });
     concurrent_run made = make(chooser, chooser.made());
     line_.decided = chooser.made();
     update_black_box(box_, "", format_schedule(line_));
@@ -252,7 +260,8 @@ void schedule_explorer::judge_backups(const concurrent_run& run) {
 }
 
 std::uint64_t hash_of(const media::tape_event& e, std::uint64_t before) {
-  std::uint64_t h = fold(before ^ (static_cast<std::uint64_t>(e.op) << 32 | e.thread), base::mix(e.address + 1) ^ e.length);
+  std::uint64_t h = fold(before ^ (static_cast<std::uint64_t>(e.op) << 32 | e.thread),
+                         base::mix(e.address + 1) ^ e.length);
   for (std::size_t at = 0; at < e.bytes.size(); at += 8) {
     std::uint64_t word = 0;
     std::memcpy(&word, e.bytes.data() + at, std::min<std::size_t>(8, e.bytes.size() - at));
@@ -277,7 +286,8 @@ void schedule_explorer::walk(const concurrent_run& run, Point&& point) {
   };
   auto reader = media::tape_reader::from_memory(run.tape);
   while (auto e = *reader->next()) {
-    const bool crash_point = e->op == tape_op::fence || e->op == tape_op::bulk || e->op == tape_op::returned;
+    const bool crash_point =
+        e->op == tape_op::fence || e->op == tape_op::bulk || e->op == tape_op::returned;
     if (e->op == tape_op::returned) now.acknowledged |= 1u << e->address;
     if (crash_point) {
       hash = fold(hash ^ now.acknowledged, 0xA0761D6478BD642Fu);
@@ -304,7 +314,8 @@ void schedule_explorer::walk(const concurrent_run& run, Point&& point) {
         for (const std::uint32_t unit : model_->fence(e->thread)) model_->put(work_, unit, 0);
         break;
       case tape_op::bulk:
-        for (const std::uint32_t unit : model_->bulk(e->thread, e->address, e->length)) model_->put(work_, unit, 0);
+        for (const std::uint32_t unit : model_->bulk(e->thread, e->address, e->length))
+          model_->put(work_, unit, 0);
         break;
       default:
         break;
@@ -339,7 +350,8 @@ std::string schedule_explorer::violation_of(const concurrent_run& run, const tap
   ++found_.states;
   if (box_ != nullptr) ++box_->states;
   run_history none;
-  if (box_ != nullptr && !verdict_cache_.states.find(work_.hash().all)) update_black_box(box_, "", format_schedule(line_));
+  if (box_ != nullptr && !verdict_cache_.states.find(work_.hash().all))
+    update_black_box(box_, "", format_schedule(line_));
   const judge::judgement a = judge_.evaluate(none);
   found_.distinct_states += a.new_state;
   const verdict& v = judge_.verdict_of(a);
@@ -351,7 +363,8 @@ std::string schedule_explorer::violation_of(const concurrent_run& run, const tap
   if (orders_.allows(run.operations, run.before, v.digest, r.acknowledged, r.invoked)) return "";
   if (orders_.allows(run.operations, run.before, v.digest, 0, ~0u))
     return fmt::format(
-        "an acknowledged operation is lost, or one that was not invoked is there (operations, as bits: {:#x} acknowledged, "
+        "an acknowledged operation is lost, or one that was not invoked is there (operations, as "
+        "bits: {:#x} acknowledged, "
         "{:#x} invoked, {:#x} recovered)",
         r.acknowledged, r.invoked, orders_.operations_in(run.operations, run.before, v.digest));
   return "what was recovered is no state that the run may have left";
@@ -364,15 +377,16 @@ std::vector<std::uint32_t> schedule_explorer::stale() const {
   return lines;
 }
 
-std::string schedule_explorer::violation_at(const concurrent_run& run, const tape_progress& r, const crash& c, std::string* explanation) {
+std::string schedule_explorer::violation_at(const concurrent_run& run, const tape_progress& r,
+                                            const crash& c, std::string* explanation) {
   const auto units = model_->pending();
   if (units.size() != c.chosen.size()) return "";
   for (std::size_t i = 0; i < units.size(); ++i) {
     model_->put(work_, units[i], c.chosen[i]);
     if (explanation == nullptr) continue;
     for (const auto& f : model_->store_outcomes(units[i], c.chosen[i]))
-      *explanation += fmt::format("  {} {:#x}: {:#018x} {}\n", f.streamed ? "stream" : "store ", f.offset, f.bits,
-                            f.kept ? "kept" : "LOST");
+      *explanation += fmt::format("  {} {:#x}: {:#018x} {}\n", f.streamed ? "stream" : "store ",
+                                  f.offset, f.bits, f.kept ? "kept" : "LOST");
   }
   return violation_of(run, r);
 }
@@ -386,11 +400,12 @@ std::string schedule_explorer::replay(const schedule_line& l, std::string* expla
   schedule::scripted_strategy chooser(l.decided);
   const concurrent_run made = make(chooser, l.decided);
   if (explanation != nullptr) {
-    *explanation += fmt::format("{} choices, {} of the list applied\n", chooser.seen().size(), chooser.applied() ? "all" : "not all");
+    *explanation += fmt::format("{} choices, {} of the list applied\n", chooser.seen().size(),
+                                chooser.applied() ? "all" : "not all");
     for (std::size_t i = 0; i < made.operations.size(); ++i)
-      *explanation +=
-          fmt::format("operation {}: kind {} a={} b={} after operations {:#x}\n", i,
-                      static_cast<int>(made.operations[i].what), made.operations[i].a, made.operations[i].b, made.before[i]);
+      *explanation += fmt::format("operation {}: kind {} a={} b={} after operations {:#x}\n", i,
+                                  static_cast<int>(made.operations[i].what), made.operations[i].a,
+                                  made.operations[i].b, made.before[i]);
   }
   if (!l.crashed) {
     judge_run(made);
@@ -409,7 +424,8 @@ std::string schedule_explorer::replay(const schedule_line& l, std::string* expla
 
 namespace {
 
-result<schedule_findings> explore_in_this_process(const plan& p, const concurrency_plan& o, const schedule_settings& s, black_box* box) {
+result<schedule_findings> explore_in_this_process(const plan& p, const concurrency_plan& o,
+                                                  const schedule_settings& s, black_box* box) {
   auto made = subject::make(p);
   if (!made) return std::unexpected(made.error());
   schedule_findings found;
@@ -419,7 +435,8 @@ result<schedule_findings> explore_in_this_process(const plan& p, const concurren
   const int signal = run_trapped([&] { running->explore(); }, timeout_for(p.pool_size));
   found.seconds = since(begun);
   if (signal != 0) {
-    found.violations.push_back({fmt::format("{} (signal {})", describe_signal(signal), signal), box != nullptr ? box->line : ""});
+    found.violations.push_back({fmt::format("{} (signal {})", describe_signal(signal), signal),
+                                box != nullptr ? box->line : ""});
     (*made)->abandon();
     (void)running.release();
     (void)made->release();
@@ -427,8 +444,8 @@ result<schedule_findings> explore_in_this_process(const plan& p, const concurren
   return found;
 }
 
-// Threads that take turns are handed on fastest on one processor: the one that the system wakes this process on, an idle one
-// if there is any.
+// Threads that take turns are handed on fastest on one processor: the one that the system wakes
+// this process on, an idle one if there is any.
 void pin_to_one_cpu() {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -440,9 +457,10 @@ void pin_to_one_cpu() {
 
 }  // namespace
 
-result<schedule_findings> explore_schedules(const plan& p, const concurrency_plan& o, const schedule_settings& s) {
-  auto* const box =
-      static_cast<black_box*>(::mmap(nullptr, sizeof(black_box), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+result<schedule_findings> explore_schedules(const plan& p, const concurrency_plan& o,
+                                            const schedule_settings& s) {
+  auto* const box = static_cast<black_box*>(::mmap(
+      nullptr, sizeof(black_box), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   int ends[2];
   if (box == MAP_FAILED || ::pipe(ends) != 0)
     return base::fail_errno(errc::io, "cannot make what a process of its own needs");
@@ -452,7 +470,8 @@ result<schedule_findings> explore_schedules(const plan& p, const concurrency_pla
     ::close(ends[0]);
     pin_to_one_cpu();
     const auto found = explore_in_this_process(p, o, s, box);
-    const std::string text = found ? json_of(*found).dump() : nlohmann::json{{"error", found.error().message}}.dump();
+    const std::string text =
+        found ? json_of(*found).dump() : nlohmann::json{{"error", found.error().message}}.dump();
     for (std::size_t at = 0; at < text.size();) {
       const ssize_t n = ::write(ends[1], text.data() + at, text.size() - at);
       if (n <= 0) break;
@@ -463,13 +482,15 @@ result<schedule_findings> explore_schedules(const plan& p, const concurrency_pla
   ::close(ends[1]);
   std::string text;
   char part[4096];
-  for (ssize_t n; (n = ::read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
+  for (ssize_t n; (n = ::read(ends[0], part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(n));
   ::close(ends[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
   const auto report = nlohmann::json::parse(text, nullptr, false);
   schedule_findings f;
-  if (report.is_object() && report.contains("error")) return fail(errc::invalid_argument, report.at("error"));
+  if (report.is_object() && report.contains("error"))
+    return fail(errc::invalid_argument, report.at("error"));
   if (report.is_object()) {
     f = schedule_findings_of(report);
   } else {
@@ -477,14 +498,17 @@ result<schedule_findings> explore_schedules(const plan& p, const concurrency_pla
     std::string line = box->line;
     for (std::uint64_t i = 0; i < box->decided; ++i)
       line += fmt::format(" {}:{}", box->decisions[i].number, box->decisions[i].thread);
-    f.violations.push_back(
-        {box->what[0] != 0 ? box->what : fmt::format("the exploring process died (status {:#x})", status), line});
+    f.violations.push_back({box->what[0] != 0
+                                ? box->what
+                                : fmt::format("the exploring process died (status {:#x})", status),
+                            line});
   }
   ::munmap(box, sizeof(black_box));
   return f;
 }
 
-result<std::string> replay_schedule(const schedule_line& l, const schedule_settings& s, std::string* explanation) {
+result<std::string> replay_schedule(const schedule_line& l, const schedule_settings& s,
+                                    std::string* explanation) {
   auto made = subject::make(l.run_plan);
   if (!made) return std::unexpected(made.error());
   schedule_findings found;

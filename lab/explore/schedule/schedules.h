@@ -1,11 +1,12 @@
 // Runs of overlapping commits, schedule by schedule, and every crash that may befall them.
 //
-// Systematically: every schedule (or, where there are more than asked for, a sample of those) in which a running thread is
-// stopped at most `preemptions` times in favour of another (Musuvathi and Qadeer, "Iterative Context Bounding", 2007),
-// whoever goes on where a thread cannot. Then by random priorities, seed by seed. A run is judged without a crash (some
-// order of its operations explains its end; a backup made meanwhile; nobody waits for ever), then at
-// each fence and acknowledgement by its crash states, recovered by the real recovery, against the
-// orders that real time allows. A beginning of a tape that was looked at in another run is not again.
+// Systematically: every schedule (or, where there are more than asked for, a sample of those) in
+// which a running thread is stopped at most `preemptions` times in favour of another (Musuvathi and
+// Qadeer, "Iterative Context Bounding", 2007), whoever goes on where a thread cannot. Then by
+// random priorities, seed by seed. A run is judged without a crash (some order of its operations
+// explains its end; a backup made meanwhile; nobody waits for ever), then at each fence and
+// acknowledgement by its crash states, recovered by the real recovery, against the orders that real
+// time allows. A beginning of a tape that was looked at in another run is not again.
 #pragma once
 
 #include <explore/replay.h>
@@ -19,7 +20,8 @@ namespace stele::explore {
 
 struct schedule_settings {
   unsigned preemptions = 2;
-  std::uint64_t max_systematic = 20'000;      // schedules of the systematic kind; they are all made if they are no more
+  std::uint64_t max_systematic =
+      20'000;  // schedules of the systematic kind; they are all made if they are no more
   std::uint64_t random = 0;         // schedules by random priorities
   std::uint64_t seed = 1;           // of those
   std::uint64_t bound = 64;         // crash states a crash point; more are sampled
@@ -46,7 +48,8 @@ struct schedule_findings {
   bool complete = false;                      // all of those were made, in one run of the explorer
   std::uint64_t choices = 0;                  // the most of a run
   std::uint64_t points = 0, exhausted = 0, states = 0, distinct_states = 0, recovered = 0;
-  std::uint64_t refused = 0;  // crashes that recovery said no to, where it may: lines that were skipped
+  std::uint64_t refused =
+      0;  // crashes that recovery said no to, where it may: lines that were skipped
   double seconds = 0, judging_seconds = 0;
   std::vector<violation> violations;
 
@@ -56,9 +59,13 @@ std::string summary_of(const schedule_findings& f);
 nlohmann::json json_of(const schedule_findings& f);
 schedule_findings schedule_findings_of(const nlohmann::json& j);
 
-// In a process of its own, which may die. Errors: what the plan names wrongly; what making a pool returns.
-[[nodiscard]] result<schedule_findings> explore_schedules(const plan& p, const concurrency_plan& o, const schedule_settings& s);
+// In a process of its own, which may die. Errors: what the plan names wrongly; what making a pool
+// returns.
+[[nodiscard]] result<schedule_findings> explore_schedules(const plan& p, const concurrency_plan& o,
+                                                          const schedule_settings& s);
 // Empty: nothing is wrong with it.
-[[nodiscard]] result<std::string> replay_schedule(const schedule_line& l, const schedule_settings& s, std::string* explanation);
+[[nodiscard]] result<std::string> replay_schedule(const schedule_line& l,
+                                                  const schedule_settings& s,
+                                                  std::string* explanation);
 
 }  // namespace stele::explore

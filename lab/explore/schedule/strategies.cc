@@ -5,7 +5,9 @@
 
 namespace stele::schedule {
 
-unsigned scripted_strategy::choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding, bool running_blocked) {
+unsigned scripted_strategy::choose(std::uint64_t number, unsigned default_thread,
+                                   std::uint32_t runnable, std::uint32_t yielding,
+                                   bool running_blocked) {
   seen_.push_back({runnable, yielding, static_cast<std::uint8_t>(default_thread), running_blocked});
   if (at_ == list_.size() || list_[at_].number != number) return default_thread;
   const unsigned thread = list_[at_++].thread;
@@ -13,7 +15,7 @@ unsigned scripted_strategy::choose(std::uint64_t number, unsigned default_thread
 }
 
 random_priorities::random_priorities(std::uint64_t seed, std::uint64_t length, unsigned changes,
-                         std::function<void(const decision&)> made)
+                                     std::function<void(const decision&)> made)
     : on_decision_(std::move(made)) {
   base::rng random(seed);
   for (auto& p : priority_) p = max_threads + 1 + random.below(std::uint64_t{1} << 40);
@@ -21,13 +23,16 @@ random_priorities::random_priorities(std::uint64_t seed, std::uint64_t length, u
   std::ranges::sort(changes_);
 }
 
-unsigned random_priorities::choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding, bool running_blocked) {
+unsigned random_priorities::choose(std::uint64_t number, unsigned default_thread,
+                                   std::uint32_t runnable, std::uint32_t yielding,
+                                   bool running_blocked) {
   const bool changes = std::ranges::binary_search(changes_, number);
   if (changes) runnable |= yielding;
   const auto highest = [&] {
     unsigned best = max_threads;
     for (unsigned i = 0; i < max_threads; ++i)
-      if ((runnable >> i & 1) != 0 && (best == max_threads || priority_[i] > priority_[best])) best = i;
+      if ((runnable >> i & 1) != 0 && (best == max_threads || priority_[i] > priority_[best]))
+        best = i;
     return best;
   };
   if (changes && !running_blocked) priority_[highest()] = lowest_ = lowest_ == 0 ? 0 : lowest_ - 1;

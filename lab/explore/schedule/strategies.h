@@ -26,10 +26,13 @@ class scripted_strategy final : public strategy {
     std::uint8_t default_thread;
     bool running_blocked;
     // Of a decision for this thread: who rests is not whose turn it is.
-    bool preempts(unsigned thread) const noexcept { return !running_blocked || (yielding >> thread & 1) != 0; }
+    bool preempts(unsigned thread) const noexcept {
+      return !running_blocked || (yielding >> thread & 1) != 0;
+    }
   };
   explicit scripted_strategy(const decisions& list) : list_(list) {}
-  unsigned choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding, bool running_blocked) override;
+  unsigned choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable,
+                  std::uint32_t yielding, bool running_blocked) override;
   const std::vector<alternative>& seen() const noexcept { return seen_; }
   // All of the list was there to be decided.
   bool applied() const noexcept { return at_ == list_.size(); }
@@ -40,15 +43,17 @@ class scripted_strategy final : public strategy {
   std::vector<alternative> seen_;
 };
 
-// The thread with the highest priority goes on; at some random choices the running one gets the lowest.
-// Source: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs"
-// (2010). Notes where it did not do as usual, so that a list repeats it.
+// The thread with the highest priority goes on; at some random choices the running one gets the
+// lowest. Source: Burckhardt et al., "A Randomized Scheduler with Probabilistic Guarantees of
+// Finding Bugs" (2010). Notes where it did not do as usual, so that a list repeats it.
 class random_priorities final : public strategy {
  public:
-  // `length`: about how many choices a run has; `changes`: how many priorities change. `made` gets the
-  // decisions one by one: it may be memory that outlives the process.
-  random_priorities(std::uint64_t seed, std::uint64_t length, unsigned changes, std::function<void(const decision&)> made = {});
-  unsigned choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable, std::uint32_t yielding, bool running_blocked) override;
+  // `length`: about how many choices a run has; `changes`: how many priorities change. `made` gets
+  // the decisions one by one: it may be memory that outlives the process.
+  random_priorities(std::uint64_t seed, std::uint64_t length, unsigned changes,
+                    std::function<void(const decision&)> made = {});
+  unsigned choose(std::uint64_t number, unsigned default_thread, std::uint32_t runnable,
+                  std::uint32_t yielding, bool running_blocked) override;
   const decisions& made() const noexcept { return made_; }
 
  private:

@@ -1,4 +1,5 @@
-// A mechanism compiled for the laboratory's media. Each mechanism is a file of its own here, as in tx/mechanism/on_media/.
+// A mechanism compiled for the laboratory's media. Each mechanism is a file of its own here, as in
+// tx/mechanism/on_media/.
 #pragma once
 
 #include <format/slot_log.h>
@@ -8,34 +9,40 @@
 #include <media/image.h>
 #include <media/lab_medium.h>
 #include <media/makers/makers.h>
-#include <media/recording.h>
 #include <media/observed.h>
+#include <media/recording.h>
 #include <tx/mechanism/base.h>
 #include <tx/mechanism/on_media/build_on.h>
 
 namespace stele::detail {
 
-// A controller tells logs from data by address; only logs of ordered writes have lines of their own for commit records.
+// A controller tells logs from data by address; only logs of ordered writes have lines of their own
+// for commit records.
 template <template <class> class Mechanism>
 media::pcm_layout pcm_layout_of(const format::pool_header& h) {
-  media::pcm_layout layout{.log_offset = h.log_offset, .log_size = h.log_size, .home_offset = h.home_offset};
+  media::pcm_layout layout{
+      .log_offset = h.log_offset, .log_size = h.log_size, .home_offset = h.home_offset};
   if (std::is_same_v<Mechanism<media::adr>, base_log<media::adr>>)
-    layout.commit_offset = format::slot_commits_offset, layout.commit_size = format::slot_commits_size;
+    layout.commit_offset = format::slot_commits_offset,
+    layout.commit_size = format::slot_commits_size;
   return layout;
 }
 
 template <template <class> class Mechanism>
 std::unique_ptr<engine> build_on_lab(pool_state& state, const media_choice& choice) {
   using kind = media::lab_medium::kind;
-  using media::adr, media::file, media::delayed, media::banked, media::recording, media::image, media::observed;
+  using media::adr, media::file, media::delayed, media::banked, media::recording, media::image,
+      media::observed;
   const media::lab_medium& m = *choice.lab;
   switch (m.what) {
 #ifndef STELE_SCHEDULED  // the program that explores schedules has the explorer's media alone
     case kind::delayed:
-      return build<Mechanism, delayed<adr>>(state, choice, typename delayed<adr>::shared{{}, m.latency_model});
+      return build<Mechanism, delayed<adr>>(state, choice,
+                                            typename delayed<adr>::shared{{}, m.latency_model});
     case kind::pcm: {
       const auto& h = state.file.header();
-      return build<Mechanism, banked<adr>>(state, choice, state.file.base(), m.pcm, pcm_layout_of<Mechanism>(h), 2 * h.log_count + 2);
+      return build<Mechanism, banked<adr>>(state, choice, state.file.base(), m.pcm,
+                                           pcm_layout_of<Mechanism>(h), 2 * h.log_count + 2);
     }
     case kind::recording:
       return build<Mechanism, recording<adr>>(state, choice, *m.tape, state.file.mapping());
@@ -48,7 +55,8 @@ std::unique_ptr<engine> build_on_lab(pool_state& state, const media_choice& choi
     case kind::image:
       return build<Mechanism, image>(state, choice, *m.image);
     case kind::recording_image:
-      return build<Mechanism, recording<image>>(state, choice, *m.tape, state.file.mapping(), *m.image);
+      return build<Mechanism, recording<image>>(state, choice, *m.tape, state.file.mapping(),
+                                                *m.image);
     case kind::observed_file:
       return build<Mechanism, observed<file>>(state, choice, *m.observer, state.file.mapping());
   }

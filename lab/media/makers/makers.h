@@ -5,7 +5,8 @@
 
 namespace stele::detail {
 
-engine_maker lab_default_mechanism, lab_none, lab_base_log, lab_redo, lab_redo_async, lab_undo, lab_xil, lab_vcbp, lab_blurred, lab_adaptive,
-    lab_archapt_undo, lab_archapt_redo, lab_log_structured;
+engine_maker lab_default_mechanism, lab_none, lab_base_log, lab_redo, lab_redo_async, lab_undo,
+    lab_xil, lab_vcbp, lab_blurred, lab_adaptive, lab_archapt_undo, lab_archapt_redo,
+    lab_log_structured;
 
 }  // namespace stele::detail

@@ -1,8 +1,9 @@
 // The lines that a set-associative cache holds: tags, and what its owner keeps with each.
 //
-// Used alone it is the functional mode: who is there and who leaves, no time. A frame is an index of the array, good until
-// the line leaves it. Lines are numbers (address / 64). Least recently used is inline; other policies are plug-ins
-// (replacement.h). Sets are chosen by the low bits of the line number when their count is a power of two, else by remainder.
+// Used alone it is the functional mode: who is there and who leaves, no time. A frame is an index
+// of the array, good until the line leaves it. Lines are numbers (address / 64). Least recently
+// used is inline; other policies are plug-ins (replacement.h). Sets are chosen by the low bits of
+// the line number when their count is a power of two, else by remainder.
 #pragma once
 
 #include <base/check.h>
@@ -23,12 +24,15 @@ class cache_array {
   static constexpr unsigned max_ways = 32;
 
   // Errors: invalid_argument (sizes, policy).
-  [[nodiscard]] static result<cache_array> make(std::uint64_t size_bytes, unsigned ways, std::string_view policy, std::uint64_t seed);
+  [[nodiscard]] static result<cache_array> make(std::uint64_t size_bytes, unsigned ways,
+                                                std::string_view policy, std::uint64_t seed);
 
   std::size_t sets() const noexcept { return sets_; }
   unsigned ways() const noexcept { return ways_; }
   std::size_t frames() const noexcept { return tags_.size(); }
-  std::size_t bytes() const noexcept { return tags_.size() * sizeof tags_[0] + last_used_.size() * sizeof last_used_[0]; }
+  std::size_t bytes() const noexcept {
+    return tags_.size() * sizeof tags_[0] + last_used_.size() * sizeof last_used_[0];
+  }
 
   [[gnu::always_inline]] frame find(std::uint64_t line) const noexcept {
     const std::size_t first = set_of(line) * ways_;
@@ -48,10 +52,12 @@ class cache_array {
   bool valid(frame p) const noexcept { return tags_[p] != 0; }
   bool holds_line(frame p, std::uint64_t line) const noexcept { return tags_[p] == line + 1; }
   std::uint64_t line_at(frame p) const noexcept { return tags_[p] - 1; }
-  frame first_of_set(std::uint64_t line) const noexcept { return static_cast<frame>(set_of(line) * ways_); }
+  frame first_of_set(std::uint64_t line) const noexcept {
+    return static_cast<frame>(set_of(line) * ways_);
+  }
 
-  // Where a line that is not there would come: an empty frame, else the one that has to leave among those whose bit is set
-  // in `allowed`; none when there are none.
+  // Where a line that is not there would come: an empty frame, else the one that has to leave among
+  // those whose bit is set in `allowed`; none when there are none.
   frame find_victim(std::uint64_t line, std::uint32_t allowed = ~0u) {
     const frame first = first_of_set(line);
     allowed &= all_;
@@ -77,8 +83,13 @@ class cache_array {
 
  private:
   cache_array(std::size_t sets, unsigned ways, std::unique_ptr<replacement> policy)
-      : sets_(sets), mask_(std::has_single_bit(sets) ? sets - 1 : 0), ways_(ways), all_(ways == 32 ? ~0u : (1u << ways) - 1),
-        tags_(sets * ways), last_used_(policy == nullptr ? sets * ways : 0), policy_(std::move(policy)) {}
+      : sets_(sets),
+        mask_(std::has_single_bit(sets) ? sets - 1 : 0),
+        ways_(ways),
+        all_(ways == 32 ? ~0u : (1u << ways) - 1),
+        tags_(sets * ways),
+        last_used_(policy == nullptr ? sets * ways : 0),
+        policy_(std::move(policy)) {}
 
   [[gnu::always_inline]] std::size_t set_of(std::uint64_t line) const noexcept {
     return mask_ != 0 ? line & mask_ : sets_ == 1 ? 0 : line % sets_;
@@ -108,13 +119,17 @@ class cache_array {
   std::unique_ptr<replacement> policy_;
 };
 
-inline result<cache_array> cache_array::make(std::uint64_t size_bytes, unsigned ways, std::string_view policy, std::uint64_t seed) {
+inline result<cache_array> cache_array::make(std::uint64_t size_bytes, unsigned ways,
+                                             std::string_view policy, std::uint64_t seed) {
   const auto named = replacement_named(policy);
   if (!named) return std::unexpected(named.error());
   const std::uint64_t lines = size_bytes / 64;
-  if (ways == 0 || ways > max_ways || size_bytes % 64 != 0 || lines == 0 || lines % ways != 0 || lines >= none)
-    return base::fail(errc::invalid_argument, "there is no cache of " + std::to_string(size_bytes) + " bytes in " + std::to_string(ways) +
-                                                  " ways: give 1 to 32 ways, and a size that is a multiple of 64 bytes times the ways");
+  if (ways == 0 || ways > max_ways || size_bytes % 64 != 0 || lines == 0 || lines % ways != 0 ||
+      lines >= none)
+    return base::fail(
+        errc::invalid_argument,
+        "there is no cache of " + std::to_string(size_bytes) + " bytes in " + std::to_string(ways) +
+            " ways: give 1 to 32 ways, and a size that is a multiple of 64 bytes times the ways");
   return cache_array(lines / ways, ways, (*named)->make(lines / ways, ways, seed));
 }
 

@@ -34,11 +34,14 @@ TEST(cache_array, pseudo_lru_keeps_what_fits) {
   EXPECT_EQ(misses_of_scan("plru", ways), 0);
 }
 
-// While everything misses, the tree goes round all ways: a line leaves just before it is asked for again, as with LRU.
-TEST(cache_array, pseudo_lru_misses_all_of_a_scan_one_line_too_long) { EXPECT_EQ(misses_of_scan("plru", ways + 1), 1); }
+// While everything misses, the tree goes round all ways: a line leaves just before it is asked for
+// again, as with LRU.
+TEST(cache_array, pseudo_lru_misses_all_of_a_scan_one_line_too_long) {
+  EXPECT_EQ(misses_of_scan("plru", ways + 1), 1);
+}
 
-// Nearly all lines come in as the next to leave, so a scan keeps all ways but one: 2 of 17 lines miss, and a little more
-// each 32nd time.
+// Nearly all lines come in as the next to leave, so a scan keeps all ways but one: 2 of 17 lines
+// miss, and a little more each 32nd time.
 TEST(cache_array, bimodal_insertion_keeps_most_of_a_scan_one_line_too_long) {
   EXPECT_EQ(misses_of_scan("bip", ways), 0);
   const double missed = misses_of_scan("bip", ways + 1);
@@ -46,7 +49,8 @@ TEST(cache_array, bimodal_insertion_keeps_most_of_a_scan_one_line_too_long) {
   EXPECT_LT(missed, 4.0 / 17);
 }
 
-// Each miss evicts any line, so about as many are missing as the chance that a line is hit before it is asked for again.
+// Each miss evicts any line, so about as many are missing as the chance that a line is hit before
+// it is asked for again.
 TEST(cache_array, random_keeps_a_part_of_a_scan_one_line_too_long) {
   EXPECT_EQ(misses_of_scan("random", ways), 0);
   const double missed = misses_of_scan("random", ways + 1);

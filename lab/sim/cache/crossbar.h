@@ -1,5 +1,5 @@
-// The interconnect between cores and the banks of the shared cache: a latency one way, and ports that carry a line in a
-// time of their own, one after the other.
+// The interconnect between cores and the banks of the shared cache: a latency one way, and ports
+// that carry a line in a time of their own, one after the other.
 #pragma once
 
 #include <sim/config.h>
@@ -26,14 +26,21 @@ class serial_resource {
 class crossbar {
  public:
   crossbar(const crossbar_config& c, unsigned cores)
-      : latency_(from_ns(c.latency_ns)), line_(from_ns(64 / c.bytes_per_ns)), to_cores_(cores), from_cores_(cores) {}
+      : latency_(from_ns(c.latency_ns)),
+        line_(from_ns(64 / c.bytes_per_ns)),
+        to_cores_(cores),
+        from_cores_(cores) {}
 
   picoseconds latency() const noexcept { return latency_; }
   // A request without data.
   picoseconds send_request(picoseconds now) const noexcept { return now + latency_; }
   // A line arrives at the core, or leaves it; the answer is when it is there.
-  picoseconds line_to_core(unsigned core, picoseconds now) noexcept { return to_cores_[core].occupy(now, line_) + latency_; }
-  picoseconds line_from_core(unsigned core, picoseconds now) noexcept { return from_cores_[core].occupy(now, line_) + latency_; }
+  picoseconds line_to_core(unsigned core, picoseconds now) noexcept {
+    return to_cores_[core].occupy(now, line_) + latency_;
+  }
+  picoseconds line_from_core(unsigned core, picoseconds now) noexcept {
+    return from_cores_[core].occupy(now, line_) + latency_;
+  }
 
  private:
   picoseconds latency_, line_;

@@ -1,7 +1,9 @@
-// Who has a line of the shared cache in private caches: directory MESI, as it stands between two requests.
+// Who has a line of the shared cache in private caches: directory MESI, as it stands between two
+// requests.
 //
-// Invariants: a line with an owner has that one sharer; only an owner's copy may be newer than the shared cache's. Which of
-// exclusive and modified a copy is in, its core alone knows (it may store without asking).
+// Invariants: a line with an owner has that one sharer; only an owner's copy may be newer than the
+// shared cache's. Which of exclusive and modified a copy is in, its core alone knows (it may store
+// without asking).
 #pragma once
 
 #include <bit>
@@ -14,8 +16,9 @@ inline constexpr std::uint64_t superseded_line = std::uint64_t{1} << 58;
 
 struct directory_entry {
   static constexpr std::uint8_t no_owner = 0xff;
-  static constexpr std::uint8_t dirty = 1, fill_pending = 2;  // newer than memory; its content is not here yet
-  std::uint32_t sharers = 0;  // bit c: core c
+  static constexpr std::uint8_t dirty = 1,
+                                fill_pending = 2;  // newer than memory; its content is not here yet
+  std::uint32_t sharers = 0;                       // bit c: core c
   std::uint8_t owner = no_owner;
   std::uint8_t flags = 0;
 

@@ -10,21 +10,30 @@ namespace stele::sim {
 namespace {
 
 enum class event : std::uint64_t { fill_done, issue_fill, issue_transfer, transfer_done };
-constexpr std::uint64_t event_argument(event e, std::size_t slot) noexcept { return static_cast<std::uint64_t>(e) << 56 | slot; }
+constexpr std::uint64_t event_argument(event e, std::size_t slot) noexcept {
+  return static_cast<std::uint64_t>(e) << 56 | slot;
+}
 
 }  // namespace
 
-void shared_cache_policy::writeback_arriving(hierarchy& h, cache_array::frame p, unsigned, std::uint64_t, std::uint64_t value, picoseconds) {
+void shared_cache_policy::writeback_arriving(hierarchy& h, cache_array::frame p, unsigned,
+                                             std::uint64_t, std::uint64_t value, picoseconds) {
   h.at(p).flags |= directory_entry::dirty;
   h.set_value(p, value);
 }
 
-std::uint64_t shared_cache_policy::backing_value(hierarchy& h, std::uint64_t line) { return h.memory_value(line); }
+std::uint64_t shared_cache_policy::backing_value(hierarchy& h, std::uint64_t line) {
+  return h.memory_value(line);
+}
 
-result<std::unique_ptr<hierarchy>> hierarchy::make(event_queue& events, memory& below, const machine_config& c, std::uint64_t seed) {
+result<std::unique_ptr<hierarchy>> hierarchy::make(event_queue& events, memory& below,
+                                                   const machine_config& c, std::uint64_t seed) {
   if (c.cores.count == 0 || c.cores.count > 32)
-    return base::fail(errc::invalid_argument, "cores.count is " + std::to_string(c.cores.count) + ": give 1 to 32");
-  const auto array = [&](const cache_config& of, std::uint64_t n) { return cache_array::make(of.size_bytes, of.ways, of.replacement, seed + n); };
+    return base::fail(errc::invalid_argument,
+                      "cores.count is " + std::to_string(c.cores.count) + ": give 1 to 32");
+  const auto array = [&](const cache_config& of, std::uint64_t n) {
+    return cache_array::make(of.size_bytes, of.ways, of.replacement, seed + n);
+  };
   std::vector<caches> of_cores;
   for (unsigned core = 0; core < c.cores.count; ++core) {
     auto l1 = array(c.l1, 2 * core), l2 = array(c.l2, 2 * core + 1);
@@ -32,18 +41,29 @@ result<std::unique_ptr<hierarchy>> hierarchy::make(event_queue& events, memory& 
     if (!l2) return std::unexpected(l2.error());
     std::vector<std::uint8_t> one(l1->frames()), two(l2->frames());
     std::vector<frame> under(l2->frames());
-    of_cores.push_back({std::move(*l1), std::move(*l2), std::move(one), std::move(two), std::move(under), {}, {}});
+    of_cores.push_back(
+        {std::move(*l1), std::move(*l2), std::move(one), std::move(two), std::move(under), {}, {}});
   }
   auto l3 = array(c.l3, 1000);
   if (!l3) return std::unexpected(l3.error());
   if (c.l3.banks == 0) return base::fail(errc::invalid_argument, "l3.banks is 0: give at least 1");
-  return std::unique_ptr<hierarchy>(new hierarchy(events, below, c, std::move(of_cores), std::move(*l3)));
+  return std::unique_ptr<hierarchy>(
+      new hierarchy(events, below, c, std::move(of_cores), std::move(*l3)));
 }
 
-hierarchy::hierarchy(event_queue& events, memory& below, const machine_config& c, std::vector<caches> p, cache_array l3)
-    : events_(events), memory_(below), private_(std::move(p)), l3_(std::move(l3)), lines_(l3_.frames()), interconnect_(c.crossbar, c.cores.count),
-      banks_(c.l3.banks), l1_latency_(from_ns(c.l1.read_latency_ns)), l2_latency_(from_ns(c.l2.read_latency_ns)),
-      l3_read_(from_ns(c.l3.read_latency_ns)), l3_write_(from_ns(c.l3.write_latency_ns)) {}
+hierarchy::hierarchy(event_queue& events, memory& below, const machine_config& c,
+                     std::vector<caches> p, cache_array l3)
+    : events_(events),
+      memory_(below),
+      private_(std::move(p)),
+      l3_(std::move(l3)),
+      lines_(l3_.frames()),
+      interconnect_(c.crossbar, c.cores.count),
+      banks_(c.l3.banks),
+      l1_latency_(from_ns(c.l1.read_latency_ns)),
+      l2_latency_(from_ns(c.l2.read_latency_ns)),
+      l3_read_(from_ns(c.l3.read_latency_ns)),
+      l3_write_(from_ns(c.l3.write_latency_ns)) {}
 
 void hierarchy::track_values() {
   values_ = true;
@@ -53,46 +73,59 @@ void hierarchy::track_values() {
 
 std::size_t hierarchy::tag_bytes() const noexcept {
   std::size_t bytes = l3_.bytes() + lines_.size() * sizeof lines_[0];
-  for (const caches& c : private_) bytes += c.l1.bytes() + c.l2.bytes() + c.l1_state.size() + c.l2_state.size() + c.l3_frames.size() * sizeof c.l3_frames[0];
+  for (const caches& c : private_)
+    bytes += c.l1.bytes() + c.l2.bytes() + c.l1_state.size() + c.l2_state.size() +
+             c.l3_frames.size() * sizeof c.l3_frames[0];
   return bytes;
 }
 
 // --- from the cores ---
 
-access_result hierarchy::access_line(const request_origin& origin, std::uint64_t line, bool store, picoseconds now) {
+access_result hierarchy::access_line(const request_origin& origin, std::uint64_t line, bool store,
+                                     picoseconds now) {
   if (hit(origin.core, line, store)) return {access_result::kind::completed, now + l1_latency_};
   caches& c = private_[origin.core];
   const frame p = c.l2.find(line);
-  if (p == cache_array::none || (store && (c.l2_state[p] & exclusive) == 0)) return access_shared(origin, line, store, p, now);
+  if (p == cache_array::none || (store && (c.l2_state[p] & exclusive) == 0))
+    return access_shared(origin, line, store, p, now);
   ++counts.l1_misses, ++counts.l2_hits;
   c.l2.touch(p);
-  fill_l1(origin.core, line, static_cast<std::uint8_t>((c.l2_state[p] & exclusive) | (store ? dirty : 0)), values_ ? c.l2_values[p] : 0);
+  fill_l1(origin.core, line,
+          static_cast<std::uint8_t>((c.l2_state[p] & exclusive) | (store ? dirty : 0)),
+          values_ ? c.l2_values[p] : 0);
   return {access_result::kind::completed, now + l1_latency_ + l2_latency_};
 }
 
-access_result hierarchy::access_shared(const request_origin& origin, std::uint64_t line, bool store, frame in_l2, picoseconds now) {
+access_result hierarchy::access_shared(const request_origin& origin, std::uint64_t line, bool store,
+                                       frame in_l2, picoseconds now) {
   const picoseconds asked = interconnect_.send_request(now + l1_latency_ + l2_latency_);
-  const frame p = in_l2 != cache_array::none ? private_[origin.core].l3_frames[in_l2] : l3_.find(line);
+  const frame p =
+      in_l2 != cache_array::none ? private_[origin.core].l3_frames[in_l2] : l3_.find(line);
   if (p == cache_array::none) return miss(origin, line, store, asked);
   ++counts.l1_misses, ++counts.l2_misses, ++counts.l3_hits;
   l3_.touch(p);
   const bool waits = lines_[p].has(directory_entry::fill_pending);
   const picoseconds found = bank_access(line, false, asked);
   const picoseconds ready = resolve_coherence(origin, p, line, store, in_l2, found);
-  if (!waits) return {access_result::kind::completed, interconnect_.line_to_core(origin.core, ready)};
+  if (!waits)
+    return {access_result::kind::completed, interconnect_.line_to_core(origin.core, ready)};
   find_mshr(line)->targets.push_back({origin, ready - found + interconnect_.latency()});
   return {access_result::kind::pending, 0};
 }
 
-access_result hierarchy::store_full_line(const request_origin& origin, std::uint64_t line, picoseconds now) {
+access_result hierarchy::store_full_line(const request_origin& origin, std::uint64_t line,
+                                         picoseconds now) {
   if (l3_.find(line) != cache_array::none) return access_line(origin, line, true, now);
   const picoseconds asked = interconnect_.send_request(now + l1_latency_ + l2_latency_);
   const frame p = allocate_or_nack(origin, line, asked);
   if (p == cache_array::none) return {access_result::kind::nacked, 0};
-  return {access_result::kind::completed, resolve_coherence(origin, p, line, true, cache_array::none, asked) + interconnect_.latency()};
+  return {
+      access_result::kind::completed,
+      resolve_coherence(origin, p, line, true, cache_array::none, asked) + interconnect_.latency()};
 }
 
-hierarchy::frame hierarchy::allocate_or_nack(const request_origin& origin, std::uint64_t line, picoseconds now) {
+hierarchy::frame hierarchy::allocate_or_nack(const request_origin& origin, std::uint64_t line,
+                                             picoseconds now) {
   const frame p = evict_for(line, now);
   if (p == cache_array::none) {
     ++counts.nacks;
@@ -107,12 +140,14 @@ hierarchy::frame hierarchy::allocate_or_nack(const request_origin& origin, std::
   return p;
 }
 
-access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now) {
+access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, bool store,
+                              picoseconds now) {
   const frame p = allocate_or_nack(origin, line, now);
   if (p == cache_array::none) return {access_result::kind::nacked, 0};
   ++counts.l3_fills;
   lines_[p].flags = directory_entry::fill_pending;
-  if (free_mshrs_.empty()) free_mshrs_.push_back(static_cast<std::uint32_t>(mshrs_.size())), mshrs_.emplace_back();
+  if (free_mshrs_.empty())
+    free_mshrs_.push_back(static_cast<std::uint32_t>(mshrs_.size())), mshrs_.emplace_back();
   const std::uint32_t slot = free_mshrs_.back();
   free_mshrs_.pop_back();
   mshr& f = mshrs_[slot];
@@ -123,13 +158,16 @@ access_result hierarchy::miss(const request_origin& origin, std::uint64_t line, 
   return {access_result::kind::pending, 0};
 }
 
-// The directory's part: other copies are called back, this core gets its own. Returns when the line can leave the bank.
-picoseconds hierarchy::resolve_coherence(const request_origin& origin, frame p, std::uint64_t line, bool store, frame in_l2, picoseconds now) {
+// The directory's part: other copies are called back, this core gets its own. Returns when the line
+// can leave the bank.
+picoseconds hierarchy::resolve_coherence(const request_origin& origin, frame p, std::uint64_t line,
+                                         bool store, frame in_l2, picoseconds now) {
   directory_entry& s = lines_[p];
   picoseconds ready = now;
   const picoseconds round = 2 * interconnect_.latency() + l2_latency_;
   if (store && s.shared_by_others(origin.core)) {
-    for (std::uint32_t others = s.sharers & ~(1u << origin.core); others != 0; others &= others - 1) {
+    for (std::uint32_t others = s.sharers & ~(1u << origin.core); others != 0;
+         others &= others - 1) {
       const auto core = static_cast<unsigned>(std::countr_zero(others));
       ++counts.invalidations;
       if (observer_ != nullptr) observer_->remote_access(core, line, true, now);
@@ -147,7 +185,8 @@ picoseconds hierarchy::resolve_coherence(const request_origin& origin, frame p, 
   return ready;
 }
 
-void hierarchy::fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2, picoseconds now) {
+void hierarchy::fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2,
+                             picoseconds now) {
   directory_entry& s = lines_[p];
   if (store)
     s.set_owner(core);
@@ -167,10 +206,12 @@ void hierarchy::fill_private(unsigned core, frame p, std::uint64_t line, bool st
     c.l2.touch(q);
     c.l2_state[q] |= state;
   }
-  fill_l1(core, line, static_cast<std::uint8_t>(state | (store ? dirty : 0)), values_ ? c.l2_values[q] : 0);
+  fill_l1(core, line, static_cast<std::uint8_t>(state | (store ? dirty : 0)),
+          values_ ? c.l2_values[q] : 0);
 }
 
-void hierarchy::fill_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value) {
+void hierarchy::fill_l1(unsigned core, std::uint64_t line, std::uint8_t state,
+                        std::uint64_t value) {
   caches& c = private_[core];
   frame p = c.l1.find(line);
   if (p != cache_array::none) {
@@ -197,7 +238,8 @@ void hierarchy::evict_private(unsigned core, frame in_l2, picoseconds now) {
   write_back_private(core, private_[core].l3_frames[in_l2], line, false, false, now);
 }
 
-picoseconds hierarchy::write_back_private(unsigned core, frame p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now) {
+picoseconds hierarchy::write_back_private(unsigned core, frame p, std::uint64_t line, bool keep,
+                                          bool keep_exclusive, picoseconds now) {
   caches& c = private_[core];
   bool newer = false;
   std::uint64_t value = 0;
@@ -234,10 +276,13 @@ bool hierarchy::dirty_in_private(frame p, std::uint64_t line) const noexcept {
 
 picoseconds hierarchy::bank_access(std::uint64_t line, bool write, picoseconds since) noexcept {
   if (!write) ++counts.l3_reads;
-  return banks_[(line & ~superseded_line) % banks_.size()].occupy(since, write ? l3_write_ : l3_read_);
+  return banks_[(line & ~superseded_line) % banks_.size()].occupy(since,
+                                                                  write ? l3_write_ : l3_read_);
 }
 
-bool hierarchy::may_evict(frame p) { return !lines_[p].has(directory_entry::fill_pending) && policy_->may_evict(p, l3_.line_at(p)); }
+bool hierarchy::may_evict(frame p) {
+  return !lines_[p].has(directory_entry::fill_pending) && policy_->may_evict(p, l3_.line_at(p));
+}
 
 hierarchy::frame hierarchy::evict_for(std::uint64_t line, picoseconds now) {
   const frame first = l3_.first_of_set(line);
@@ -274,20 +319,32 @@ void hierarchy::evict_from_l3(frame p, picoseconds now) {
 // --- memory ---
 
 std::size_t hierarchy::allocate_transfer() {
-  if (free_transfers_.empty()) free_transfers_.push_back(static_cast<std::uint32_t>(in_flight_.size())), in_flight_.emplace_back();
+  if (free_transfers_.empty())
+    free_transfers_.push_back(static_cast<std::uint32_t>(in_flight_.size())),
+        in_flight_.emplace_back();
   const std::size_t slot = free_transfers_.back();
   free_transfers_.pop_back();
   return slot;
 }
 
-void hierarchy::write_memory(std::uint64_t line, std::uint64_t value, picoseconds when, requester* reply_to, std::uint64_t token, bool unbuffered) {
+void hierarchy::write_memory(std::uint64_t line, std::uint64_t value, picoseconds when,
+                             requester* reply_to, std::uint64_t token, bool unbuffered) {
   const std::size_t slot = allocate_transfer();
-  in_flight_[slot] = {line & ~superseded_line, value, token, reply_to, ++transfer_sequence_, true, false, unbuffered, {}};
+  in_flight_[slot] = {line & ~superseded_line,
+                      value,
+                      token,
+                      reply_to,
+                      ++transfer_sequence_,
+                      true,
+                      false,
+                      unbuffered,
+                      {}};
   ++counts.memory_writes;
   events_.schedule(when, *this, event_argument(event::issue_transfer, slot));
 }
 
-void hierarchy::read_memory(std::uint64_t line, picoseconds when, requester* reply_to, std::uint64_t token) {
+void hierarchy::read_memory(std::uint64_t line, picoseconds when, requester* reply_to,
+                            std::uint64_t token) {
   const std::size_t slot = allocate_transfer();
   in_flight_[slot] = {line, 0, token, reply_to, ++transfer_sequence_, true, true, false, {}};
   ++counts.memory_reads;
@@ -295,7 +352,8 @@ void hierarchy::read_memory(std::uint64_t line, picoseconds when, requester* rep
 }
 
 hierarchy::mshr* hierarchy::find_mshr(std::uint64_t line) noexcept {
-  const auto f = std::ranges::find_if(mshrs_, [&](const mshr& x) { return x.used && x.line == line; });
+  const auto f =
+      std::ranges::find_if(mshrs_, [&](const mshr& x) { return x.used && x.line == line; });
   return f == mshrs_.end() ? nullptr : &*f;
 }
 
@@ -304,12 +362,14 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
   switch (static_cast<event>(what >> 56)) {
     case event::issue_fill:
       ++counts.memory_reads;
-      memory_.submit(now, {mshrs_[slot].line * 64, access::read, media::tape_tag::data, 0, this, event_argument(event::fill_done, slot)});
+      memory_.submit(now, {mshrs_[slot].line * 64, access::read, media::tape_tag::data, 0, this,
+                           event_argument(event::fill_done, slot)});
       return;
     case event::fill_done: {
       mshr& f = mshrs_[slot];
       f.used = false;
-      if (const frame p = l3_.find(f.line); p != cache_array::none) lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::fill_pending);
+      if (const frame p = l3_.find(f.line); p != cache_array::none)
+        lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::fill_pending);
       bank_access(f.line, true, now);  // whoever waits has it from the wires
       const auto waiting = std::move(f.targets);
       free_mshrs_.push_back(static_cast<std::uint32_t>(slot));
@@ -319,7 +379,9 @@ void hierarchy::handle(picoseconds now, std::uint64_t what) {
     }
     case event::issue_transfer: {
       const memory_transfer& f = in_flight_[slot];
-      memory_.submit(now, {f.line * 64, f.read ? access::read : access::write, media::tape_tag::data, 0, this, event_argument(event::transfer_done, slot)});
+      memory_.submit(
+          now, {f.line * 64, f.read ? access::read : access::write, media::tape_tag::data, 0, this,
+                event_argument(event::transfer_done, slot)});
       return;
     }
     case event::transfer_done: {
@@ -339,18 +401,21 @@ void hierarchy::retry_nacked(picoseconds now) {
 
 // --- flushes ---
 
-access_result hierarchy::clean(const request_origin& origin, std::uint64_t line, level to, bool drop, picoseconds now) {
+access_result hierarchy::clean(const request_origin& origin, std::uint64_t line, level to,
+                               bool drop, picoseconds now) {
   ++counts.flushed_lines;
   picoseconds when = interconnect_.send_request(now + l1_latency_);
   const frame p = l3_.find(line);
   if (p != cache_array::none) {
     for (std::uint32_t s = lines_[p].sharers; s != 0; s &= s - 1)
-      when = std::max(when, write_back_private(static_cast<unsigned>(std::countr_zero(s)), p, line, !drop, true, now));
+      when = std::max(when, write_back_private(static_cast<unsigned>(std::countr_zero(s)), p, line,
+                                               !drop, true, now));
     if (to == level::shared_cache) return {access_result::kind::completed, when};
     const bool newer = lines_[p].has(directory_entry::dirty);
     if (newer) {
       lines_[p].flags &= static_cast<std::uint8_t>(~directory_entry::dirty);
-      write_memory(line, value_at(p), bank_access(line, false, when), origin.reply_to, origin.token);
+      write_memory(line, value_at(p), bank_access(line, false, when), origin.reply_to,
+                   origin.token);
     }
     if (drop && !lines_[p].has(directory_entry::fill_pending)) evict_from_l3(p, now);
     if (newer) return {access_result::kind::pending, 0};
@@ -363,9 +428,11 @@ access_result hierarchy::clean(const request_origin& origin, std::uint64_t line,
   return {access_result::kind::completed, when};
 }
 
-access_result hierarchy::stream(const request_origin& origin, std::uint64_t line, std::uint64_t value, picoseconds now) {
+access_result hierarchy::stream(const request_origin& origin, std::uint64_t line,
+                                std::uint64_t value, picoseconds now) {
   const picoseconds when = interconnect_.line_from_core(origin.core, now);
-  if (const frame p = l3_.find(line); p != cache_array::none && may_evict(p)) evict_with_back_invalidation(p, now);
+  if (const frame p = l3_.find(line); p != cache_array::none && may_evict(p))
+    evict_with_back_invalidation(p, now);
   write_memory(line, value, when, origin.reply_to, origin.token);
   return {access_result::kind::pending, 0};
 }
@@ -385,7 +452,8 @@ void hierarchy::value_stored(unsigned core, std::uint64_t line, std::uint64_t va
 bool hierarchy::dirty_in_core(unsigned core, std::uint64_t line) const noexcept {
   const caches& c = private_[core];
   const frame q = c.l2.find(line), r = c.l1.find(line);
-  return (q != cache_array::none && (c.l2_state[q] & dirty) != 0) || (r != cache_array::none && (c.l1_state[r] & dirty) != 0);
+  return (q != cache_array::none && (c.l2_state[q] & dirty) != 0) ||
+         (r != cache_array::none && (c.l1_state[r] & dirty) != 0);
 }
 
 void hierarchy::clear_dirty(unsigned core, std::uint64_t line) noexcept {
@@ -394,7 +462,8 @@ void hierarchy::clear_dirty(unsigned core, std::uint64_t line) noexcept {
   if (const frame r = c.l1.find(line); r != cache_array::none) c.l1_state[r] &= exclusive;
 }
 
-void hierarchy::roll_back_store(unsigned core, std::uint64_t line, std::uint64_t value, bool was_dirty) noexcept {
+void hierarchy::roll_back_store(unsigned core, std::uint64_t line, std::uint64_t value,
+                                bool was_dirty) noexcept {
   caches& c = private_[core];
   if (!was_dirty) clear_dirty(core, line);
   if (const frame q = c.l2.find(line); q != cache_array::none && values_) c.l2_values[q] = value;
@@ -403,30 +472,40 @@ void hierarchy::roll_back_store(unsigned core, std::uint64_t line, std::uint64_t
 
 std::uint64_t hierarchy::memory_value(std::uint64_t line) const noexcept {
   std::uint64_t value = 0, newest = 0;
-  if (const auto found = memory_values_.find(line); found != memory_values_.end()) value = found->second;
+  if (const auto found = memory_values_.find(line); found != memory_values_.end())
+    value = found->second;
   for (const memory_transfer& f : in_flight_)
-    if (f.used && !f.read && f.line == line && f.number > newest) value = f.value, newest = f.number;
+    if (f.used && !f.read && f.line == line && f.number > newest)
+      value = f.value, newest = f.number;
   return value;
 }
 
 std::string hierarchy::inconsistency() const {
-  const auto about = [](std::uint64_t line, const char* what) { return "line " + std::to_string(line) + ": " + what; };
+  const auto about = [](std::uint64_t line, const char* what) {
+    return "line " + std::to_string(line) + ": " + what;
+  };
   for (unsigned core = 0; core < private_.size(); ++core) {
     const caches& c = private_[core];
     for (frame q = 0; q < c.l1.frames(); ++q)
-      if (c.l1.valid(q) && c.l2.find(c.l1.line_at(q)) == cache_array::none) return about(c.l1.line_at(q), "in a first level and not in its second");
+      if (c.l1.valid(q) && c.l2.find(c.l1.line_at(q)) == cache_array::none)
+        return about(c.l1.line_at(q), "in a first level and not in its second");
     for (frame q = 0; q < c.l2.frames(); ++q) {
       if (!c.l2.valid(q)) continue;
       const std::uint64_t line = c.l2.line_at(q);
       const frame p = l3_.find(line), r = c.l1.find(line);
-      if (p == cache_array::none) return about(line, "in a private cache and not in the shared one");
-      if ((lines_[p].sharers >> core & 1) == 0) return about(line, "in a private cache that the directory does not know of");
-      const std::uint8_t state = static_cast<std::uint8_t>(c.l2_state[q] | (r == cache_array::none ? 0 : c.l1_state[r]));
-      if (state != 0 && lines_[p].owner != core) return about(line, "held exclusively by a core that does not own it");
+      if (p == cache_array::none)
+        return about(line, "in a private cache and not in the shared one");
+      if ((lines_[p].sharers >> core & 1) == 0)
+        return about(line, "in a private cache that the directory does not know of");
+      const std::uint8_t state =
+          static_cast<std::uint8_t>(c.l2_state[q] | (r == cache_array::none ? 0 : c.l1_state[r]));
+      if (state != 0 && lines_[p].owner != core)
+        return about(line, "held exclusively by a core that does not own it");
     }
   }
   for (frame p = 0; p < l3_.frames(); ++p)
-    if (l3_.valid(p) && lines_[p].owner != directory_entry::no_owner && lines_[p].sharers != 1u << lines_[p].owner)
+    if (l3_.valid(p) && lines_[p].owner != directory_entry::no_owner &&
+        lines_[p].sharers != 1u << lines_[p].owner)
       return about(l3_.line_at(p), "owned and shared at once");
   return {};
 }

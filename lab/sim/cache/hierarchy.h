@@ -1,10 +1,12 @@
 // Private first and second levels, a shared third one, directory MESI between them, memory below.
 //
-// Inclusive: a line of a level is in all levels below it. Who has a line changes at the moment of the request, as requests
-// come in the order of time; latencies follow from it. A line whose content is still on its way from memory is marked, and
-// whoever asks for it meanwhile is told with the first. `now` may be later than the event queue's now, not earlier.
+// Inclusive: a line of a level is in all levels below it. Who has a line changes at the moment of
+// the request, as requests come in the order of time; latencies follow from it. A line whose
+// content is still on its way from memory is marked, and whoever asks for it meanwhile is told with
+// the first. `now` may be later than the event queue's now, not earlier.
 //
-// With values on, each copy of a line carries a number that moves as data does: what tests of coherence and crashes look at.
+// With values on, each copy of a line carries a number that moves as data does: what tests of
+// coherence and crashes look at.
 #pragma once
 
 #include <sim/cache/cache_array.h>
@@ -40,8 +42,9 @@ class requester {
 // Who wants to know what happens to lines of private caches: isolation.
 class private_cache_observer {
  public:
-  virtual void remote_access(unsigned core, std::uint64_t line, bool by_store, picoseconds now) = 0;  // by another core
-  virtual void evicted(unsigned core, std::uint64_t line, picoseconds now) = 0;             // for want of room
+  virtual void remote_access(unsigned core, std::uint64_t line, bool by_store,
+                             picoseconds now) = 0;                               // by another core
+  virtual void evicted(unsigned core, std::uint64_t line, picoseconds now) = 0;  // for want of room
 
  protected:
   ~private_cache_observer() = default;
@@ -55,20 +58,25 @@ class shared_cache_policy {
   virtual ~shared_cache_policy() = default;
   // May the line at `p` leave for another?
   virtual bool may_evict(cache_array::frame, std::uint64_t /*line*/) { return true; }
-  // A request was refused, for no line of its set may leave. Who makes room later says so (retry_nacked).
+  // A request was refused, for no line of its set may leave. Who makes room later says so
+  // (retry_nacked).
   virtual void no_victim(std::uint64_t /*line*/, unsigned /*thread*/, picoseconds /*now*/) {}
-  // A dirty copy of a private cache is on its way; it arrives at `when`. The base writes it at once.
-  virtual void writeback_arriving(hierarchy& h, cache_array::frame p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when);
+  // A dirty copy of a private cache is on its way; it arrives at `when`. The base writes it at
+  // once.
+  virtual void writeback_arriving(hierarchy& h, cache_array::frame p, unsigned core,
+                                  std::uint64_t line, std::uint64_t value, picoseconds when);
   // A line has left the shared cache; written_back: its content is on its way to memory.
   virtual void line_evicted(cache_array::frame, std::uint64_t /*line*/, bool /*written_back*/) {}
-  // Content of a line that is not in the shared cache; memory's unless the design keeps it elsewhere.
+  // Content of a line that is not in the shared cache; memory's unless the design keeps it
+  // elsewhere.
   virtual std::uint64_t backing_value(hierarchy& h, std::uint64_t line);
 };
 
 struct hierarchy_counts {
   std::uint64_t l1_hits = 0, l1_misses = 0, l2_hits = 0, l2_misses = 0, l3_hits = 0, l3_misses = 0;
   std::uint64_t l3_reads = 0, l3_writes = 0, l3_fills = 0;  // accesses of its data
-  std::uint64_t invalidations = 0, transfers = 0;           // copies taken; lines that came from another core's caches
+  std::uint64_t invalidations = 0,
+                transfers = 0;  // copies taken; lines that came from another core's caches
   std::uint64_t memory_reads = 0, memory_writes = 0, flushed_lines = 0, nacks = 0;
   std::uint64_t l1_accesses() const noexcept { return l1_hits + l1_misses; }
 };
@@ -79,7 +87,9 @@ class hierarchy final : event_handler {
   enum class level : std::uint8_t { shared_cache, memory };
 
   // Errors: invalid_argument.
-  [[nodiscard]] static result<std::unique_ptr<hierarchy>> make(event_queue& events, memory& below, const machine_config& c, std::uint64_t seed);
+  [[nodiscard]] static result<std::unique_ptr<hierarchy>> make(event_queue& events, memory& below,
+                                                               const machine_config& c,
+                                                               std::uint64_t seed);
 
   void set_observer(private_cache_observer* w) noexcept { observer_ = w; }
   void set_policy(shared_cache_policy* d) noexcept { policy_ = d; }
@@ -91,11 +101,13 @@ class hierarchy final : event_handler {
     std::uint64_t token;
   };
   // A load, or a store that makes the line the core's own and dirty.
-  access_result access_line(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
+  access_result access_line(const request_origin& origin, std::uint64_t line, bool store,
+                            picoseconds now);
   // A store of all of the line: as get(), but a line that no cache has is not read from memory.
   access_result store_full_line(const request_origin& origin, std::uint64_t line, picoseconds now);
 
-  // The quick way of get(): the line is in the first level, in a state that allows it. False: nothing happened.
+  // The quick way of get(): the line is in the first level, in a state that allows it. False:
+  // nothing happened.
   [[gnu::always_inline]] bool hit(unsigned core, std::uint64_t line, bool store) noexcept {
     caches& c = private_[core];
     const frame p = found_in_l1(c, line, store);
@@ -106,13 +118,18 @@ class hierarchy final : event_handler {
     return true;
   }
   // Would it be one?
-  bool would_hit(unsigned core, std::uint64_t line, bool store) const noexcept { return found_in_l1(private_[core], line, store) != cache_array::none; }
+  bool would_hit(unsigned core, std::uint64_t line, bool store) const noexcept {
+    return found_in_l1(private_[core], line, store) != cache_array::none;
+  }
   picoseconds hit_latency() const noexcept { return l1_latency_; }
 
-  // Writes what is newer than `to` down to it; the copies above stay, clean, unless they are to be dropped.
-  access_result clean(const request_origin& origin, std::uint64_t line, level to, bool drop, picoseconds now);
+  // Writes what is newer than `to` down to it; the copies above stay, clean, unless they are to be
+  // dropped.
+  access_result clean(const request_origin& origin, std::uint64_t line, level to, bool drop,
+                      picoseconds now);
   // A line written past the caches; done when memory has it.
-  access_result stream(const request_origin& origin, std::uint64_t line, std::uint64_t value, picoseconds now);
+  access_result stream(const request_origin& origin, std::uint64_t line, std::uint64_t value,
+                       picoseconds now);
 
   // For designs.
   directory_entry& at(frame p) noexcept { return lines_[p]; }
@@ -123,9 +140,11 @@ class hierarchy final : event_handler {
   }
   bool dirty_in_private(frame p, std::uint64_t line) const noexcept;
   picoseconds bank_access(std::uint64_t line, bool write, picoseconds since) noexcept;
-  // A write that memory gets at `when`; told by done(token), or nobody. In place: until then what is written is nowhere else
-  // than where it was; otherwise it is in a buffer of the shared cache, as lasting as that.
-  void write_memory(std::uint64_t line, std::uint64_t value, picoseconds when, requester* reply_to, std::uint64_t token, bool unbuffered = false);
+  // A write that memory gets at `when`; told by done(token), or nobody. In place: until then what
+  // is written is nowhere else than where it was; otherwise it is in a buffer of the shared cache,
+  // as lasting as that.
+  void write_memory(std::uint64_t line, std::uint64_t value, picoseconds when, requester* reply_to,
+                    std::uint64_t token, bool unbuffered = false);
   void read_memory(std::uint64_t line, picoseconds when, requester* reply_to, std::uint64_t token);
   // Whoever was refused may try again.
   void retry_nacked(picoseconds now);
@@ -139,16 +158,20 @@ class hierarchy final : event_handler {
   // Memory of the host that tags, their ages and states take.
   std::size_t tag_bytes() const noexcept;
 
-  // With values on: of the copy that a load of this core sees (it has one); of memory; and what a store of this core made.
+  // With values on: of the copy that a load of this core sees (it has one); of memory; and what a
+  // store of this core made.
   std::uint64_t value_seen(unsigned core, std::uint64_t line) const noexcept;
   void value_stored(unsigned core, std::uint64_t line, std::uint64_t value) noexcept;
   bool dirty_in_core(unsigned core, std::uint64_t line) const noexcept;
   // A store that missed does not happen after all: the core's copy is what it got.
   void cancel_store(unsigned core, std::uint64_t line) noexcept { clear_dirty(core, line); }
   // Takes a store back: the core's copy is as it was.
-  void roll_back_store(unsigned core, std::uint64_t line, std::uint64_t value, bool was_dirty) noexcept;
+  void roll_back_store(unsigned core, std::uint64_t line, std::uint64_t value,
+                       bool was_dirty) noexcept;
   std::uint64_t memory_value(std::uint64_t line) const noexcept;  // with the writes on their way
-  const std::unordered_map<std::uint64_t, std::uint64_t>& memory_values() const noexcept { return memory_values_; }
+  const std::unordered_map<std::uint64_t, std::uint64_t>& memory_values() const noexcept {
+    return memory_values_;
+  }
   void set_memory_value(std::uint64_t line, std::uint64_t value) { memory_values_[line] = value; }
   struct memory_transfer {
     std::uint64_t line = 0, value = 0, token = 0;
@@ -159,7 +182,8 @@ class hierarchy final : event_handler {
   };
   const std::vector<memory_transfer>& in_flight() const noexcept { return in_flight_; }
 
-  // Empty when directory and caches agree: at most one owner, copies below, no other dirty copy. For tests.
+  // Empty when directory and caches agree: at most one owner, copies below, no other dirty copy.
+  // For tests.
   std::string inconsistency() const;
 
   hierarchy_counts counts;
@@ -183,23 +207,31 @@ class hierarchy final : event_handler {
     bool used = false;
   };
 
-  hierarchy(event_queue& events, memory& below, const machine_config& c, std::vector<caches> p, cache_array l3);
+  hierarchy(event_queue& events, memory& below, const machine_config& c, std::vector<caches> p,
+            cache_array l3);
   void handle(picoseconds now, std::uint64_t what) override;
 
-  [[gnu::always_inline]] static frame found_in_l1(const caches& c, std::uint64_t line, bool store) noexcept {
+  [[gnu::always_inline]] static frame found_in_l1(const caches& c, std::uint64_t line,
+                                                  bool store) noexcept {
     const frame p = c.l1.find(line);
-    return p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0) ? cache_array::none : p;
+    return p == cache_array::none || (store && (c.l1_state[p] & exclusive) == 0) ? cache_array::none
+                                                                                 : p;
   }
-  access_result access_shared(const request_origin& origin, std::uint64_t line, bool store, frame in_l2, picoseconds now);
+  access_result access_shared(const request_origin& origin, std::uint64_t line, bool store,
+                              frame in_l2, picoseconds now);
   access_result miss(const request_origin& origin, std::uint64_t line, bool store, picoseconds now);
   // A place for a line that no cache has; none: refused, who is told when to try again.
   frame allocate_or_nack(const request_origin& origin, std::uint64_t line, picoseconds now);
-  picoseconds resolve_coherence(const request_origin& origin, frame p, std::uint64_t line, bool store, frame in_l2, picoseconds now);
-  void fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2, picoseconds now);
+  picoseconds resolve_coherence(const request_origin& origin, frame p, std::uint64_t line,
+                                bool store, frame in_l2, picoseconds now);
+  void fill_private(unsigned core, frame p, std::uint64_t line, bool store, frame in_l2,
+                    picoseconds now);
   void fill_l1(unsigned core, std::uint64_t line, std::uint8_t state, std::uint64_t value);
   void evict_private(unsigned core, frame in_l2, picoseconds now);
-  // Takes the newest content of a core's copy into the shared cache; returns when it is there, or now.
-  picoseconds write_back_private(unsigned core, frame p, std::uint64_t line, bool keep, bool keep_exclusive, picoseconds now);
+  // Takes the newest content of a core's copy into the shared cache; returns when it is there, or
+  // now.
+  picoseconds write_back_private(unsigned core, frame p, std::uint64_t line, bool keep,
+                                 bool keep_exclusive, picoseconds now);
   void clear_dirty(unsigned core, std::uint64_t line) noexcept;
   mshr* find_mshr(std::uint64_t line) noexcept;
   bool may_evict(frame p);

@@ -17,7 +17,8 @@ struct listener final : requester {
 };
 
 struct bench {
-  explicit bench(machine_config m = small_machine()) : below(events, 100'000), caches(std::move(*hierarchy::make(events, below, m, 1))) {}
+  explicit bench(machine_config m = small_machine())
+      : below(events, 100'000), caches(std::move(*hierarchy::make(events, below, m, 1))) {}
   // When the access is done, all else left to happen.
   picoseconds get(unsigned core, std::uint64_t line, bool store, picoseconds now) {
     const auto a = caches->access_line({core, core, &who, ++token}, line, store, now);
@@ -38,14 +39,17 @@ TEST(hierarchy, adds_up_the_levels) {
   EXPECT_EQ(b.get(0, 1, false, 0), 1'000u + 4'000 + 2'000 + 15'000 + 100'000 + 2'000);
   EXPECT_EQ(b.get(0, 1, false, 1'000'000), 1'001'000u);
   b.get(0, 3, false, 2'000'000);
-  b.get(0, 5, false, 3'000'000);  // the first level's set of odd lines has two ways: line 1 is in the second level now
+  b.get(0, 5, false, 3'000'000);  // the first level's set of odd lines has two ways: line 1 is in
+                                  // the second level now
   EXPECT_EQ(b.get(0, 1, false, 4'000'000), 4'000'000u + 1'000 + 4'000);
-  EXPECT_EQ(b.get(1, 1, false, 5'000'000), 5'000'000u + 1'000 + 4'000 + 2'000 + 15'000 + 8'000 + 2'000 + 2'000);  // owner asked
+  EXPECT_EQ(b.get(1, 1, false, 5'000'000),
+            5'000'000u + 1'000 + 4'000 + 2'000 + 15'000 + 8'000 + 2'000 + 2'000);  // owner asked
 }
 
 TEST(hierarchy, a_second_request_for_a_line_on_its_way_waits_for_the_first) {
   bench b;
-  const auto first = b.caches->access_line({0, 0, &b.who, 1}, 1, false, 0), second = b.caches->access_line({1, 1, &b.who, 2}, 1, false, 10);
+  const auto first = b.caches->access_line({0, 0, &b.who, 1}, 1, false, 0),
+             second = b.caches->access_line({1, 1, &b.who, 2}, 1, false, 10);
   EXPECT_EQ(first.what, access_result::kind::pending);
   EXPECT_EQ(second.what, access_result::kind::pending);
   while (!b.events.empty()) b.events.step();
@@ -88,7 +92,8 @@ TEST(hierarchy, clean_to_memory_writes_the_newest_content_once) {
   EXPECT_EQ(a.what, access_result::kind::completed);
 }
 
-// One writer at a time, readers see the last write: four cores on few lines, so that everything is displaced all the time.
+// One writer at a time, readers see the last write: four cores on few lines, so that everything is
+// displaced all the time.
 TEST(hierarchy, readers_see_the_last_write) {
   for (const char* policy : {"lru", "plru", "bip", "random"}) {
     machine_config m = small_machine(4);
@@ -102,7 +107,9 @@ TEST(hierarchy, readers_see_the_last_write) {
       const auto core = static_cast<unsigned>(random() % 4);
       const std::uint64_t line = random() % 40;
       const bool store = random() % 3 == 0;
-      if (random() % 50 == 0) (void)b.caches->clean({core, core, &b.who, 1}, line, hierarchy::level::memory, random() % 2 == 0, now);
+      if (random() % 50 == 0)
+        (void)b.caches->clean({core, core, &b.who, 1}, line, hierarchy::level::memory,
+                              random() % 2 == 0, now);
       while (!b.events.empty() && b.events.next() <= now) b.events.step();
       const auto a = b.caches->access_line({core, core, &b.who, 0}, line, store, now);
       now += 40'000;  // more often than the banks serve, and all would wait for them

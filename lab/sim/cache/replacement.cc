@@ -19,7 +19,8 @@ class tree_plru final : public replacement {
   unsigned victim(std::size_t set, std::uint32_t allowed) override {
     unsigned low = 0, node = 1;
     for (unsigned half = ways_ / 2; half != 0; half /= 2) {
-      const bool right_has = (allowed >> (low + half) & mask(half)) != 0, left_has = (allowed >> low & mask(half)) != 0;
+      const bool right_has = (allowed >> (low + half) & mask(half)) != 0,
+                 left_has = (allowed >> low & mask(half)) != 0;
       const bool right = right_has && (!left_has || (trees_[set] >> node & 1) != 0);
       low += right ? half : 0;
       node = 2 * node + right;
@@ -45,7 +46,8 @@ class tree_plru final : public replacement {
 
 class bimodal final : public replacement {
  public:
-  bimodal(std::size_t sets, unsigned ways, std::uint64_t seed) : ways_(ways), last_used_(sets * ways), random_(seed) {}
+  bimodal(std::size_t sets, unsigned ways, std::uint64_t seed)
+      : ways_(ways), last_used_(sets * ways), random_(seed) {}
 
   void touched(std::size_t set, unsigned way) override { last_used_[set * ways_ + way] = ++clock_; }
   void filled(std::size_t set, unsigned way) override {
@@ -54,7 +56,8 @@ class bimodal final : public replacement {
   unsigned victim(std::size_t set, std::uint32_t allowed) override {
     unsigned best = static_cast<unsigned>(std::countr_zero(allowed));
     for (unsigned w = best; w < ways_; ++w)
-      if ((allowed >> w & 1) != 0 && last_used_[set * ways_ + w] < last_used_[set * ways_ + best]) best = w;
+      if ((allowed >> w & 1) != 0 && last_used_[set * ways_ + w] < last_used_[set * ways_ + best])
+        best = w;
     return best;
   }
 
@@ -71,7 +74,8 @@ class any_way final : public replacement {
   void touched(std::size_t, unsigned) override {}
   void filled(std::size_t, unsigned) override {}
   unsigned victim(std::size_t, std::uint32_t allowed) override {
-    for (auto skip = random_() % static_cast<unsigned>(std::popcount(allowed)); skip != 0; --skip) allowed &= allowed - 1;
+    for (auto skip = random_() % static_cast<unsigned>(std::popcount(allowed)); skip != 0; --skip)
+      allowed &= allowed - 1;
     return static_cast<unsigned>(std::countr_zero(allowed));
   }
 
@@ -80,14 +84,25 @@ class any_way final : public replacement {
 };
 
 constexpr replacement_policy policies[] = {
-    {"lru", [](std::size_t, unsigned, std::uint64_t) -> std::unique_ptr<replacement> { return nullptr; }},
-    {"plru", [](std::size_t sets, unsigned ways, std::uint64_t) -> std::unique_ptr<replacement> { return std::make_unique<tree_plru>(sets, ways); }},
-    {"bip", [](std::size_t sets, unsigned ways, std::uint64_t seed) -> std::unique_ptr<replacement> { return std::make_unique<bimodal>(sets, ways, seed); }},
-    {"random", [](std::size_t, unsigned, std::uint64_t seed) -> std::unique_ptr<replacement> { return std::make_unique<any_way>(seed); }}};
+    {"lru",
+     [](std::size_t, unsigned, std::uint64_t) -> std::unique_ptr<replacement> { return nullptr; }},
+    {"plru",
+     [](std::size_t sets, unsigned ways, std::uint64_t) -> std::unique_ptr<replacement> {
+       return std::make_unique<tree_plru>(sets, ways);
+     }},
+    {"bip",
+     [](std::size_t sets, unsigned ways, std::uint64_t seed) -> std::unique_ptr<replacement> {
+       return std::make_unique<bimodal>(sets, ways, seed);
+     }},
+    {"random", [](std::size_t, unsigned, std::uint64_t seed) -> std::unique_ptr<replacement> {
+       return std::make_unique<any_way>(seed);
+     }}};
 
 }  // namespace
 
-std::span<const replacement_policy> replacement_policies() noexcept { return policies; }
+std::span<const replacement_policy> replacement_policies() noexcept {
+  return policies;
+}
 
 result<const replacement_policy*> replacement_named(std::string_view name) {
   std::string known;
@@ -95,7 +110,8 @@ result<const replacement_policy*> replacement_named(std::string_view name) {
     if (p.name == name) return &p;
     known += (known.empty() ? "" : ", ") + std::string(p.name);
   }
-  return base::fail(errc::invalid_argument, "there is no replacement policy \"" + std::string(name) + "\"; choose one of " + known);
+  return base::fail(errc::invalid_argument, "there is no replacement policy \"" +
+                                                std::string(name) + "\"; choose one of " + known);
 }
 
 }  // namespace stele::sim

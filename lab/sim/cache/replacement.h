@@ -1,9 +1,11 @@
-// Which line of a set leaves when another comes: least recently used is built into cache_array, the others are plug-ins.
+// Which line of a set leaves when another comes: least recently used is built into cache_array, the
+// others are plug-ins.
 //
-// Tree pseudo-LRU: a binary tree of bits over the ways, each pointing to the half used longer ago. Bimodal insertion
-// (Qureshi, Jaleel, Patt, Steely and Emer, "Adaptive Insertion Policies for High Performance Caching", 2007, section 4): a
-// line comes in as the next to leave, one in 32 as the last. Random: any, from a seeded generator. A policy never chooses a
-// way outside `allowed` (bit w is way w), which is not 0.
+// Tree pseudo-LRU: a binary tree of bits over the ways, each pointing to the half used longer ago.
+// Bimodal insertion (Qureshi, Jaleel, Patt, Steely and Emer, "Adaptive Insertion Policies for High
+// Performance Caching", 2007, section 4): a line comes in as the next to leave, one in 32 as the
+// last. Random: any, from a seeded generator. A policy never chooses a way outside `allowed` (bit w
+// is way w), which is not 0.
 #pragma once
 
 #include <stele/error.h>

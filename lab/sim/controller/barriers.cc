@@ -1,19 +1,23 @@
 // Persist barriers: which writes may start before all writes ahead of a barrier are persistent.
 //
-// After Sun, Lu and Shu, "DP2: Reducing Transaction Overhead with Differential and Dual Persistency in Persistent Memory",
-// 2015, section 3.3. Writes are told apart by address alone (ranges.h).
-//   strict: a write starts when all writes of earlier epochs are persistent. Every rule below only adds to this.
-//   rule 1: a log record need not wait at barriers: it has to be persistent only before its commit record, and that waits.
-//   rule 2: a commit record goes one step before its pre-commit barrier: it starts when the epoch before its own has all its
+// After Sun, Lu and Shu, "DP2: Reducing Transaction Overhead with Differential and Dual Persistency
+// in Persistent Memory", 2015, section 3.3. Writes are told apart by address alone (ranges.h).
+//   strict: a write starts when all writes of earlier epochs are persistent. Every rule below only
+//   adds to this. rule 1: a log record need not wait at barriers: it has to be persistent only
+//   before its commit record, and that waits. rule 2: a commit record goes one step before its
+//   pre-commit barrier: it starts when the epoch before its own has all its
 //           log records persistent, and all epochs before that one are wholly persistent.
-// Departures: two guards, without which the paper's rules lose committed transactions once a log is truncated and used anew.
-//   Rule 1's: a log record that passes a barrier waits for every earlier write to its own log's commit record. Such a write
-//   may be the truncation, and before it is persistent a crash still needs the records that would be overwritten.
-//   Rule 2's: only a write that follows a log record of its own log since the log's last commit-record write is a commit.
-//   Another is a truncation, which must not pass the data that it gives up the records of. (A truncation that comes after
-//   the next transaction's first record looks like a commit; a log must be truncated before it is written again.)
-// Two schedulers are wrong on purpose: bare (both rules without guards) and commit_first (a commit record does not wait for
-// the log records of the epoch that it moves into).
+// Departures: two guards, without which the paper's rules lose committed transactions once a log is
+// truncated and used anew.
+//   Rule 1's: a log record that passes a barrier waits for every earlier write to its own log's
+//   commit record. Such a write may be the truncation, and before it is persistent a crash still
+//   needs the records that would be overwritten. Rule 2's: only a write that follows a log record
+//   of its own log since the log's last commit-record write is a commit. Another is a truncation,
+//   which must not pass the data that it gives up the records of. (A truncation that comes after
+//   the next transaction's first record looks like a commit; a log must be truncated before it is
+//   written again.)
+// Two schedulers are wrong on purpose: bare (both rules without guards) and commit_first (a commit
+// record does not wait for the log records of the epoch that it moves into).
 #include <sim/controller/fr_fcfs.h>
 #include <sim/controller/schedulers.h>
 
@@ -28,7 +32,8 @@ struct barrier_rules {
 
 class barrier_scheduler final : public fr_fcfs_scheduler {
  public:
-  barrier_scheduler(const channel_state& channel, const memory_config& c, const epoch_tracker& stream, barrier_rules rules)
+  barrier_scheduler(const channel_state& channel, const memory_config& c,
+                    const epoch_tracker& stream, barrier_rules rules)
       : fr_fcfs_scheduler(channel, c), stream_(stream), rules_(rules) {}
 
  protected:
@@ -40,9 +45,13 @@ class barrier_scheduler final : public fr_fcfs_scheduler {
   }
 
  private:
-  bool may_pass_barrier(const epoch_position& record) const { return !rules_.guarded || stream_.commits_persistent_before(record); }
-  bool may_commit_early(const epoch_position& commit) const {  // its epoch is not the first: it has not been allowed above
-    return (!rules_.guarded || commit.after_records) && stream_.persistent_before(commit.epoch - 1) &&
+  bool may_pass_barrier(const epoch_position& record) const {
+    return !rules_.guarded || stream_.commits_persistent_before(record);
+  }
+  bool may_commit_early(const epoch_position& commit)
+      const {  // its epoch is not the first: it has not been allowed above
+    return (!rules_.guarded || commit.after_records) &&
+           stream_.persistent_before(commit.epoch - 1) &&
            (!rules_.records_first || stream_.records_persistent(commit.epoch - 1));
   }
 
@@ -51,7 +60,8 @@ class barrier_scheduler final : public fr_fcfs_scheduler {
 };
 
 template <barrier_rules Rules>
-std::unique_ptr<scheduler> make(const channel_state& channel, const memory_config& c, const epoch_tracker& stream) {
+std::unique_ptr<scheduler> make(const channel_state& channel, const memory_config& c,
+                                const epoch_tracker& stream) {
   barrier_rules rules = Rules;
   rules.guarded = rules.guarded && c.guarded_rules;
   return std::make_unique<barrier_scheduler>(channel, c, stream, rules);
@@ -59,22 +69,28 @@ std::unique_ptr<scheduler> make(const channel_state& channel, const memory_confi
 
 }  // namespace
 
-std::unique_ptr<scheduler> make_strict(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+std::unique_ptr<scheduler> make_strict(const channel_state& channel, const memory_config& c,
+                                       const epoch_tracker& s) {
   return make<barrier_rules{}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_rule1(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+std::unique_ptr<scheduler> make_rule1(const channel_state& channel, const memory_config& c,
+                                      const epoch_tracker& s) {
   return make<barrier_rules{.rule1 = true}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_rule2(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+std::unique_ptr<scheduler> make_rule2(const channel_state& channel, const memory_config& c,
+                                      const epoch_tracker& s) {
   return make<barrier_rules{.rule2 = true}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_rules(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+std::unique_ptr<scheduler> make_rules(const channel_state& channel, const memory_config& c,
+                                      const epoch_tracker& s) {
   return make<barrier_rules{.rule1 = true, .rule2 = true}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_bare(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+std::unique_ptr<scheduler> make_bare(const channel_state& channel, const memory_config& c,
+                                     const epoch_tracker& s) {
   return make<barrier_rules{.rule1 = true, .rule2 = true, .guarded = false}>(channel, c, s);
 }
-std::unique_ptr<scheduler> make_commit_first(const channel_state& channel, const memory_config& c, const epoch_tracker& s) {
+std::unique_ptr<scheduler> make_commit_first(const channel_state& channel, const memory_config& c,
+                                             const epoch_tracker& s) {
   return make<barrier_rules{.rule2 = true, .records_first = false}>(channel, c, s);
 }
 

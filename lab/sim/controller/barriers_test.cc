@@ -20,7 +20,8 @@ memory_config two_banks(const std::string& scheduler) {
 // Two logs in rows 0 and 1 (records) and 2 and 3 (commit records), over both banks.
 void set_logs(memory_fixture& bed) {
   const auto row = [&](std::uint32_t r) { return bed.address(0, r); };
-  ASSERT_TRUE(bed.memory->set_ranges({{row(0), row(1), row(2), row(3)}, {row(1), row(2), row(3), row(4)}}));
+  ASSERT_TRUE(
+      bed.memory->set_ranges({{row(0), row(1), row(2), row(3)}, {row(1), row(2), row(3), row(4)}}));
 }
 
 struct stream_write {
@@ -28,7 +29,8 @@ struct stream_write {
   unsigned log = 0, bank = 0, column = 0;
 };
 
-// Submits all at time 0 and runs; returns each write's start in steps, checking that it ends a step later.
+// Submits all at time 0 and runs; returns each write's start in steps, checking that it ends a step
+// later.
 std::vector<double> starts(const memory_config& c, std::initializer_list<stream_write> stream) {
   memory_fixture bed(c);
   set_logs(bed);
@@ -48,13 +50,16 @@ std::vector<double> starts(const memory_config& c, std::initializer_list<stream_
   }
   return at;
 }
-std::vector<double> starts(const std::string& scheduler, std::initializer_list<stream_write> stream) {
+std::vector<double> starts(const std::string& scheduler,
+                           std::initializer_list<stream_write> stream) {
   return starts(two_banks(scheduler), stream);
 }
 
-// Sun, Lu, Shu, "DP2", 2015, figure 4, as its text tells it: transactions A = {L0, C0, D0} and B = {L1, L2, C1, D1}.
-const std::initializer_list<stream_write> figure_4 = {{'L', 0, 0}, {'L', 1, 1}, {'|'}, {'C', 0, 0}, {'|'}, {'L', 1, 1, 1}, {'D', 0, 0},
-                                                      {'|'},       {'C', 1, 1}, {'|'}, {'D', 1, 0}};
+// Sun, Lu, Shu, "DP2", 2015, figure 4, as its text tells it: transactions A = {L0, C0, D0} and B =
+// {L1, L2, C1, D1}.
+const std::initializer_list<stream_write> figure_4 = {
+    {'L', 0, 0}, {'L', 1, 1}, {'|'},       {'C', 0, 0}, {'|'},      {'L', 1, 1, 1},
+    {'D', 0, 0}, {'|'},       {'C', 1, 1}, {'|'},       {'D', 1, 0}};
 
 TEST(barriers, figure_4_strict_takes_five_writes) {
   //                                                  L0 L1 C0 L2 D0 C1 D1
@@ -74,25 +79,30 @@ TEST(barriers, figure_4_ideal_takes_four_writes) {
   EXPECT_EQ(starts("fr-fcfs", figure_4), starts("ideal", figure_4));
 }
 
-// C1 does not wait for the data in the epoch it moves into, once that epoch's records are persistent.
+// C1 does not wait for the data in the epoch it moves into, once that epoch's records are
+// persistent.
 TEST(barriers, rule_2_passes_data_that_waits_for_its_bank) {
-  const std::initializer_list<stream_write> s = {{'L', 1, 1}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'}, {'C', 1, 1}, {'|'}, {'D', 1, 1}};
+  const std::initializer_list<stream_write> s = {{'L', 1, 1}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'},
+                                                 {'C', 1, 1}, {'|'},          {'D', 1, 1}};
   EXPECT_EQ(starts("strict", s), (std::vector<double>{0, 0, 1, 2, 3}));
   EXPECT_EQ(starts("rule2", s), (std::vector<double>{0, 0, 1, 1, 2}));
 }
 
 TEST(barriers, rule_2_goes_one_step_and_no_further) {
-  const std::initializer_list<stream_write> s = {{'L', 1, 1}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'}, {'D', 0, 0, 3}, {'|'}, {'C', 1, 1}};
+  const std::initializer_list<stream_write> s = {
+      {'L', 1, 1}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'}, {'D', 0, 0, 3}, {'|'}, {'C', 1, 1}};
   EXPECT_EQ(starts("rule2", s), (std::vector<double>{0, 0, 1, 2, 2}));
 }
 
 // The log is truncated and used anew: {L, C, D, cut} {L', C'}.
-const std::initializer_list<stream_write> cut_and_reuse = {{'L', 0, 0}, {'|'}, {'C', 0, 1}, {'|'}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'},
-                                                           {'C', 0, 1}, {'|'}, {'L', 0, 0}, {'|'}, {'C', 0, 1}};
+const std::initializer_list<stream_write> cut_and_reuse = {
+    {'L', 0, 0}, {'|'},       {'C', 0, 1}, {'|'},       {'D', 0, 0, 1}, {'D', 0, 0, 2},
+    {'|'},       {'C', 0, 1}, {'|'},       {'L', 0, 0}, {'|'},          {'C', 0, 1}};
 
 TEST(barriers, guards_keep_a_cut_behind_its_data_and_records_behind_the_cut) {
   const std::vector<double> in_order = {0, 1, 2, 3, 4, 5, 6};
-  for (const char* scheduler : {"strict", "rule1", "rule2", "rules"}) EXPECT_EQ(starts(scheduler, cut_and_reuse), in_order) << scheduler;
+  for (const char* scheduler : {"strict", "rule1", "rule2", "rules"})
+    EXPECT_EQ(starts(scheduler, cut_and_reuse), in_order) << scheduler;
 }
 
 TEST(barriers, bare_rules_overtake_the_data_and_overwrite_the_log) {
@@ -112,7 +122,8 @@ TEST(barriers, commit_first_passes_its_own_records) {
 
 TEST(barriers, writes_to_one_line_stay_in_order_under_every_scheduler) {
   for (const scheduler_kind& k : scheduler_kinds()) {
-    const std::vector<double> at = starts(k.name, {{'L', 0, 0}, {'|'}, {'L', 0, 0}, {'D', 0, 0}, {'|'}, {'L', 0, 0}});
+    const std::vector<double> at =
+        starts(k.name, {{'L', 0, 0}, {'|'}, {'L', 0, 0}, {'D', 0, 0}, {'|'}, {'L', 0, 0}});
     EXPECT_LT(at[0], at[1]) << k.name;
     EXPECT_LT(at[1], at[3]) << k.name;
   }
@@ -121,8 +132,10 @@ TEST(barriers, writes_to_one_line_stay_in_order_under_every_scheduler) {
 TEST(barriers, a_full_bank_queue_holds_up_what_came_after_it) {
   memory_config c = two_banks("rules");
   c.bank_queue_entries = 2;
-  // D D D fill bank 0; the record behind them could pass the barrier, but is not seen before there is room.
-  const std::initializer_list<stream_write> s = {{'D', 0, 0, 0}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'}, {'L', 0, 1}};
+  // D D D fill bank 0; the record behind them could pass the barrier, but is not seen before there
+  // is room.
+  const std::initializer_list<stream_write> s = {
+      {'D', 0, 0, 0}, {'D', 0, 0, 1}, {'D', 0, 0, 2}, {'|'}, {'L', 0, 1}};
   EXPECT_EQ(starts(c, s), (std::vector<double>{0, 1, 2, 0}));
   c.bank_queue_entries = 1;
   EXPECT_EQ(starts(c, s), (std::vector<double>{0, 1, 2, 1}));
@@ -174,7 +187,9 @@ TEST(ranges, wrong_ranges_are_refused) {
 
 TEST(ranges, tell_writes_apart_by_address) {
   const log_ranges r = *log_ranges::of({{64, 256, 0, 64}, {512, 640, 256, 320}});
-  const auto what = [&](std::uint64_t a) { return std::pair{r.classify(a).what, r.classify(a).log}; };
+  const auto what = [&](std::uint64_t a) {
+    return std::pair{r.classify(a).what, r.classify(a).log};
+  };
   EXPECT_EQ(what(0), std::pair(write_class::commit_record, 0u));
   EXPECT_EQ(what(64), std::pair(write_class::log_record, 0u));
   EXPECT_EQ(what(255), std::pair(write_class::log_record, 0u));

@@ -8,7 +8,8 @@ namespace stele::sim {
 namespace {
 
 channel_state state_of(const timing_table& timing) {
-  return {request_queue(timing.banks()), timing, std::vector<std::uint32_t>(timing.banks(), no_row), 0};
+  return {request_queue(timing.banks()), timing, std::vector<std::uint32_t>(timing.banks(), no_row),
+          0};
 }
 
 }  // namespace
@@ -24,7 +25,8 @@ channel::channel(const channel_context& p)
       pulses_(p.pulses),
       read_limit_(p.config.read_queue_entries),
       write_limit_(p.config.write_queue_entries),
-      bank_limit_(p.config.bank_queue_entries ? p.config.bank_queue_entries : std::numeric_limits<unsigned>::max()),
+      bank_limit_(p.config.bank_queue_entries ? p.config.bank_queue_entries
+                                              : std::numeric_limits<unsigned>::max()),
       open_page_(p.config.open_page),
       follows_barriers_(p.kind.follows_barriers),
       number_(p.number),
@@ -64,7 +66,8 @@ void channel::submit(picoseconds now, const request& r, const device_address& wh
 
 bool channel::has_room(const entry& e) const noexcept {
   if (e.req.kind == access::read) return state_.queue.of(access::read).size < read_limit_;
-  return state_.queue.of(access::write).size < write_limit_ && state_.queue.of(access::write, e.bank).size < bank_limit_;
+  return state_.queue.of(access::write).size < write_limit_ &&
+         state_.queue.of(access::write, e.bank).size < bank_limit_;
 }
 
 void channel::admit() {
@@ -102,7 +105,8 @@ void channel::order_changed(picoseconds now) {
   wake_at(now);
 }
 
-// Gives every command that may be given now, then sleeps until the next may be; with nothing queued, until woken.
+// Gives every command that may be given now, then sleeps until the next may be; with nothing
+// queued, until woken.
 void channel::issue_ready_commands(picoseconds now) {
   while (!state_.queue.empty()) {
     const picoseconds refresh_at = now >= earliest_due_ ? refresh(now) : earliest_due_;
@@ -172,7 +176,8 @@ void channel::issue_column(entry_index i, picoseconds now) {
 void channel::close_unless_hit(unsigned bank) {
   const std::uint32_t row = state_.open_row[bank];
   for (const access kind : {access::read, access::write})
-    for (entry_index i = state_.queue.of(kind, bank).head; i != no_entry; i = state_.queue[i].next_in_bank)
+    for (entry_index i = state_.queue.of(kind, bank).head; i != no_entry;
+         i = state_.queue[i].next_in_bank)
       if (state_.queue[i].row == row) return;
   const picoseconds at = state_.timing.earliest(command::precharge, bank);
   state_.timing.issue_auto_precharge(bank, at);
@@ -188,7 +193,9 @@ picoseconds channel::pulse_of(const entry& e) const noexcept {
 void channel::count_issue(const entry& e) {
   const bool write = e.req.kind == access::write;
   ++(write ? statistics_.writes : statistics_.reads);
-  ++(e.precharged ? statistics_.row_conflicts : e.activated ? statistics_.row_misses : statistics_.row_hits);
+  ++(e.precharged  ? statistics_.row_conflicts
+     : e.activated ? statistics_.row_misses
+                   : statistics_.row_hits);
   (write ? statistics_.write_wait : statistics_.read_wait).add(e.started - e.arrived);
   statistics_.bytes += line_bytes;
   if (write) ++statistics_.bank_writes[e.bank];

@@ -1,10 +1,12 @@
-// The controller of one channel: admits requests to its queues, gives the commands that its scheduler chooses, refreshes.
+// The controller of one channel: admits requests to its queues, gives the commands that its
+// scheduler chooses, refreshes.
 //
-// It is awake only while requests are queued, and then only at times at which a command may be allowed: it keeps at most one
-// wake-up that counts in the event queue, and one event for each request under way. Refreshes that fall due while nothing
-// is queued are given afterwards, at the times at which they would have been.
-// Admission is in order: a request that finds its queue, or its bank's, full holds up what came after it.
-// A bank whose cells are being written (a pulse above 0) takes no command until they are: that is the device's, not a rule.
+// It is awake only while requests are queued, and then only at times at which a command may be
+// allowed: it keeps at most one wake-up that counts in the event queue, and one event for each
+// request under way. Refreshes that fall due while nothing is queued are given afterwards, at the
+// times at which they would have been. Admission is in order: a request that finds its queue, or
+// its bank's, full holds up what came after it. A bank whose cells are being written (a pulse above
+// 0) takes no command until they are: that is the device's, not a rule.
 #pragma once
 
 #include <sim/controller/scheduler.h>
@@ -29,8 +31,8 @@ struct command_report {
   picoseconds at = 0;
 };
 
-// Told of every command; of those of idle time only when work comes again, and of a long idle time's refreshes only of the
-// first and the last.
+// Told of every command; of those of idle time only when work comes again, and of a long idle
+// time's refreshes only of the first and the last.
 class command_observer {
  public:
   virtual void issued(const command_report& report) = 0;
@@ -76,7 +78,8 @@ class channel final : public event_handler {
   void handle(picoseconds now, std::uint64_t what) override;
 
  private:
-  static constexpr std::uint64_t wake_up = ~std::uint64_t{0};  // what else an event carries is an entry
+  static constexpr std::uint64_t wake_up =
+      ~std::uint64_t{0};  // what else an event carries is an entry
 
   // channel.cc
   bool has_room(const entry& e) const noexcept;

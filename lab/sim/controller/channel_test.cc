@@ -1,4 +1,5 @@
-// What a channel takes for known requests: latencies, forwarding, room in queues, refresh, idle time, wear.
+// What a channel takes for known requests: latencies, forwarding, room in queues, refresh, idle
+// time, wear.
 #include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
 
@@ -9,7 +10,9 @@ namespace {
 memory_config timed() {
   memory_config c = plain_memory();
   c.technology = "stt-mram";
-  c.timing = {{"bank", "precharge", "activate", 13}, {"bank", "activate", "read", 14}, {"bank", "activate", "write", 14}};
+  c.timing = {{"bank", "precharge", "activate", 13},
+              {"bank", "activate", "read", 14},
+              {"bank", "activate", "write", 14}};
   c.read_latency_ns = 20;
   c.write_latency_ns = 18;
   c.write_pulse_ns = 7;
@@ -42,7 +45,8 @@ TEST(channel, reads_miss_hit_and_conflict) {
 
 TEST(channel, writes_are_told_when_the_cells_hold_them_and_the_bank_is_busy_until_then) {
   memory_fixture bed(timed());
-  const unsigned first = bed.write(0, 1), same_row = bed.write(0, 1, 1), elsewhere = bed.write(1, 1);
+  const unsigned first = bed.write(0, 1), same_row = bed.write(0, 1, 1),
+                 elsewhere = bed.write(1, 1);
   bed.run();
   EXPECT_EQ(bed.completed[first], 14'000u + 25'000u);
   EXPECT_EQ(bed.written[same_row].started, 39'000u);
@@ -70,7 +74,8 @@ TEST(channel, a_closed_page_makes_every_access_a_miss) {
   bed.run();
   EXPECT_EQ(bed.completed[other], 134'000u);
   bed.run_until(200'000);
-  const unsigned both[] = {bed.read(0, 3), bed.read(0, 3, 1)};  // queued together: one opening serves both
+  const unsigned both[] = {bed.read(0, 3),
+                           bed.read(0, 3, 1)};  // queued together: one opening serves both
   bed.run();
   EXPECT_EQ(bed.completed[both[1]], 234'000u);
   EXPECT_EQ(bed.statistics().precharges, 3u);
@@ -95,7 +100,8 @@ TEST(channel, what_does_not_fit_waits_in_front_in_order) {
   c.write_drain_to = 0.5;
   memory_fixture bed(c);
   bed.write(0, 1), bed.write(0, 2), bed.write(0, 3);
-  const unsigned read = bed.read(1, 1);  // behind the third write, which has no room until the first has started
+  const unsigned read =
+      bed.read(1, 1);  // behind the third write, which has no room until the first has started
   bed.run();
   EXPECT_EQ(bed.written[0].started, 14'000u);
   EXPECT_EQ(bed.completed[read], 14'000u + 34'000u);
@@ -143,8 +149,9 @@ TEST(refresh, a_due_refresh_closes_the_rows_and_holds_its_rank) {
   const unsigned behind = bed.read(0, 1, 1), other_rank = bed.read(4, 1);
   bed.run();
   EXPECT_EQ(bed.completed[before], 1'019'999u);
-  EXPECT_EQ(bed.completed[behind], 1'000'000u + 13'000u + 100'000u + 34'000u);  // close, refresh, open, read
-  EXPECT_EQ(bed.completed[other_rank], 1'000'000u + 100'000u + 34'000u);       // had no row to close
+  EXPECT_EQ(bed.completed[behind],
+            1'000'000u + 13'000u + 100'000u + 34'000u);  // close, refresh, open, read
+  EXPECT_EQ(bed.completed[other_rank], 1'000'000u + 100'000u + 34'000u);  // had no row to close
   EXPECT_EQ(bed.statistics().refreshes, 2u);
 }
 

@@ -1,4 +1,5 @@
-// Making a memory from its configuration, and what its channels share: the stream's order, logs' retention, wear.
+// Making a memory from its configuration, and what its channels share: the stream's order, logs'
+// retention, wear.
 #include <base/check.h>
 #include <sim/controller/controller.h>
 
@@ -11,22 +12,29 @@ constexpr unsigned max_banks = 64;  // of a channel: sets of banks are the bits 
 
 result<void> check_queues(const memory_config& c) {
   if (c.read_queue_entries == 0 || c.write_queue_entries == 0)
-    return base::fail(errc::invalid_argument, "memory: a queue of 0 entries admits nothing; give read_queue_entries and "
-                                              "write_queue_entries of at least 1");
+    return base::fail(errc::invalid_argument,
+                      "memory: a queue of 0 entries admits nothing; give read_queue_entries and "
+                      "write_queue_entries of at least 1");
   if (!(c.write_drain_to >= 0 && c.write_drain_to < c.write_drain_from && c.write_drain_from <= 1))
-    return base::fail(errc::invalid_argument, "memory: write_drain_to must be below write_drain_from, both from 0 to 1");
+    return base::fail(errc::invalid_argument,
+                      "memory: write_drain_to must be below write_drain_from, both from 0 to 1");
   if (c.ranks * c.bank_groups * c.banks > max_banks)
-    return base::fail(errc::invalid_argument, "memory: " + std::to_string(c.ranks * c.bank_groups * c.banks) +
-                                                  " banks in a channel; at most 64, use more channels");
+    return base::fail(errc::invalid_argument,
+                      "memory: " + std::to_string(c.ranks * c.bank_groups * c.banks) +
+                          " banks in a channel; at most 64, use more channels");
   return {};
 }
 
 result<void> check_times(const memory_config& c) {
   if (c.technology != "dram" && c.technology != "stt-mram" && c.technology != "pcm")
-    return base::fail(errc::invalid_argument, "memory: there is no technology \"" + c.technology + "\"; use dram, stt-mram or pcm");
-  for (const double t : {c.read_latency_ns, c.write_latency_ns, c.write_pulse_ns, c.refresh_interval_ns, c.refresh_time_ns})
+    return base::fail(errc::invalid_argument, "memory: there is no technology \"" + c.technology +
+                                                  "\"; use dram, stt-mram or pcm");
+  for (const double t : {c.read_latency_ns, c.write_latency_ns, c.write_pulse_ns,
+                         c.refresh_interval_ns, c.refresh_time_ns})
     if (!(t >= 0 && t < 1e9))
-      return base::fail(errc::invalid_argument, "memory: a latency or refresh time is negative or above a second; give nanoseconds");
+      return base::fail(
+          errc::invalid_argument,
+          "memory: a latency or refresh time is negative or above a second; give nanoseconds");
   return {};
 }
 
@@ -72,13 +80,17 @@ void memory_system::observe_commands(command_observer* observer) noexcept {
 // --- logs ---
 
 result<void> memory_system::set_ranges(const std::vector<log_range>& logs) {
-  if (outstanding()) return base::fail(errc::in_use, "memory: log ranges change while requests are unfinished; let them end first");
+  if (outstanding())
+    return base::fail(
+        errc::in_use,
+        "memory: log ranges change while requests are unfinished; let them end first");
   auto ranges = log_ranges::of(logs);
   if (!ranges) return std::unexpected(ranges.error());
   stream_ = epoch_tracker(std::move(*ranges));
   log_lines_.clear();
   for (const log_range& l : logs)
-    for (const auto& [begin, end] : {std::pair{l.records_begin, l.records_end}, std::pair{l.commit_begin, l.commit_end}})
+    for (const auto& [begin, end] :
+         {std::pair{l.records_begin, l.records_end}, std::pair{l.commit_begin, l.commit_end}})
       log_lines_.push_back({begin, std::vector<picoseconds>((end - begin) / line_bytes, never)});
   return {};
 }
@@ -99,18 +111,23 @@ bool memory_system::expired(std::uint64_t address, picoseconds now) const noexce
 result<picoseconds> memory_system::trusted_log_line(std::uint64_t address, picoseconds now) const {
   const picoseconds* written = written_at(address);
   const std::string line = "memory: the line at " + std::to_string(address);
-  if (!written) return base::fail(errc::invalid_argument, line + " is in no log's range; ask for a log's lines only");
+  if (!written)
+    return base::fail(errc::invalid_argument,
+                      line + " is in no log's range; ask for a log's lines only");
   if (*written == never) return base::fail(errc::not_found, line + " of a log was never written");
   if (!expired(address, now)) return *written;
   std::ostringstream why;
-  why << line << " of a log was written " << static_cast<double>(now - *written) * 1e-12 << " s ago and lasts "
-      << config_.log_retention_s << " s; truncate sooner or write the log with a longer retention";
+  why << line << " of a log was written " << static_cast<double>(now - *written) * 1e-12
+      << " s ago and lasts " << config_.log_retention_s
+      << " s; truncate sooner or write the log with a longer retention";
   return base::fail(errc::corrupt, why.str());
 }
 
 void memory_system::persisted(const write_report& report) {
-  if (report.origin.what != write_class::data) *const_cast<picoseconds*>(written_at(report.req.address)) = report.persisted;
-  if (counts_lines_) max_line_writes_ = std::max(max_line_writes_, ++line_writes_[report.req.address]);
+  if (report.origin.what != write_class::data)
+    *const_cast<picoseconds*>(written_at(report.req.address)) = report.persisted;
+  if (counts_lines_)
+    max_line_writes_ = std::max(max_line_writes_, ++line_writes_[report.req.address]);
   if (observer_) observer_->persisted(report);
 }
 

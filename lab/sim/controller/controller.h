@@ -1,7 +1,8 @@
-// A memory of one technology: controllers, channels and the devices behind them, and what they have done.
+// A memory of one technology: controllers, channels and the devices behind them, and what they have
+// done.
 //
-// Statistics, log ranges, retention and the report of persisted writes are here; what caches need is memory.h. Every call
-// is for one thread. Times are the event queue's.
+// Statistics, log ranges, retention and the report of persisted writes are here; what caches need
+// is memory.h. Every call is for one thread. Times are the event queue's.
 #pragma once
 
 #include <sim/controller/channel.h>
@@ -27,8 +28,8 @@ class memory_system final : public memory, private channel_observer {
   void barrier(picoseconds, std::uint16_t) override { stream_.barrier(); }
   std::size_t outstanding() const noexcept override;
 
-  // Which addresses are logs'. An error for ranges that overlap or are not of whole lines, and while requests are
-  // unfinished. Forgets when lines were written.
+  // Which addresses are logs'. An error for ranges that overlap or are not of whole lines, and
+  // while requests are unfinished. Forgets when lines were written.
   [[nodiscard]] result<void> set_ranges(const std::vector<log_range>& logs);
   // Null: nobody. It outlives the memory or is unset.
   void observe(write_observer* observer) noexcept { observer_ = observer; }
@@ -36,9 +37,11 @@ class memory_system final : public memory, private channel_observer {
   // From now on, writes to each line are counted (max_writes_per_line).
   void count_line_writes() { counts_lines_ = true; }
 
-  // A log's line has outlived the retention that it was last written with. False for data and lines never written.
+  // A log's line has outlived the retention that it was last written with. False for data and lines
+  // never written.
   bool expired(std::uint64_t address, picoseconds now) const noexcept;
-  // When a log's line that a reader is about to trust was written; an error for one never written or expired.
+  // When a log's line that a reader is about to trust was written; an error for one never written
+  // or expired.
   [[nodiscard]] result<picoseconds> trusted_log_line(std::uint64_t address, picoseconds now) const;
 
   memory_statistics statistics(picoseconds now);
@@ -47,7 +50,8 @@ class memory_system final : public memory, private channel_observer {
   const mapping& address_map() const noexcept { return mapping_; }
 
  private:
-  friend result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& c);
+  friend result<std::unique_ptr<memory_system>> make_memory(event_queue& events,
+                                                            const memory_config& c);
   memory_system(memory_config c, const mapping& m) : config_(std::move(c)), mapping_(m) {}
 
   void persisted(const write_report& report) override;
@@ -70,7 +74,9 @@ class memory_system final : public memory, private channel_observer {
   std::uint64_t max_line_writes_ = 0;
 };
 
-// An error for a configuration that contradicts itself or names what there is not. `events` outlives the memory.
-[[nodiscard]] result<std::unique_ptr<memory_system>> make_memory(event_queue& events, const memory_config& c);
+// An error for a configuration that contradicts itself or names what there is not. `events`
+// outlives the memory.
+[[nodiscard]] result<std::unique_ptr<memory_system>> make_memory(event_queue& events,
+                                                                 const memory_config& c);
 
 }  // namespace stele::sim

@@ -1,8 +1,10 @@
-// The order in which writes were asked for, cut into epochs by persist barriers, and how much of it is persistent.
+// The order in which writes were asked for, cut into epochs by persist barriers, and how much of it
+// is persistent.
 //
-// There is one stream, of all sources and channels. Barrier schedulers ask it whether a write may start: which epochs are
-// wholly persistent, which epochs still lack log records, which logs still have a write to their commit record under way.
-// Barriers without a write between them are one barrier.
+// There is one stream, of all sources and channels. Barrier schedulers ask it whether a write may
+// start: which epochs are wholly persistent, which epochs still lack log records, which logs still
+// have a write to their commit record under way. Barriers without a write between them are one
+// barrier.
 #pragma once
 
 #include <sim/controller/log_ranges.h>
@@ -16,12 +18,16 @@ struct epoch_position {
   std::uint64_t epoch = 0;
   write_origin origin;
   std::uint64_t commits_before = 0;  // writes to its log's commit record that came before it
-  bool after_records = false;        // of a commit record: its log has had a record written since the last such write
+  bool after_records =
+      false;  // of a commit record: its log has had a record written since the last such write
 };
 
 class epoch_tracker {
  public:
-  explicit epoch_tracker(log_ranges ranges = {}) : ranges_(std::move(ranges)), logs_(ranges_.logs()) { epochs_.emplace_back(); }
+  explicit epoch_tracker(log_ranges ranges = {})
+      : ranges_(std::move(ranges)), logs_(ranges_.logs()) {
+    epochs_.emplace_back();
+  }
 
   const log_ranges& ranges() const noexcept { return ranges_; }
 
@@ -52,7 +58,8 @@ class epoch_tracker {
     epoch& e = epochs_[p.epoch - first_];
     bool unblocked = --e.pending == 0;
     if (p.origin.what == write_class::log_record) unblocked |= --e.pending_records == 0;
-    if (p.origin.what == write_class::commit_record) unblocked |= logs_[p.origin.log].commit_persisted(p.commits_before);
+    if (p.origin.what == write_class::commit_record)
+      unblocked |= logs_[p.origin.log].commit_persisted(p.commits_before);
     while (epochs_.size() > 1 && epochs_.front().pending == 0) epochs_.pop_front(), ++first_;
     return unblocked;
   }
@@ -60,9 +67,13 @@ class epoch_tracker {
   // Every write of every epoch before `e` is persistent.
   bool persistent_before(std::uint64_t e) const noexcept { return e <= first_; }
   // Every log record of epoch `e` is persistent.
-  bool records_persistent(std::uint64_t e) const noexcept { return e < first_ || epochs_[e - first_].pending_records == 0; }
+  bool records_persistent(std::uint64_t e) const noexcept {
+    return e < first_ || epochs_[e - first_].pending_records == 0;
+  }
   // Every write to the log's commit record that came before the write at `p` is persistent.
-  bool commits_persistent_before(const epoch_position& p) const noexcept { return p.commits_before <= logs_[p.origin.log].first; }
+  bool commits_persistent_before(const epoch_position& p) const noexcept {
+    return p.commits_before <= logs_[p.origin.log].first;
+  }
 
  private:
   struct epoch {

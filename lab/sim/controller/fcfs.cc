@@ -1,5 +1,6 @@
-// First come, first served: every command is for the channel's oldest request, read or write. Barriers are ignored: with
-// nothing passing anything, only the time from a write's start to its persistence is left for them to order.
+// First come, first served: every command is for the channel's oldest request, read or write.
+// Barriers are ignored: with nothing passing anything, only the time from a write's start to its
+// persistence is left for them to order.
 #include <sim/controller/schedulers.h>
 
 namespace stele::sim {
@@ -10,9 +11,12 @@ class first_come final : public scheduler {
   explicit first_come(const channel_state& channel) : channel_(channel) {}
 
   decision next(picoseconds now) override {
-    const entry_index read = channel_.queue.of(access::read).head, write = channel_.queue.of(access::write).head;
+    const entry_index read = channel_.queue.of(access::read).head,
+                      write = channel_.queue.of(access::write).head;
     if (read == no_entry && write == no_entry) return {};
-    const bool read_first = write == no_entry || (read != no_entry && channel_.queue[read].number < channel_.queue[write].number);
+    const bool read_first =
+        write == no_entry ||
+        (read != no_entry && channel_.queue[read].number < channel_.queue[write].number);
     const entry_index oldest = read_first ? read : write;
     const entry& e = channel_.queue[oldest];
     if (channel_.is_blocked_by_refresh(e.bank)) return {};
@@ -32,7 +36,8 @@ class first_come final : public scheduler {
 
 }  // namespace
 
-std::unique_ptr<scheduler> make_fcfs(const channel_state& channel, const memory_config&, const epoch_tracker&) {
+std::unique_ptr<scheduler> make_fcfs(const channel_state& channel, const memory_config&,
+                                     const epoch_tracker&) {
   return std::make_unique<first_come>(channel);
 }
 

@@ -1,4 +1,5 @@
-// First-ready, first-come: a bank's candidate, the candidate among banks, and when reads give way to writes.
+// First-ready, first-come: a bank's candidate, the candidate among banks, and when reads give way
+// to writes.
 #include <sim/controller/fr_fcfs.h>
 #include <sim/controller/schedulers.h>
 
@@ -8,9 +9,13 @@
 namespace stele::sim {
 namespace {
 
-bool moves_data(command c) { return c == command::read || c == command::write; }
+bool moves_data(command c) {
+  return c == command::read || c == command::write;
+}
 
-unsigned share_of(unsigned entries, double share) { return static_cast<unsigned>(std::lround(entries * share)); }
+unsigned share_of(unsigned entries, double share) {
+  return static_cast<unsigned>(std::lround(entries * share));
+}
 
 }  // namespace
 
@@ -34,7 +39,8 @@ void fr_fcfs_scheduler::update_drain_mode() {
 entry_index fr_fcfs_scheduler::pick(access kind, unsigned bank) const {
   const std::uint32_t open = channel_.open_row[bank];
   entry_index oldest = no_entry;
-  for (entry_index i = channel_.queue.of(kind, bank).head; i != no_entry; i = channel_.queue[i].next_in_bank) {
+  for (entry_index i = channel_.queue.of(kind, bank).head; i != no_entry;
+       i = channel_.queue[i].next_in_bank) {
     const entry& e = channel_.queue[i];
     if (e.row != open && oldest != no_entry) continue;
     if (!can_start(e)) continue;
@@ -52,7 +58,8 @@ fr_fcfs_scheduler::candidate fr_fcfs_scheduler::candidate_of(entry_index i) cons
 
 void fr_fcfs_scheduler::update_candidates(access kind) {
   const auto k = static_cast<unsigned>(kind);
-  for (std::uint64_t banks = stale_[k] & (channel_.queue.banks_with(kind) | has_candidate_[k]); banks; banks &= banks - 1) {
+  for (std::uint64_t banks = stale_[k] & (channel_.queue.banks_with(kind) | has_candidate_[k]);
+       banks; banks &= banks - 1) {
     const auto bank = static_cast<unsigned>(std::countr_zero(banks));
     const entry_index i = pick(kind, bank);
     has_candidate_[k] &= ~bit(bank);
@@ -60,7 +67,8 @@ void fr_fcfs_scheduler::update_candidates(access kind) {
     if (i == no_entry) continue;
     candidates_[k][bank] = candidate_of(i);
     ready_at_[k][bank] = channel_.timing.earliest_in_bank(candidates_[k][bank].what, bank);
-    if (ready_at_[k][bank] < next_ready_[k]) next_ready_[k] = ready_at_[k][bank], next_ready_bank_[k] = bank;
+    if (ready_at_[k][bank] < next_ready_[k])
+      next_ready_[k] = ready_at_[k][bank], next_ready_bank_[k] = bank;
     has_candidate_[k] |= bit(bank);
   }
   stale_[k] = 0;
@@ -71,7 +79,8 @@ bool fr_fcfs_scheduler::starving(access kind) const {
   return all.size && can_start(channel_.queue[all.head]);
 }
 
-decision fr_fcfs_scheduler::starved_decision(access kind, std::uint64_t banks, picoseconds now) const {
+decision fr_fcfs_scheduler::starved_decision(access kind, std::uint64_t banks,
+                                             picoseconds now) const {
   const entry_index i = channel_.queue.of(kind).head;
   const entry& e = channel_.queue[i];
   if (!((banks & ~channel_.blocked_by_refresh) >> e.bank & 1)) return {};
@@ -88,7 +97,8 @@ void fr_fcfs_scheduler::update_ready(unsigned k, picoseconds now) {
     ready_[k] |= at <= now ? left & -left : 0;
     const bool next = (at > now) & (at < next_ready_[k]);
     next_ready_[k] = next ? at : next_ready_[k];
-    next_ready_bank_[k] = next ? static_cast<unsigned>(std::countr_zero(left)) : next_ready_bank_[k];
+    next_ready_bank_[k] =
+        next ? static_cast<unsigned>(std::countr_zero(left)) : next_ready_bank_[k];
   }
 }
 
@@ -101,15 +111,19 @@ decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picosecond
   const candidate none{};
   const candidate* best = &none;
   picoseconds best_at = never;
-  const auto compare = [&](unsigned bank, picoseconds from) {  // without branches, for which bank wins cannot be foreseen
-    const candidate& c = choices[bank];
-    const picoseconds at = std::max(from, channel_.timing.earliest_above(c.what, bank));
-    const bool better = (at < best_at) | ((at == best_at) & (c.rank < best->rank));
-    best = better ? &c : best;
-    best_at = better ? at : best_at;
-  };
-  for (std::uint64_t left = banks & ready_[k]; left; left &= left - 1) compare(static_cast<unsigned>(std::countr_zero(left)), now);
-  if (next_ready_[k] > best_at) return {best_at, best->entry, best->what};  // a bank that is busy changes nothing
+  const auto compare =
+      [&](unsigned bank,
+          picoseconds from) {  // without branches, for which bank wins cannot be foreseen
+        const candidate& c = choices[bank];
+        const picoseconds at = std::max(from, channel_.timing.earliest_above(c.what, bank));
+        const bool better = (at < best_at) | ((at == best_at) & (c.rank < best->rank));
+        best = better ? &c : best;
+        best_at = better ? at : best_at;
+      };
+  for (std::uint64_t left = banks & ready_[k]; left; left &= left - 1)
+    compare(static_cast<unsigned>(std::countr_zero(left)), now);
+  if (next_ready_[k] > best_at)
+    return {best_at, best->entry, best->what};  // a bank that is busy changes nothing
   std::uint64_t left = banks & ~ready_[k];
   if (left & bit(next_ready_bank_[k])) compare(next_ready_bank_[k], soonest[next_ready_bank_[k]]);
   for (left &= ~bit(next_ready_bank_[k]); left; left &= left - 1) {
@@ -119,24 +133,29 @@ decision fr_fcfs_scheduler::best_of(access kind, std::uint64_t banks, picosecond
   return {best_at, best->entry, best->what};
 }
 
-// The best decision for these banks, as far as they have a request that could start; returns those that have.
-std::uint64_t fr_fcfs_scheduler::consider(access kind, std::uint64_t banks, picoseconds now, decision& best) {
+// The best decision for these banks, as far as they have a request that could start; returns those
+// that have.
+std::uint64_t fr_fcfs_scheduler::consider(access kind, std::uint64_t banks, picoseconds now,
+                                          decision& best) {
   const auto k = static_cast<unsigned>(kind);
   if (channel_.queue.of(kind).size == 0) return 0;
   if (stale_[k]) update_candidates(kind);
   const bool starved = bypassed_[k] >= starvation_limit_ && starving(kind);
   const std::uint64_t found = has_candidate_[k] & banks;
-  const decision d = starved ? starved_decision(kind, banks, now) : best_of(kind, found & ~channel_.blocked_by_refresh, now);
+  const decision d = starved ? starved_decision(kind, banks, now)
+                             : best_of(kind, found & ~channel_.blocked_by_refresh, now);
   if (d.at < best.at) best = d;
   return found;
 }
 
-// Behind a candidate of its bank's, a request matters only if it hits the open row and the candidate does not, or starts a drain.
+// Behind a candidate of its bank's, a request matters only if it hits the open row and the
+// candidate does not, or starts a drain.
 bool fr_fcfs_scheduler::enqueued(const entry& e) {
   const auto k = static_cast<unsigned>(e.req.kind);
   const bool starts_drain = !draining_ && channel_.queue.of(access::write).size >= drain_from_;
   const bool has_choice = (has_candidate_[k] & ~stale_[k]) >> e.bank & 1;
-  if (has_choice && (e.row != channel_.open_row[e.bank] || moves_data(candidates_[k][e.bank].what))) return starts_drain;
+  if (has_choice && (e.row != channel_.open_row[e.bank] || moves_data(candidates_[k][e.bank].what)))
+    return starts_drain;
   stale_[k] |= bit(e.bank);
   return true;
 }
@@ -152,7 +171,8 @@ decision fr_fcfs_scheduler::single_decision(access kind, picoseconds now) const 
 
 decision fr_fcfs_scheduler::next(picoseconds now) {
   update_drain_mode();
-  const unsigned reads = channel_.queue.of(access::read).size, writes = channel_.queue.of(access::write).size;
+  const unsigned reads = channel_.queue.of(access::read).size,
+                 writes = channel_.queue.of(access::write).size;
   if (reads + writes == 1) return single_decision(reads ? access::read : access::write, now);
   const access first = draining_ || reads == 0 ? access::write : access::read;
   const access second = first == access::write ? access::read : access::write;
@@ -168,7 +188,8 @@ void fr_fcfs_scheduler::about_to_issue(const entry& e) {
   passed = channel_.queue[oldest].number == e.number ? 0 : passed + 1;
 }
 
-std::unique_ptr<scheduler> make_fr_fcfs(const channel_state& channel, const memory_config& c, const epoch_tracker&) {
+std::unique_ptr<scheduler> make_fr_fcfs(const channel_state& channel, const memory_config& c,
+                                        const epoch_tracker&) {
   return std::make_unique<fr_fcfs_scheduler>(channel, c);
 }
 

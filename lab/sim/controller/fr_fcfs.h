@@ -1,10 +1,12 @@
-// First-ready, first-come-first-served (Rixner et al., "Memory access scheduling", 2000): of the commands that the rules
-// allow soonest, one that moves data comes first, then the one whose request is oldest.
+// First-ready, first-come-first-served (Rixner et al., "Memory access scheduling", 2000): of the
+// commands that the rules allow soonest, one that moves data comes first, then the one whose
+// request is oldest.
 //
-// In a bank, requests for the open row pass older ones; once `starvation_limit` have passed the channel's oldest request, it
-// alone is served. Reads come before writes, until the write queue fills to write_drain_from; then writes come first, down
-// to write_drain_to. Without reads, writes are served at once. Where writing cells keeps a bank busy, a bank without
-// a request of the kind that comes first serves the other kind meanwhile; elsewhere the bus would turn too often.
+// In a bank, requests for the open row pass older ones; once `starvation_limit` have passed the
+// channel's oldest request, it alone is served. Reads come before writes, until the write queue
+// fills to write_drain_from; then writes come first, down to write_drain_to. Without reads, writes
+// are served at once. Where writing cells keeps a bank busy, a bank without a request of the kind
+// that comes first serves the other kind meanwhile; elsewhere the bus would turn too often.
 // Barriers are ignored; a scheduler that follows them says which writes may start.
 #pragma once
 
@@ -29,10 +31,14 @@ class fr_fcfs_scheduler : public scheduler {
   static std::uint64_t bit(unsigned bank) noexcept { return std::uint64_t{1} << bank; }
 
   void update_drain_mode();
-  bool can_start(const entry& e) const { return e.req.kind == access::read || (e.older == no_entry && may_start(e)); }
-  // What a bank does next. Kept while the bank does not change: most banks have not when the next command is chosen.
+  bool can_start(const entry& e) const {
+    return e.req.kind == access::read || (e.older == no_entry && may_start(e));
+  }
+  // What a bank does next. Kept while the bank does not change: most banks have not when the next
+  // command is chosen.
   struct candidate {
-    std::uint64_t rank = 0;  // the lower comes first: moving data before rows, then the order of arrival
+    std::uint64_t rank =
+        0;  // the lower comes first: moving data before rows, then the order of arrival
     entry_index entry = no_entry;
     command what = command::activate;
   };
@@ -50,13 +56,16 @@ class fr_fcfs_scheduler : public scheduler {
   unsigned drain_from_, drain_to_, starvation_limit_;
   bool pulsed_;
   bool draining_ = false;
-  std::array<std::vector<candidate>, 2> candidates_;       // by kind, of each bank
-  std::array<std::vector<picoseconds>, 2> ready_at_;  // when the candidate may be done, by the rules of the bank's own node
-  std::array<std::uint64_t, 2> has_candidate_{}, stale_{};  // banks that have a candidate; whose candidate is to be made anew
-  std::array<std::uint64_t, 2> ready_{};              // of the chosen: whose ready_at_ is known to have passed
-  std::array<picoseconds, 2> next_ready_{never, never};  // no later than the ready_at_ of any that is not ripe
-  std::array<unsigned, 2> next_ready_bank_{};                    // the bank that may be the next to update_ready
-  std::array<unsigned, 2> bypassed_{};  // how many were served before the oldest
+  std::array<std::vector<candidate>, 2> candidates_;  // by kind, of each bank
+  std::array<std::vector<picoseconds>, 2>
+      ready_at_;  // when the candidate may be done, by the rules of the bank's own node
+  std::array<std::uint64_t, 2> has_candidate_{},
+      stale_{};  // banks that have a candidate; whose candidate is to be made anew
+  std::array<std::uint64_t, 2> ready_{};  // of the chosen: whose ready_at_ is known to have passed
+  std::array<picoseconds, 2> next_ready_{
+      never, never};  // no later than the ready_at_ of any that is not ripe
+  std::array<unsigned, 2> next_ready_bank_{};  // the bank that may be the next to update_ready
+  std::array<unsigned, 2> bypassed_{};         // how many were served before the oldest
 };
 
 }  // namespace stele::sim

@@ -1,6 +1,8 @@
-// The youngest queued write of each line: for reads that are served from it, and writes that must stay behind it.
+// The youngest queued write of each line: for reads that are served from it, and writes that must
+// stay behind it.
 //
-// Open addressing with linear probing; removal shifts back, so nothing is left behind. The table grows to stay half empty.
+// Open addressing with linear probing; removal shifts back, so nothing is left behind. The table
+// grows to stay half empty.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +54,9 @@ class line_index {
   };
   std::size_t mask() const noexcept { return slots_.size() - 1; }
   std::size_t after(std::size_t i) const noexcept { return (i + 1) & mask(); }
-  std::size_t hash(std::uint64_t line) const noexcept { return (line * 0x9e3779b97f4a7c15U >> 32) & mask(); }
+  std::size_t hash(std::uint64_t line) const noexcept {
+    return (line * 0x9e3779b97f4a7c15U >> 32) & mask();
+  }
   std::size_t seek(std::uint64_t line) const noexcept {
     std::size_t i = hash(line);
     while (slots_[i].entry != no_entry && slots_[i].line != line) i = after(i);

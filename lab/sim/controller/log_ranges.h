@@ -1,7 +1,9 @@
-// Which writes are a log's: told apart by the line's address alone, as a memory controller can (no bits on the bus).
+// Which writes are a log's: told apart by the line's address alone, as a memory controller can (no
+// bits on the bus).
 //
-// A log has its records in one range of addresses and its commit record (or the pointer whose write commits, or truncates)
-// in another. Truncation is a write to the commit record too; only what came before it tells the two apart.
+// A log has its records in one range of addresses and its commit record (or the pointer whose write
+// commits, or truncates) in another. Truncation is a write to the commit record too; only what came
+// before it tells the two apart.
 #pragma once
 
 #include <base/check.h>
@@ -37,7 +39,8 @@ class log_ranges {
       r.add({logs[log].commit_begin, logs[log].commit_end, {write_class::commit_record, log}});
     }
     r.logs_ = static_cast<unsigned>(logs.size());
-    std::sort(r.ranges_.begin(), r.ranges_.end(), [](const range& a, const range& b) { return a.begin < b.begin; });
+    std::sort(r.ranges_.begin(), r.ranges_.end(),
+              [](const range& a, const range& b) { return a.begin < b.begin; });
     if (auto sound = r.check(); !sound) return std::unexpected(sound.error());
     return r;
   }
@@ -46,8 +49,9 @@ class log_ranges {
   unsigned logs() const noexcept { return logs_; }
 
   write_origin classify(std::uint64_t address) const noexcept {
-    const auto after = std::upper_bound(ranges_.begin(), ranges_.end(), address,
-                                        [](std::uint64_t a, const range& p) { return a < p.begin; });
+    const auto after =
+        std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                         [](std::uint64_t a, const range& p) { return a < p.begin; });
     if (after == ranges_.begin() || address >= std::prev(after)->end) return {};
     return std::prev(after)->origin;
   }
@@ -65,11 +69,17 @@ class log_ranges {
   [[nodiscard]] result<void> check() const {
     std::uint64_t before = 0;
     for (const range& p : ranges_) {
-      const std::string where = "log " + std::to_string(p.origin.log) + ": the range from " + std::to_string(p.begin);
-      if (p.begin > p.end) return base::fail(errc::invalid_argument, where + " ends before it begins; swap its bounds");
+      const std::string where =
+          "log " + std::to_string(p.origin.log) + ": the range from " + std::to_string(p.begin);
+      if (p.begin > p.end)
+        return base::fail(errc::invalid_argument,
+                          where + " ends before it begins; swap its bounds");
       if ((p.begin | p.end) % line_bytes)
-        return base::fail(errc::invalid_argument, where + " is not of whole lines; align its bounds to 64 bytes");
-      if (p.begin < before) return base::fail(errc::invalid_argument, where + " overlaps another; keep log ranges apart");
+        return base::fail(errc::invalid_argument,
+                          where + " is not of whole lines; align its bounds to 64 bytes");
+      if (p.begin < before)
+        return base::fail(errc::invalid_argument,
+                          where + " overlaps another; keep log ranges apart");
       before = p.end;
     }
     return {};

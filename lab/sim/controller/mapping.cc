@@ -13,28 +13,34 @@ namespace {
 
 std::vector<std::string> fields_of(const std::string& mapping) {
   std::vector<std::string> names;
-  for (const auto& part : mapping | std::views::split('-')) names.emplace_back(part.begin(), part.end());
+  for (const auto& part : mapping | std::views::split('-'))
+    names.emplace_back(part.begin(), part.end());
   return names;
 }
 
 result<void> check_sizes(const memory_config& c) {
   const std::pair<const char*, std::uint64_t> sizes[] = {
-      {"controllers", c.controllers}, {"channels", c.channels},   {"ranks", c.ranks},
-      {"bank_groups", c.bank_groups}, {"banks", c.banks},         {"row_bytes", c.row_bytes},
+      {"controllers", c.controllers},      {"channels", c.channels}, {"ranks", c.ranks},
+      {"bank_groups", c.bank_groups},      {"banks", c.banks},       {"row_bytes", c.row_bytes},
       {"capacity_bytes", c.capacity_bytes}};
   for (const auto& [name, value] : sizes)
     if (!std::has_single_bit(value))
-      return base::fail(errc::invalid_argument, std::string("memory: ") + name + " is " + std::to_string(value) +
-                                                    "; an address is cut into bits, so give a power of two");
-  const std::uint64_t places = std::uint64_t{c.controllers} * c.channels * c.ranks * c.bank_groups * c.banks;
+      return base::fail(errc::invalid_argument,
+                        std::string("memory: ") + name + " is " + std::to_string(value) +
+                            "; an address is cut into bits, so give a power of two");
+  const std::uint64_t places =
+      std::uint64_t{c.controllers} * c.channels * c.ranks * c.bank_groups * c.banks;
   if (c.row_bytes < line_bytes || c.capacity_bytes / places < c.row_bytes)
-    return base::fail(errc::invalid_argument, "memory: " + std::to_string(c.capacity_bytes) + " bytes in " +
-                                                  std::to_string(places) + " banks hold no row of " +
-                                                  std::to_string(c.row_bytes) + "; give more capacity or fewer banks");
+    return base::fail(errc::invalid_argument,
+                      "memory: " + std::to_string(c.capacity_bytes) + " bytes in " +
+                          std::to_string(places) + " banks hold no row of " +
+                          std::to_string(c.row_bytes) + "; give more capacity or fewer banks");
   return {};
 }
 
-unsigned bits_of(std::uint64_t power) { return static_cast<unsigned>(std::countr_zero(power)); }
+unsigned bits_of(std::uint64_t power) {
+  return static_cast<unsigned>(std::countr_zero(power));
+}
 
 }  // namespace
 
@@ -54,13 +60,16 @@ result<void> mapping::lay_out(const memory_config& c) {
                      : name == "channel"    ? &channel_
                                             : nullptr;
     if (f == nullptr || f->shift != 0)
-      return base::fail(errc::invalid_argument, "memory: mapping \"" + c.mapping + "\" " + (f ? "repeats" : "has unknown") +
-                                                    " field \"" + name + "\"; name each of row, rank, bank, column, channel once");
+      return base::fail(errc::invalid_argument,
+                        "memory: mapping \"" + c.mapping + "\" " + (f ? "repeats" : "has unknown") +
+                            " field \"" + name +
+                            "\"; name each of row, rank, bank, column, channel once");
     take(*f);
   }
   if (seen != (groups_named ? 6U : 5U))
-    return base::fail(errc::invalid_argument, "memory: mapping \"" + c.mapping +
-                                                  "\" lacks a field; name each of row, rank, bank, column, channel once");
+    return base::fail(errc::invalid_argument,
+                      "memory: mapping \"" + c.mapping +
+                          "\" lacks a field; name each of row, rank, bank, column, channel once");
   return {};
 }
 
@@ -73,9 +82,12 @@ result<mapping> mapping::parse(const memory_config& c) {
   m.column_.bits = bits_of(c.row_bytes / line_bytes);
   m.channel_.bits = bits_of(std::uint64_t{c.controllers} * c.channels);
   m.group_and_bank_bits_ = m.group_.bits + m.bank_.bits;
-  m.row_.bits = bits_of(c.capacity_bytes / line_bytes) - m.rank_.bits - m.group_and_bank_bits_ - m.column_.bits - m.channel_.bits;
+  m.row_.bits = bits_of(c.capacity_bytes / line_bytes) - m.rank_.bits - m.group_and_bank_bits_ -
+                m.column_.bits - m.channel_.bits;
   if (m.row_.bits > 31)
-    return base::fail(errc::invalid_argument, "memory: capacity_bytes makes more than 2^31 rows a bank; give less capacity");
+    return base::fail(
+        errc::invalid_argument,
+        "memory: capacity_bytes makes more than 2^31 rows a bank; give less capacity");
   if (auto laid = m.lay_out(c); !laid) return std::unexpected(laid.error());
   return m;
 }

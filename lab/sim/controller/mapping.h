@@ -1,10 +1,11 @@
 // Addresses to places: which channel, bank and row hold a line.
 //
-// A mapping names the fields of an address from the most significant to the least, joined by '-': row, rank, bank_group,
-// bank, column, channel. Without bank_group, bank stands for both, the group in its lowest bits; channel counts the channels
-// of all controllers. Every size is a power of two, so that each field is a run of bits. Below the last field lie the bits
-// within a line. Nonvolatile memory begins at address 0 and volatile memory at volatile_memory_at, a multiple of any
-// capacity; addresses beyond the capacity wrap around (they alias places, not lines).
+// A mapping names the fields of an address from the most significant to the least, joined by '-':
+// row, rank, bank_group, bank, column, channel. Without bank_group, bank stands for both, the group
+// in its lowest bits; channel counts the channels of all controllers. Every size is a power of two,
+// so that each field is a run of bits. Below the last field lie the bits within a line. Nonvolatile
+// memory begins at address 0 and volatile memory at volatile_memory_at, a multiple of any capacity;
+// addresses beyond the capacity wrap around (they alias places, not lines).
 #pragma once
 
 #include <sim/config.h>
@@ -16,7 +17,8 @@ namespace stele::sim {
 
 struct device_address {
   unsigned channel = 0;
-  unsigned bank = 0;  // of the channel, over its ranks and groups: (rank * groups + group) * banks + bank
+  unsigned bank =
+      0;  // of the channel, over its ranks and groups: (rank * groups + group) * banks + bank
   std::uint32_t row = 0;
 };
 
@@ -25,15 +27,17 @@ class mapping {
   [[nodiscard]] static result<mapping> parse(const memory_config& c);
 
   device_address locate(std::uint64_t address) const noexcept {
-    const auto bank = (rank_.of(address) << group_and_bank_bits_) | (group_.of(address) << bank_.bits) | bank_.of(address);
-    return {static_cast<unsigned>(channel_.of(address)), static_cast<unsigned>(bank), static_cast<std::uint32_t>(row_.of(address))};
+    const auto bank = (rank_.of(address) << group_and_bank_bits_) |
+                      (group_.of(address) << bank_.bits) | bank_.of(address);
+    return {static_cast<unsigned>(channel_.of(address)), static_cast<unsigned>(bank),
+            static_cast<std::uint32_t>(row_.of(address))};
   }
 
   // The first byte of the column-th line of a place: the inverse of locate().
   std::uint64_t address_of(const device_address& p, unsigned column) const noexcept {
     const std::uint64_t bank = p.bank;
-    return row_.put(p.row) | column_.put(column) | channel_.put(p.channel) | bank_.put(bank) | group_.put(bank >> bank_.bits) |
-           rank_.put(bank >> group_and_bank_bits_);
+    return row_.put(p.row) | column_.put(column) | channel_.put(p.channel) | bank_.put(bank) |
+           group_.put(bank >> bank_.bits) | rank_.put(bank >> group_and_bank_bits_);
   }
 
  private:

@@ -16,7 +16,8 @@ memory_config small(const std::string& fields) {
 }
 
 TEST(mapping, every_line_has_its_own_place_and_finds_back) {
-  for (const char* fields : {"row-rank-bank-column-channel", "channel-row-column-bank-rank", "row-bank-rank-column-bank_group-channel"}) {
+  for (const char* fields : {"row-rank-bank-column-channel", "channel-row-column-bank-rank",
+                             "row-bank-rank-column-bank_group-channel"}) {
     const mapping m = *mapping::parse(small(fields));
     std::set<std::tuple<unsigned, unsigned, std::uint32_t, unsigned>> seen;
     for (std::uint64_t a = 0; a < 1 << 16; a += 64) {
@@ -34,7 +35,7 @@ TEST(mapping, every_line_has_its_own_place_and_finds_back) {
 TEST(mapping, fields_come_in_the_order_of_the_name) {
   const mapping m = *mapping::parse(small("row-rank-bank-column-channel"));
   EXPECT_EQ(m.locate(64).channel, 1u);
-  EXPECT_EQ(m.locate(256).bank, 0u);  // a column
+  EXPECT_EQ(m.locate(256).bank, 0u);   // a column
   EXPECT_EQ(m.locate(1024).bank, 2u);  // the other group: bank stands for both, the group lowest
   EXPECT_EQ(m.locate(2048).bank, 1u);
   EXPECT_EQ(m.locate(4096).bank, 4u);
@@ -77,7 +78,8 @@ TEST(configuration, queues_times_and_names_that_cannot_be_are_refused) {
   expect_refused(with([](memory_config& c) { c.write_drain_to = 0.9; }), "write_drain_to");
   expect_refused(with([](memory_config& c) { c.technology = "tape"; }), "technology \"tape\"");
   expect_refused(with([](memory_config& c) { c.read_latency_ns = -1; }), "negative");
-  expect_refused(with([](memory_config& c) { c.refresh_interval_ns = c.refresh_time_ns = 5; }), "refresh_time_ns");
+  expect_refused(with([](memory_config& c) { c.refresh_interval_ns = c.refresh_time_ns = 5; }),
+                 "refresh_time_ns");
   expect_refused(with([](memory_config& c) { c.technology = "pcm"; }), "retention table");
 }
 

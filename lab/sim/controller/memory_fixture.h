@@ -1,5 +1,5 @@
-// What the memory's tests share: a memory with its events, requests by place, and a record of what was told, written and
-// commanded.
+// What the memory's tests share: a memory with its events, requests by place, and a record of what
+// was told, written and commanded.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -50,8 +50,12 @@ class memory_fixture final : public event_handler, public write_observer, public
     memory->submit(events.now(), r);
     return static_cast<unsigned>(r.token);
   }
-  unsigned read(unsigned bank, std::uint32_t row, unsigned column = 0) { return submit(access::read, address(bank, row, column)); }
-  unsigned write(unsigned bank, std::uint32_t row, unsigned column = 0) { return submit(access::write, address(bank, row, column)); }
+  unsigned read(unsigned bank, std::uint32_t row, unsigned column = 0) {
+    return submit(access::read, address(bank, row, column));
+  }
+  unsigned write(unsigned bank, std::uint32_t row, unsigned column = 0) {
+    return submit(access::write, address(bank, row, column));
+  }
   void barrier() { memory->barrier(events.now(), 0); }
 
   void run() {
@@ -69,16 +73,18 @@ class memory_fixture final : public event_handler, public write_observer, public
     completed.emplace(static_cast<unsigned>(token), now);
     order.push_back(static_cast<unsigned>(token));
   }
-  void persisted(const write_report& r) override { written[static_cast<unsigned>(r.req.token)] = r; }
+  void persisted(const write_report& r) override {
+    written[static_cast<unsigned>(r.req.token)] = r;
+  }
   void issued(const command_report& r) override { commands.push_back(r); }
 
   static constexpr std::uint64_t clock = ~std::uint64_t{0};
   event_queue events;
   std::unique_ptr<memory_system> memory;
   std::uint64_t asked = 0;
-  std::map<unsigned, picoseconds> completed;      // by token
-  std::vector<unsigned> order;               // tokens, as they were told
-  std::map<unsigned, write_report> written;  // by token
+  std::map<unsigned, picoseconds> completed;  // by token
+  std::vector<unsigned> order;                // tokens, as they were told
+  std::map<unsigned, write_report> written;   // by token
   std::vector<command_report> commands;
 };
 

@@ -1,7 +1,9 @@
-// Refresh: every interval, each rank closes its rows and takes one refresh command, for whose time it takes no other.
+// Refresh: every interval, each rank closes its rows and takes one refresh command, for whose time
+// it takes no other.
 //
-// A refresh that is due goes before requests: the rank's banks are held, closed as soon as the rules let them be, and freed
-// by the command. In idle time the same happens without events: it is worked out when work comes.
+// A refresh that is due goes before requests: the rank's banks are held, closed as soon as the
+// rules let them be, and freed by the command. In idle time the same happens without events: it is
+// worked out when work comes.
 #include <sim/controller/channel.h>
 
 #include <bit>
@@ -23,8 +25,8 @@ void channel::issue_refresh(unsigned rank, picoseconds at) {
   decision_stale_ = true;
 }
 
-// Closes the rank's rows at the first allowed times that are not before `due`, as far as these are not after `now`.
-// Returns when the next can be closed; never, when none is left open.
+// Closes the rank's rows at the first allowed times that are not before `due`, as far as these are
+// not after `now`. Returns when the next can be closed; never, when none is left open.
 picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now) {
   picoseconds next = never;
   for (std::uint64_t banks = banks_of(rank); banks; banks &= banks - 1) {
@@ -39,7 +41,8 @@ picoseconds channel::close_rank(unsigned rank, picoseconds due, picoseconds now)
   return next;
 }
 
-// Brings a refresh that is due on as far as it can be now. Returns when it can go on, or the next is due.
+// Brings a refresh that is due on as far as it can be now. Returns when it can go on, or the next
+// is due.
 picoseconds channel::refresh_rank(unsigned rank, picoseconds now) {
   state_.blocked_by_refresh |= banks_of(rank);
   decision_stale_ = true;
@@ -66,7 +69,8 @@ bool channel::refresh_idle(unsigned rank, picoseconds now) {
   return at <= now;
 }
 
-// Whole intervals in which every rank, its rows closed, was refreshed at its time; all but the last.
+// Whole intervals in which every rank, its rows closed, was refreshed at its time; all but the
+// last.
 void channel::skip_idle(picoseconds now) {
   const picoseconds last_due = *std::ranges::max_element(refresh_due_);
   const std::uint64_t skipped = last_due <= now ? (now - last_due) / refresh_interval_ : 0;
@@ -75,7 +79,8 @@ void channel::skip_idle(picoseconds now) {
   statistics_.refreshes += skipped * refresh_due_.size();
 }
 
-// The refreshes that would have been given by now, in order of time, had the channel been awake. Nothing is queued.
+// The refreshes that would have been given by now, in order of time, had the channel been awake.
+// Nothing is queued.
 void channel::catch_up_refreshes(picoseconds now) {
   for (std::size_t given = 0; earliest_due_ <= now; ++given) {
     if (given == refresh_due_.size()) skip_idle(now);

@@ -1,13 +1,14 @@
 // The requests of one channel: in front of the queues, in them, and under way to or in the device.
 //
-// A queued request is in two lists, both in order of arrival: those of its kind in the channel, and those of its kind in its
-// bank. Lists are links within one array of entries, so nothing is allocated once the array has grown to the load.
-// Of several queued writes to one line each knows the next older one; only one without may start.
+// A queued request is in two lists, both in order of arrival: those of its kind in the channel, and
+// those of its kind in its bank. Lists are links within one array of entries, so nothing is
+// allocated once the array has grown to the load. Of several queued writes to one line each knows
+// the next older one; only one without may start.
 #pragma once
 
+#include <sim/controller/epoch_tracker.h>
 #include <sim/controller/line_index.h>
 #include <sim/controller/mapping.h>
-#include <sim/controller/epoch_tracker.h>
 #include <sim/time.h>
 
 #include <array>
@@ -20,7 +21,7 @@ struct entry {
   picoseconds arrived = 0, started = 0;
   std::uint32_t row = 0;
   std::uint16_t bank = 0;
-  bool activated = false, precharged = false;  // for its sake
+  bool activated = false, precharged = false;                        // for its sake
   entry_index next = no_entry, previous = no_entry;                  // in the channel
   entry_index next_in_bank = no_entry, previous_in_bank = no_entry;  // in the bank
   entry_index older = no_entry, younger = no_entry;                  // queued writes to the line
@@ -34,15 +35,20 @@ struct entry_list {
 
 class request_queue {
  public:
-  explicit request_queue(unsigned banks) : banks_{std::vector<entry_list>(banks), std::vector<entry_list>(banks)} {}
+  explicit request_queue(unsigned banks)
+      : banks_{std::vector<entry_list>(banks), std::vector<entry_list>(banks)} {}
 
   const entry& operator[](entry_index i) const noexcept { return entries_[i]; }
   entry& operator[](entry_index i) noexcept { return entries_[i]; }
 
   // Queued requests.
   const entry_list& of(access kind) const noexcept { return all_[index(kind)]; }
-  const entry_list& of(access kind, unsigned bank) const noexcept { return banks_[index(kind)][bank]; }
-  std::uint64_t banks_with(access kind) const noexcept { return occupied_[index(kind)]; }  // as bits
+  const entry_list& of(access kind, unsigned bank) const noexcept {
+    return banks_[index(kind)][bank];
+  }
+  std::uint64_t banks_with(access kind) const noexcept {
+    return occupied_[index(kind)];
+  }  // as bits
   bool empty() const noexcept { return all_[0].size + all_[1].size == 0; }
   entry_index youngest_write(std::uint64_t line) const noexcept { return lines_.find(line); }
 

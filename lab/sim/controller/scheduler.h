@@ -1,9 +1,10 @@
 // Schedulers: which of a channel's queued requests gets the next command.
 //
-// A scheduler sees the channel's queues, open rows and timing tables and names one command for one request, with the time
-// from which the rules allow it; the channel gives it then, unless something has changed meanwhile. It decides no more than
-// that: refresh, completion and admission to the queues are the channel's. To add one, write a class in a file of its own
-// and a line in the table of schedulers.cc.
+// A scheduler sees the channel's queues, open rows and timing tables and names one command for one
+// request, with the time from which the rules allow it; the channel gives it then, unless something
+// has changed meanwhile. It decides no more than that: refresh, completion and admission to the
+// queues are the channel's. To add one, write a class in a file of its own and a line in the table
+// of schedulers.cc.
 #pragma once
 
 #include <sim/controller/request_queue.h>
@@ -20,10 +21,12 @@ inline constexpr std::uint32_t no_row = ~std::uint32_t{0};
 struct channel_state {
   request_queue queue;
   timing_table timing;
-  std::vector<std::uint32_t> open_row;  // of each bank
-  std::uint64_t blocked_by_refresh = 0;               // banks that wait for a refresh, as bits
+  std::vector<std::uint32_t> open_row;   // of each bank
+  std::uint64_t blocked_by_refresh = 0;  // banks that wait for a refresh, as bits
 
-  bool is_blocked_by_refresh(unsigned bank) const noexcept { return blocked_by_refresh >> bank & 1; }
+  bool is_blocked_by_refresh(unsigned bank) const noexcept {
+    return blocked_by_refresh >> bank & 1;
+  }
   // The command that brings the request on.
   command next_command(const entry& e) const noexcept {
     const std::uint32_t row = open_row[e.bank];
@@ -55,7 +58,8 @@ class scheduler {
 struct scheduler_kind {
   const char* name;
   bool follows_barriers;  // needs the write stream's epochs
-  std::unique_ptr<scheduler> (*make)(const channel_state&, const memory_config&, const epoch_tracker&);
+  std::unique_ptr<scheduler> (*make)(const channel_state&, const memory_config&,
+                                     const epoch_tracker&);
 };
 
 std::span<const scheduler_kind> scheduler_kinds() noexcept;

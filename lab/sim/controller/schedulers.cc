@@ -6,15 +6,18 @@ namespace stele::sim {
 namespace {
 
 constexpr scheduler_kind kinds[] = {
-    {"fr-fcfs", false, make_fr_fcfs}, {"fcfs", false, make_fcfs},   {"strict", true, make_strict},
-    {"rule1", true, make_rule1},      {"rule2", true, make_rule2},  {"rules", true, make_rules},
+    {"fr-fcfs", false, make_fr_fcfs}, {"fcfs", false, make_fcfs},
+    {"strict", true, make_strict},    {"rule1", true, make_rule1},
+    {"rule2", true, make_rule2},      {"rules", true, make_rules},
     {"ideal", false, make_fr_fcfs},  // no barriers at all
     {"bare", true, make_bare},        {"commit_first", true, make_commit_first},
 };
 
 }  // namespace
 
-std::span<const scheduler_kind> scheduler_kinds() noexcept { return kinds; }
+std::span<const scheduler_kind> scheduler_kinds() noexcept {
+  return kinds;
+}
 
 result<const scheduler_kind*> find_scheduler(std::string_view name) {
   std::string known;
@@ -22,7 +25,8 @@ result<const scheduler_kind*> find_scheduler(std::string_view name) {
     if (name == k.name) return &k;
     known += (known.empty() ? "" : ", ") + std::string(k.name);
   }
-  return base::fail(errc::invalid_argument, "memory: there is no scheduler \"" + std::string(name) + "\"; use one of " + known);
+  return base::fail(errc::invalid_argument, "memory: there is no scheduler \"" + std::string(name) +
+                                                "\"; use one of " + known);
 }
 
 }  // namespace stele::sim

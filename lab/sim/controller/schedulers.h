@@ -1,15 +1,18 @@
-// The makers of all schedulers, for the table in schedulers.cc; each is defined in the scheduler's own file.
+// The makers of all schedulers, for the table in schedulers.cc; each is defined in the scheduler's
+// own file.
 #pragma once
 
 #include <sim/controller/scheduler.h>
 
 namespace stele::sim {
 
-using scheduler_maker = std::unique_ptr<scheduler>(const channel_state&, const memory_config&, const epoch_tracker&);
+using scheduler_maker = std::unique_ptr<scheduler>(const channel_state&, const memory_config&,
+                                                   const epoch_tracker&);
 
 scheduler_maker make_fr_fcfs, make_fcfs;
 // Persist barriers (barriers.cc).
 scheduler_maker make_strict, make_rule1, make_rule2, make_rules;
-scheduler_maker make_bare, make_commit_first;  // wrong on purpose, for tests that must find them out
+scheduler_maker make_bare,
+    make_commit_first;  // wrong on purpose, for tests that must find them out
 
 }  // namespace stele::sim

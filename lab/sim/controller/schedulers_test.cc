@@ -8,8 +8,9 @@ memory_config one_bank(const std::string& scheduler) {
   memory_config c = plain_memory();
   c.scheduler = scheduler;
   c.read_latency_ns = c.write_latency_ns = 5;
-  c.timing = {{"bank", "precharge", "activate", 13}, {"bank", "activate", "read", 14}, {"bank", "activate", "write", 14},
-              {"channel", "read", "read", 5},        {"channel", "write", "write", 5}, {"channel", "read", "write", 5},
+  c.timing = {{"bank", "precharge", "activate", 13}, {"bank", "activate", "read", 14},
+              {"bank", "activate", "write", 14},     {"channel", "read", "read", 5},
+              {"channel", "write", "write", 5},      {"channel", "read", "write", 5},
               {"channel", "write", "read", 5}};
   return c;
 }
@@ -102,7 +103,8 @@ TEST(schedulers, an_unknown_name_is_refused_with_the_known) {
   event_queue events;
   const auto made = make_memory(events, c);
   ASSERT_FALSE(made);
-  for (const scheduler_kind& k : scheduler_kinds()) EXPECT_NE(made.error().message.find(k.name), std::string::npos);
+  for (const scheduler_kind& k : scheduler_kinds())
+    EXPECT_NE(made.error().message.find(k.name), std::string::npos);
 }
 
 }  // namespace

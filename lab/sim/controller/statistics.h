@@ -13,8 +13,12 @@ struct span_statistics {
   picoseconds sum_ps = 0, max_ps = 0;
 
   void add(picoseconds span) noexcept { ++count, sum_ps += span, max_ps = std::max(max_ps, span); }
-  void add(const span_statistics& s) noexcept { count += s.count, sum_ps += s.sum_ps, max_ps = std::max(max_ps, s.max_ps); }
-  double mean_ns() const noexcept { return count ? static_cast<double>(sum_ps) / static_cast<double>(count) / 1000 : 0; }
+  void add(const span_statistics& s) noexcept {
+    count += s.count, sum_ps += s.sum_ps, max_ps = std::max(max_ps, s.max_ps);
+  }
+  double mean_ns() const noexcept {
+    return count ? static_cast<double>(sum_ps) / static_cast<double>(count) / 1000 : 0;
+  }
   double max_ns() const noexcept { return static_cast<double>(max_ps) / 1000; }
 };
 
@@ -24,12 +28,12 @@ struct memory_statistics {
   // Of the reads and writes done: the row was open; no row was; another had to be closed.
   std::uint64_t row_hits = 0, row_misses = 0, row_conflicts = 0;
   std::uint64_t activates = 0, precharges = 0, refreshes = 0;
-  std::uint64_t bytes = 0;   // moved over the channels
-  picoseconds busy_ps = 0;   // time with an unfinished request, summed over channels
-  span_statistics read_wait, write_wait;        // from submission to the column command
+  std::uint64_t bytes = 0;                // moved over the channels
+  picoseconds busy_ps = 0;                // time with an unfinished request, summed over channels
+  span_statistics read_wait, write_wait;  // from submission to the column command
   span_statistics read_latency, write_latency;  // from submission until it is told
   std::vector<std::uint64_t> bank_writes;       // of each bank, channel after channel
-  std::uint64_t max_writes_per_line = 0;      // 0 if not asked for
+  std::uint64_t max_writes_per_line = 0;        // 0 if not asked for
 
   void add(const memory_statistics& s) {
     reads += s.reads, writes += s.writes, forwarded_reads += s.forwarded_reads;

@@ -7,8 +7,10 @@
 namespace stele::sim {
 namespace {
 
-constexpr std::array<std::string_view, commands> command_names = {"activate", "precharge", "read", "write", "refresh"};
-constexpr std::array<std::string_view, levels> level_names = {"channel", "rank", "bank_group", "bank"};
+constexpr std::array<std::string_view, commands> command_names = {"activate", "precharge", "read",
+                                                                  "write", "refresh"};
+constexpr std::array<std::string_view, levels> level_names = {"channel", "rank", "bank_group",
+                                                              "bank"};
 
 template <std::size_t N>
 unsigned find(const std::array<std::string_view, N>& names, const std::string& name) {
@@ -16,7 +18,8 @@ unsigned find(const std::array<std::string_view, N>& names, const std::string& n
 }
 
 std::unexpected<error> wrong(const timing_rule& r, const std::string& why) {
-  return base::fail(errc::invalid_argument, "memory: timing rule " + r.level + ": " + r.preceding + " -> " + r.following + " " + why);
+  return base::fail(errc::invalid_argument, "memory: timing rule " + r.level + ": " + r.preceding +
+                                                " -> " + r.following + " " + why);
 }
 
 // Commands that a name stands for, as bits.
@@ -36,7 +39,8 @@ void timing_table::build(const memory_config& c) {
   for (unsigned bank = 0; bank < banks; ++bank) {
     const unsigned group = bank / c.banks;
     paths_.push_back({0, static_cast<std::uint16_t>(first_[1] + group / c.bank_groups),
-                      static_cast<std::uint16_t>(first_[2] + group), static_cast<std::uint16_t>(first_[3] + bank)});
+                      static_cast<std::uint16_t>(first_[2] + group),
+                      static_cast<std::uint16_t>(first_[3] + bank)});
   }
 }
 
@@ -56,15 +60,21 @@ void timing_table::add_pair(level l, command preceding, command following, const
 }
 
 result<void> timing_table::add(const timing_rule& r) {
-  const unsigned l = find(level_names, r.level), before = commands_named(r.preceding), after = commands_named(r.following);
+  const unsigned l = find(level_names, r.level), before = commands_named(r.preceding),
+                 after = commands_named(r.following);
   if (l == levels) return wrong(r, "names no level; use channel, rank, bank_group or bank");
-  if (!before || !after) return wrong(r, "names no command; use activate, precharge, read, write, refresh or any");
-  if (!(r.latency_ns >= 0) || r.window == 0) return wrong(r, "has a negative latency or an empty window; give latency_ns >= 0, window >= 1");
+  if (!before || !after)
+    return wrong(r, "names no command; use activate, precharge, read, write, refresh or any");
+  if (!(r.latency_ns >= 0) || r.window == 0)
+    return wrong(r, "has a negative latency or an empty window; give latency_ns >= 0, window >= 1");
   if (l > 1 && (r.preceding == "refresh" || r.following == "refresh"))
-    return wrong(r, "orders a refresh below the rank; refresh is a rank's, give the rule to rank or channel");
+    return wrong(
+        r,
+        "orders a refresh below the rank; refresh is a rank's, give the rule to rank or channel");
   for (unsigned p = 0; p < commands; ++p)
     for (unsigned f = 0; f < commands; ++f)
-      if ((before >> p & 1) && (after >> f & 1)) add_pair(static_cast<level>(l), static_cast<command>(p), static_cast<command>(f), r);
+      if ((before >> p & 1) && (after >> f & 1))
+        add_pair(static_cast<level>(l), static_cast<command>(p), static_cast<command>(f), r);
   return {};
 }
 
@@ -75,13 +85,17 @@ result<timing_table> timing_table::compile(const memory_config& c) {
     if (auto added = t.add(r); !added) return std::unexpected(added.error());
   if (c.refresh_interval_ns > 0) {
     if (!(c.refresh_time_ns >= 0 && c.refresh_time_ns < c.refresh_interval_ns))
-      return base::fail(errc::invalid_argument, "memory: refresh_time_ns is not below refresh_interval_ns; the rank would do nothing else");
-    if (auto added = t.add({"rank", "refresh", "any", c.refresh_time_ns, 1}); !added) return std::unexpected(added.error());
+      return base::fail(errc::invalid_argument,
+                        "memory: refresh_time_ns is not below refresh_interval_ns; the rank would "
+                        "do nothing else");
+    if (auto added = t.add({"rank", "refresh", "any", c.refresh_time_ns, 1}); !added)
+      return std::unexpected(added.error());
   }
   return t;
 }
 
-void timing_table::apply_window_rules(unsigned l, unsigned node, command c, picoseconds at) noexcept {
+void timing_table::apply_window_rules(unsigned l, unsigned node, command c,
+                                      picoseconds at) noexcept {
   for (const window_rule& w : windows_) {
     if (static_cast<unsigned>(w.where) != l || w.preceding != c) continue;
     const std::size_t ring = w.history + std::size_t{node - first_[l]} * w.window;
@@ -94,7 +108,8 @@ void timing_table::apply_window_rules(unsigned l, unsigned node, command c, pico
 }
 
 void timing_table::issue_auto_precharge(unsigned bank, picoseconds at) noexcept {
-  const auto precharge = static_cast<unsigned>(command::precharge), refresh = static_cast<unsigned>(command::refresh);
+  const auto precharge = static_cast<unsigned>(command::precharge),
+             refresh = static_cast<unsigned>(command::refresh);
   apply_rules(3, paths_[bank][3], command::precharge, at);
   delay_refresh(bank, at + delay_[1][precharge][refresh]);
 }

@@ -1,10 +1,11 @@
 // When a command may be given: the rules of a configuration, compiled to tables.
 //
-// The channel is a tree of nodes (channel, ranks, bank groups, banks). Each node keeps, for each command, the earliest time
-// at which the rules allow it; giving a command moves these times at the four nodes above its bank, and a command is
-// allowed when all four agree. (The idea of per-node tables is Ramulator's: Kim, Yang, Mutlu, "Ramulator: a fast and
-// extensible DRAM simulator", 2015, section 2; the code is not.) Refresh is a command to a rank, so its rules name the
-// channel or a rank.
+// The channel is a tree of nodes (channel, ranks, bank groups, banks). Each node keeps, for each
+// command, the earliest time at which the rules allow it; giving a command moves these times at the
+// four nodes above its bank, and a command is allowed when all four agree. (The idea of per-node
+// tables is Ramulator's: Kim, Yang, Mutlu, "Ramulator: a fast and extensible DRAM simulator", 2015,
+// section 2; the code is not.) Refresh is a command to a rank, so its rules name the channel or a
+// rank.
 #pragma once
 
 #include <sim/config.h>
@@ -30,9 +31,14 @@ class timing_table {
   unsigned ranks() const noexcept { return ranks_; }
   unsigned rank_of(unsigned bank) const noexcept { return bank / (banks() / ranks_); }
 
-  // Earliest time of a command other than refresh: by all rules; by those of the bank's own node; by those above it.
-  picoseconds earliest(command c, unsigned bank) const noexcept { return std::max(earliest_in_bank(c, bank), earliest_above(c, bank)); }
-  picoseconds earliest_in_bank(command c, unsigned bank) const noexcept { return nodes_[paths_[bank][3]][static_cast<unsigned>(c)]; }
+  // Earliest time of a command other than refresh: by all rules; by those of the bank's own node;
+  // by those above it.
+  picoseconds earliest(command c, unsigned bank) const noexcept {
+    return std::max(earliest_in_bank(c, bank), earliest_above(c, bank));
+  }
+  picoseconds earliest_in_bank(command c, unsigned bank) const noexcept {
+    return nodes_[paths_[bank][3]][static_cast<unsigned>(c)];
+  }
   picoseconds earliest_above(command c, unsigned bank) const noexcept {
     const path& p = paths_[bank];
     const auto i = static_cast<unsigned>(c);
@@ -51,7 +57,8 @@ class timing_table {
     apply_rules(0, 0, command::refresh, at);
     apply_rules(1, 1 + rank, command::refresh, at);
   }
-  // A precharge that the device does by itself at `at`, maybe yet to come: its bank and its rank's refresh wait for it.
+  // A precharge that the device does by itself at `at`, maybe yet to come: its bank and its rank's
+  // refresh wait for it.
   void issue_auto_precharge(unsigned bank, picoseconds at) noexcept;
   // The bank takes no command before `until`, nor its rank a refresh: its cells are being written.
   void occupy(unsigned bank, picoseconds until) noexcept;
@@ -70,7 +77,9 @@ class timing_table {
   void build(const memory_config& c);
   [[nodiscard]] result<void> add(const timing_rule& r);
   void add_pair(level l, command preceding, command following, const timing_rule& r);
-  unsigned nodes_of(level l) const noexcept { return first_[static_cast<unsigned>(l) + 1] - first_[static_cast<unsigned>(l)]; }
+  unsigned nodes_of(level l) const noexcept {
+    return first_[static_cast<unsigned>(l) + 1] - first_[static_cast<unsigned>(l)];
+  }
   void apply_window_rules(unsigned l, unsigned node, command c, picoseconds at) noexcept;
 
   void delay_refresh(unsigned bank, picoseconds until) noexcept {
@@ -93,10 +102,12 @@ class timing_table {
   std::vector<row> nodes_;
   std::vector<path> paths_;  // of each bank: its node at each level
   std::array<std::array<row, commands>, levels> delay_{};
-  std::array<std::uint8_t, levels> has_rule_{}, has_window_rule_{};  // commands that precede in a rule, as bits; in one of a window
+  std::array<std::uint8_t, levels> has_rule_{},
+      has_window_rule_{};  // commands that precede in a rule, as bits; in one of a window
   std::vector<window_rule> windows_;
-  std::vector<picoseconds> times_;     // the windows' histories
-  std::vector<std::uint32_t> oldest_;  // parallel to times_, at each ring's first place: the ring's oldest
+  std::vector<picoseconds> times_;  // the windows' histories
+  std::vector<std::uint32_t>
+      oldest_;  // parallel to times_, at each ring's first place: the ring's oldest
   std::array<unsigned, levels + 1> first_{};  // node of each level
   unsigned ranks_ = 1;
 };

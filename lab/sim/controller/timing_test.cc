@@ -1,4 +1,5 @@
-// Every timing rule: blocked one picosecond before its time, allowed at it, and silent where it does not reach.
+// Every timing rule: blocked one picosecond before its time, allowed at it, and silent where it
+// does not reach.
 #include <gtest/gtest.h>
 #include <sim/controller/memory_fixture.h>
 
@@ -14,7 +15,8 @@ memory_config two_of_each() {
   return c;
 }
 
-// Banks 0 to 7 are (rank, group, bank) in bits. The farthest bank from 0 within a node of a level, and the nearest beyond.
+// Banks 0 to 7 are (rank, group, bank) in bits. The farthest bank from 0 within a node of a level,
+// and the nearest beyond.
 constexpr unsigned within[] = {7, 3, 1, 0};
 constexpr unsigned beyond[] = {0, 4, 2, 1};
 
@@ -37,8 +39,10 @@ TEST(timing, each_rule_blocks_until_its_time_within_its_node_only) {
         c.timing = {{level_names[l], names[p], names[f], 12.5}};
         timing_table t = *timing_table::compile(c);
         issue(t, static_cast<command>(p), 0, 1000);
-        EXPECT_EQ(allowed(t, static_cast<command>(f), within[l]), 13500u) << level_names[l] << names[p] << names[f];
-        EXPECT_LE(l ? allowed(t, static_cast<command>(f), beyond[l]) : 0, 1000u) << level_names[l] << names[p] << names[f];
+        EXPECT_EQ(allowed(t, static_cast<command>(f), within[l]), 13500u)
+            << level_names[l] << names[p] << names[f];
+        EXPECT_LE(l ? allowed(t, static_cast<command>(f), beyond[l]) : 0, 1000u)
+            << level_names[l] << names[p] << names[f];
         for (unsigned other = 0; other < 4; ++other) {
           EXPECT_LE(other == f ? 0 : allowed(t, static_cast<command>(other), within[l]), 1000u);
         }
@@ -60,27 +64,34 @@ TEST(timing, a_window_counts_the_oldest_of_its_commands) {
 
 TEST(timing, of_two_rules_the_later_time_counts) {
   memory_config c = two_of_each();
-  c.timing = {{"channel", "read", "read", 3}, {"bank_group", "read", "read", 5}, {"bank", "read", "read", 4}};
+  c.timing = {{"channel", "read", "read", 3},
+              {"bank_group", "read", "read", 5},
+              {"bank", "read", "read", 4}};
   timing_table t = *timing_table::compile(c);
   t.issue(command::read, 0, 1000);
   EXPECT_EQ(t.earliest(command::read, 0), 6000u);
   EXPECT_EQ(t.earliest(command::read, 2), 4000u);
 }
 
-// What a channel does, checked against the rules by somebody who knows neither tables nor schedulers: for each rule, each
-// pair of commands that it names, at one node, is far enough apart.
-bool at_one_node(const memory_config& c, const timing_rule& r, const command_report& a, const command_report& b) {
+// What a channel does, checked against the rules by somebody who knows neither tables nor
+// schedulers: for each rule, each pair of commands that it names, at one node, is far enough apart.
+bool at_one_node(const memory_config& c, const timing_rule& r, const command_report& a,
+                 const command_report& b) {
   const unsigned group = c.banks, rank = group * c.bank_groups;
   if (r.level == "channel") return true;
   if (r.level == "rank") return a.bank / rank == b.bank / rank;
   return r.level == "bank_group" ? a.bank / group == b.bank / group : a.bank == b.bank;
 }
 
-bool names_it(const std::string& name, const command_report& r) { return name == "any" || name == names[static_cast<unsigned>(r.what)]; }
+bool names_it(const std::string& name, const command_report& r) {
+  return name == "any" || name == names[static_cast<unsigned>(r.what)];
+}
 
-unsigned violations(const memory_config& c, const timing_rule& r, const std::vector<command_report>& given) {
+unsigned violations(const memory_config& c, const timing_rule& r,
+                    const std::vector<command_report>& given) {
   unsigned found = 0;
-  const std::size_t reach = 400;  // more than fit into the longest time of a rule but refresh's, which is not in the list
+  const std::size_t reach =
+      400;  // more than fit into the longest time of a rule but refresh's, which is not in the list
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (!names_it(r.following, given[i])) continue;
     unsigned seen = 0;
@@ -96,7 +107,8 @@ void random_load(memory_fixture& bed, unsigned requests) {
   std::uint64_t x = 7;
   for (unsigned i = 0; i < requests; ++i) {
     x = x * 6364136223846793005u + 1442695040888963407u;
-    const auto bank = static_cast<unsigned>(x >> 60), row = static_cast<unsigned>(x >> 40 & 3), column = static_cast<unsigned>(x >> 50 & 7);
+    const auto bank = static_cast<unsigned>(x >> 60), row = static_cast<unsigned>(x >> 40 & 3),
+               column = static_cast<unsigned>(x >> 50 & 7);
     bed.submit(x >> 33 & 3 ? access::read : access::write, bed.address(bank, row, column));
     if (i % 50 == 49) bed.run_until(bed.events.now() + from_ns(static_cast<double>(x >> 58) * 20));
   }
@@ -104,14 +116,16 @@ void random_load(memory_fixture& bed, unsigned requests) {
 }
 
 TEST(timing, a_busy_ddr4_channel_breaks_no_rule) {
-  for (memory_config c : {machine_of("ddr4-2400").nonvolatile_memory, machine_of("kiln").volatile_memory}) {
+  for (memory_config c :
+       {machine_of("ddr4-2400").nonvolatile_memory, machine_of("kiln").volatile_memory}) {
     c.refresh_interval_ns = 2000;
     memory_fixture bed(c);
     random_load(bed, 5000);
     ASSERT_EQ(bed.completed.size(), 5000u);
     std::ranges::stable_sort(bed.commands, {}, &command_report::at);
     c.timing.push_back({"rank", "refresh", "any", c.refresh_time_ns});
-    for (const timing_rule& r : c.timing) EXPECT_EQ(violations(c, r, bed.commands), 0u) << r.level << r.preceding << r.following;
+    for (const timing_rule& r : c.timing)
+      EXPECT_EQ(violations(c, r, bed.commands), 0u) << r.level << r.preceding << r.following;
   }
 }
 
@@ -130,9 +144,12 @@ TEST(timing, the_check_of_rules_can_fail) {
 
 TEST(timing, wrong_rules_are_refused_with_a_sentence) {
   const std::pair<timing_rule, const char*> wrong[] = {
-      {{"bunk", "read", "read", 1}, "names no level"},       {{"bank", "reed", "read", 1}, "names no command"},
-      {{"bank", "read", "rite", 1}, "names no command"},     {{"bank", "read", "read", -1}, "negative latency"},
-      {{"bank", "read", "read", 1, 0}, "empty window"},      {{"bank", "refresh", "read", 1}, "below the rank"},
+      {{"bunk", "read", "read", 1}, "names no level"},
+      {{"bank", "reed", "read", 1}, "names no command"},
+      {{"bank", "read", "rite", 1}, "names no command"},
+      {{"bank", "read", "read", -1}, "negative latency"},
+      {{"bank", "read", "read", 1, 0}, "empty window"},
+      {{"bank", "refresh", "read", 1}, "below the rank"},
       {{"bank_group", "read", "refresh", 1}, "below the rank"}};
   for (const auto& [rule, sentence] : wrong) {
     memory_config c = plain_memory();

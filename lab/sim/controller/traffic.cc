@@ -1,4 +1,5 @@
-// Generators of load: actors that submit the next request when one is told, or when its time has come.
+// Generators of load: actors that submit the next request when one is told, or when its time has
+// come.
 #include <base/rng.h>
 #include <sim/controller/controller.h>
 #include <sim/controller/traffic.h>
@@ -11,7 +12,11 @@ namespace {
 class generator final : public event_handler {
  public:
   generator(event_queue& events, memory_system& m, const traffic_config& load)
-      : events_(events), memory_(m), traffic_(load), random_(load.seed), lines_(m.config().capacity_bytes / line_bytes) {}
+      : events_(events),
+        memory_(m),
+        traffic_(load),
+        random_(load.seed),
+        lines_(m.config().capacity_bytes / line_bytes) {}
 
   void start() {
     if (traffic_.pattern == traffic_pattern::sparse) {
@@ -37,12 +42,18 @@ class generator final : public event_handler {
   void submit(picoseconds now) {
     if (left() == 0) return;
     request r;
-    r.address = (traffic_.pattern == traffic_pattern::stream ? submitted_ % lines_ : random_.below(lines_)) * line_bytes;
-    r.kind = random_.below(1024) < static_cast<std::uint64_t>(traffic_.write_share * 1024) ? access::write : access::read;
+    r.address = (traffic_.pattern == traffic_pattern::stream ? submitted_ % lines_
+                                                             : random_.below(lines_)) *
+                line_bytes;
+    r.kind = random_.below(1024) < static_cast<std::uint64_t>(traffic_.write_share * 1024)
+                 ? access::write
+                 : access::read;
     r.reply_to = this;
     ++submitted_;
     memory_.submit(now, r);
-    if (r.kind == access::write && traffic_.writes_per_barrier && ++writes_ % traffic_.writes_per_barrier == 0) memory_.barrier(now, 0);
+    if (r.kind == access::write && traffic_.writes_per_barrier &&
+        ++writes_ % traffic_.writes_per_barrier == 0)
+      memory_.barrier(now, 0);
   }
 
   event_queue& events_;

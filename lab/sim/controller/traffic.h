@@ -1,7 +1,9 @@
-// Made-up loads, to see how fast the simulator is and whether a memory keeps its promises under all of them.
+// Made-up loads, to see how fast the simulator is and whether a memory keeps its promises under all
+// of them.
 //
-// random: requests to random lines; stream: to one line after the other; both keep `outstanding` requests unfinished.
-// sparse: a request to a random line every `gap_ns`, whether or not earlier ones have finished.
+// random: requests to random lines; stream: to one line after the other; both keep `outstanding`
+// requests unfinished. sparse: a request to a random line every `gap_ns`, whether or not earlier
+// ones have finished.
 #pragma once
 
 #include <sim/config.h>
@@ -19,8 +21,8 @@ struct traffic_config {
   std::uint64_t requests = 1'000'000;
   double write_share = 0.25;
   unsigned outstanding = 64;
-  double gap_ns = 500 / 1.2;          // 500 cycles of DDR4-2400's clock
-  unsigned writes_per_barrier = 0;    // 0: no barriers
+  double gap_ns = 500 / 1.2;        // 500 cycles of DDR4-2400's clock
+  unsigned writes_per_barrier = 0;  // 0: no barriers
   std::uint64_t seed = 1;
 };
 
@@ -32,6 +34,7 @@ struct traffic_result {
   memory_statistics done;
 };
 
-[[nodiscard]] result<traffic_result> run_traffic(const memory_config& c, const traffic_config& load);
+[[nodiscard]] result<traffic_result> run_traffic(const memory_config& c,
+                                                 const traffic_config& load);
 
 }  // namespace stele::sim

@@ -1,30 +1,38 @@
-// Under random loads, with every scheduler and device: all requests end, every write is persistent, runs repeat themselves.
-#include <sim/controller/traffic.h>
+// Under random loads, with every scheduler and device: all requests end, every write is persistent,
+// runs repeat themselves.
 #include <sim/controller/memory_fixture.h>
+#include <sim/controller/traffic.h>
 #include <sim/dp2/pcm.h>
 
 namespace stele::sim {
 namespace {
 
 const std::vector<memory_config>& devices() {
-  static const std::vector<memory_config> all = {machine_of("ddr4-2400").nonvolatile_memory, machine_of("kiln").nonvolatile_memory, dp2_memory("strict")};
+  static const std::vector<memory_config> all = {machine_of("ddr4-2400").nonvolatile_memory,
+                                                 machine_of("kiln").nonvolatile_memory,
+                                                 dp2_memory("strict")};
   return all;
 }
 
 TEST(load, every_request_ends_under_every_scheduler) {
   for (const scheduler_kind& k : scheduler_kinds())
     for (memory_config c : devices())
-      for (const traffic_pattern p : {traffic_pattern::random, traffic_pattern::stream, traffic_pattern::sparse}) {
+      for (const traffic_pattern p :
+           {traffic_pattern::random, traffic_pattern::stream, traffic_pattern::sparse}) {
         c.scheduler = k.name;
-        const traffic_result r =
-            *run_traffic(c, {.pattern = p, .requests = 3000, .write_share = 0.5, .outstanding = 200, .writes_per_barrier = 5});
+        const traffic_result r = *run_traffic(c, {.pattern = p,
+                                                  .requests = 3000,
+                                                  .write_share = 0.5,
+                                                  .outstanding = 200,
+                                                  .writes_per_barrier = 5});
         EXPECT_EQ(r.unfinished, 0u) << k.name;
         EXPECT_EQ(r.done.reads + r.done.forwarded_reads + r.done.writes, 3000u) << k.name;
         EXPECT_EQ(r.done.read_latency.count + r.done.write_latency.count, 3000u) << k.name;
       }
 }
 
-// Lines, kinds and barriers of a load that has hot lines and logs, so that order between writes to one line matters.
+// Lines, kinds and barriers of a load that has hot lines and logs, so that order between writes to
+// one line matters.
 struct persisted_order final : write_observer {
   std::vector<std::pair<std::uint64_t, picoseconds>> writes;  // token and time
   std::map<std::uint64_t, std::uint64_t> last_of_line;

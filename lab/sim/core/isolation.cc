@@ -6,9 +6,11 @@
 namespace stele::sim {
 
 template <class F>
-void isolation_control::for_each_holder(unsigned core, unsigned except, std::uint64_t line, std::uint8_t flags, F&& f) {
+void isolation_control::for_each_holder(unsigned core, unsigned except, std::uint64_t line,
+                                        std::uint8_t flags, F&& f) {
   for (unsigned t = core; t < threads_.size(); t += cores_)
-    if (t != except && threads_[t].speculative && (threads_[t].lines.flags(line) & flags) != 0) f(t);
+    if (t != except && threads_[t].speculative && (threads_[t].lines.flags(line) & flags) != 0)
+      f(t);
 }
 
 bool isolation_control::begin(unsigned thread, picoseconds now) {
@@ -48,7 +50,8 @@ void isolation_control::release(unsigned thread, picoseconds now) {
     threads_[static_cast<unsigned>(owner_)].who->may_begin(now + handoff_);
     return;
   }
-  for (unsigned t : std::exchange(waiting_to_begin_, {})) threads_[t].who->may_begin(now + handoff_);
+  for (unsigned t : std::exchange(waiting_to_begin_, {}))
+    threads_[t].who->may_begin(now + handoff_);
 }
 
 void isolation_control::abort_attempt(unsigned thread, picoseconds now) {
@@ -58,14 +61,16 @@ void isolation_control::abort_attempt(unsigned thread, picoseconds now) {
   s.who->aborted(now);
 }
 
-void isolation_control::conflict_on_core(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
+void isolation_control::conflict_on_core(unsigned thread, std::uint64_t line, bool store,
+                                         picoseconds now) {
   for_each_holder(thread % cores_, thread, line, store ? read | written : written, [&](unsigned t) {
     ++counts.conflicts;
     abort_attempt(t, now);
   });
 }
 
-void isolation_control::remote_access(unsigned core, std::uint64_t line, bool by_store, picoseconds now) {
+void isolation_control::remote_access(unsigned core, std::uint64_t line, bool by_store,
+                                      picoseconds now) {
   if (kind_ != isolation_kind::htm) return;
   for_each_holder(core, ~0u, line, by_store ? read | written : written, [&](unsigned t) {
     ++counts.conflicts;

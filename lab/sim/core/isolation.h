@@ -1,9 +1,12 @@
-// Keeps concurrent transactions apart: hardware transactional memory with a lock to fall back on, one mutex, or nothing.
+// Keeps concurrent transactions apart: hardware transactional memory with a lock to fall back on,
+// one mutex, or nothing.
 //
-// Hardware transactional memory after Hammond et al., "Transactional Memory Coherence and Consistency" (2004), as commodity
-// processors have it and as Zhao et al., "Kiln" (2013), section 5.1, models it: the lines that a transaction has read and
-// written stay in its core's private caches; one that is displaced, or that another core takes, ends the attempt (the
-// requester wins). After `htm_retries` lost attempts a transaction takes the lock, and all others wait.
+// Hardware transactional memory after Hammond et al., "Transactional Memory Coherence and
+// Consistency" (2004), as commodity processors have it and as Zhao et al., "Kiln" (2013),
+// section 5.1, models it: the lines that a transaction has read and written stay in its core's
+// private caches; one that is displaced, or that another core takes, ends the attempt (the
+// requester wins). After `htm_retries` lost attempts a transaction takes the lock, and all others
+// wait.
 #pragma once
 
 #include <sim/cache/hierarchy.h>
@@ -43,7 +46,8 @@ class isolation_control final : public private_cache_observer {
   bool begin(unsigned thread, picoseconds now);
   // Before the access. Returns the flags that the line had in this transaction.
   std::uint8_t touch(unsigned thread, std::uint64_t line, bool store, picoseconds now) {
-    if (kind_ == isolation_kind::htm && threads_.size() > cores_) conflict_on_core(thread, line, store, now);
+    if (kind_ == isolation_kind::htm && threads_.size() > cores_)
+      conflict_on_core(thread, line, store, now);
     return threads_[thread].lines.add(line, store ? written : read);
   }
   // What it did is visible from now on. Its lines are known until release().
@@ -68,15 +72,17 @@ class isolation_control final : public private_cache_observer {
   bool lock(unsigned thread, picoseconds now);
   void conflict_on_core(unsigned thread, std::uint64_t line, bool store, picoseconds now);
   void abort_attempt(unsigned thread, picoseconds now);
-  // f(thread) for each other thread of the core that has the line with one of these flags in a speculative transaction.
+  // f(thread) for each other thread of the core that has the line with one of these flags in a
+  // speculative transaction.
   template <class F>
-  void for_each_holder(unsigned core, unsigned except, std::uint64_t line, std::uint8_t flags, F&& f);
+  void for_each_holder(unsigned core, unsigned except, std::uint64_t line, std::uint8_t flags,
+                       F&& f);
 
   isolation_kind kind_;
   unsigned cores_, retries_;
   picoseconds handoff_;
   std::vector<state> threads_;
-  std::deque<unsigned> waiting_;  // for the lock
+  std::deque<unsigned> waiting_;            // for the lock
   std::vector<unsigned> waiting_to_begin_;  // speculative ones that wait until nobody has the lock
   int owner_ = -1;
 };

@@ -1,4 +1,5 @@
-// The lines that a transaction has touched, each with flags, in the order in which they came. Forgetting all is cheap.
+// The lines that a transaction has touched, each with flags, in the order in which they came.
+// Forgetting all is cheap.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,8 @@ class line_set {
   void grow() {
     std::vector<slot> larger(slots_.size() * 2);
     slots_.swap(larger);
-    for (std::uint32_t i = 0; i < entries_.size(); ++i) slots_[place_of(entries_[i].line)] = {entries_[i].line, epoch_, i};
+    for (std::uint32_t i = 0; i < entries_.size(); ++i)
+      slots_[place_of(entries_[i].line)] = {entries_[i].line, epoch_, i};
   }
 
   std::vector<slot> slots_;

@@ -1,4 +1,5 @@
-// The steps of a hardware thread. Each either is done or leaves everything as it was and waits to be woken.
+// The steps of a hardware thread. Each either is done or leaves everything as it was and waits to
+// be woken.
 #include <sim/core/thread.h>
 
 #include <algorithm>
@@ -10,28 +11,44 @@ using media::tape_op;
 namespace {
 
 enum class token : std::uint64_t { load, store, persist };
-constexpr std::uint64_t to_token(token t, std::uint64_t place) noexcept { return static_cast<std::uint64_t>(t) << 56 | place; }
+constexpr std::uint64_t to_token(token t, std::uint64_t place) noexcept {
+  return static_cast<std::uint64_t>(t) << 56 | place;
+}
 constexpr std::uint64_t bytes_of_instruction = 16;
-// Others get their turn after so many events, though nothing happens meanwhile: to show progress, to stop.
+// Others get their turn after so many events, though nothing happens meanwhile: to show progress,
+// to stop.
 constexpr unsigned events_at_once = 1 << 16;
 
 // Of memory that an event is about; at least one.
-std::uint64_t bytes_of(const tape_item& i) noexcept { return std::max(i.record.length, 1u); }
-std::uint64_t last_line_of(const tape_item& i) noexcept { return (i.record.address + bytes_of(i) - 1) / 64; }
-bool is_dependent(const tape_item& i) noexcept { return (i.record.tag & media::tape_pointer_flag) != 0; }
+std::uint64_t bytes_of(const tape_item& i) noexcept {
+  return std::max(i.record.length, 1u);
+}
+std::uint64_t last_line_of(const tape_item& i) noexcept {
+  return (i.record.address + bytes_of(i) - 1) / 64;
+}
+bool is_dependent(const tape_item& i) noexcept {
+  return (i.record.tag & media::tape_pointer_flag) != 0;
+}
 
 }  // namespace
 
 thread_counts& thread_counts::operator+=(const thread_counts& o) noexcept {
   events += o.events, instructions += o.instructions, loads += o.loads, stores += o.stores;
-  commits += o.commits, operations += o.operations, aborts += o.aborts, commit_time += o.commit_time;
+  commits += o.commits, operations += o.operations, aborts += o.aborts,
+      commit_time += o.commit_time;
   return *this;
 }
 
 hardware_thread::hardware_thread(environment& s, unsigned number, unsigned sharing_core)
-    : events_(s.events), caches_(s.caches), environment_(s), number_(number), core_(number % s.machine.cores.count),
-      instruction_time_(std::max<picoseconds>(1, from_ns(sharing_core / (s.machine.cores.clock_ghz * s.machine.cores.issue_width)))),
-      window_size_(s.machine.cores.window_instructions / sharing_core), lookahead_(from_ns(s.machine.crossbar.latency_ns)) {
+    : events_(s.events),
+      caches_(s.caches),
+      environment_(s),
+      number_(number),
+      core_(number % s.machine.cores.count),
+      instruction_time_(std::max<picoseconds>(
+          1, from_ns(sharing_core / (s.machine.cores.clock_ghz * s.machine.cores.issue_width)))),
+      window_size_(s.machine.cores.window_instructions / sharing_core),
+      lookahead_(from_ns(s.machine.crossbar.latency_ns)) {
   loads_.set_capacity(s.machine.cores.outstanding_misses);
   stores_.set_capacity(s.machine.cores.store_buffer_entries);
   fences_wait_ = s.machine.design.fences_wait;
@@ -57,8 +74,12 @@ void hardware_thread::wake(picoseconds now) {
 void hardware_thread::done(picoseconds now, std::uint64_t t) {
   const std::uint64_t place = t & 0xff'ffff'ffff'ffff;
   switch (static_cast<token>(t >> 56)) {
-    case token::load: loads_.at(place).done = now; break;
-    case token::store: stores_.at(place).done = now; break;
+    case token::load:
+      loads_.at(place).done = now;
+      break;
+    case token::store:
+      stores_.at(place).done = now;
+      break;
     case token::persist:
       --persists_;
       persisted_ = std::max(persisted_, now);
@@ -72,7 +93,8 @@ void hardware_thread::retry(picoseconds now) {
   wake(now);
 }
 
-// The caches are about to take a line away: what the attempt stored goes now, the rest when the thread runs again.
+// The caches are about to take a line away: what the attempt stored goes now, the rest when the
+// thread runs again.
 void hardware_thread::aborted(picoseconds now) {
   aborted_ = true;
   ++counts.aborts;
@@ -112,7 +134,8 @@ void hardware_thread::run() {
   }
 }
 
-inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole) {
+inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uint64_t instructions,
+                                        bool whole) {
   window& w = store ? stores_ : loads_;
   if (!(loads_.empty() && w.empty()) && !may_issue(w)) return false;
   time_ += instruction_time_ * instructions;
@@ -128,12 +151,15 @@ inline bool hardware_thread::touch_line(std::uint64_t line, bool store, std::uin
 }
 
 template <bool Inside>
-inline hardware_thread::outcome hardware_thread::access_line(const tape_item& item, std::uint64_t line, bool store, std::uint64_t bytes) {
+inline hardware_thread::outcome hardware_thread::access_line(const tape_item& item,
+                                                             std::uint64_t line, bool store,
+                                                             std::uint64_t bytes) {
   if constexpr (Inside) {
     environment_.isolation.touch(number_, line, store, time_);
     if (store) environment_.persistence.storing(number_, line, time_);
   }
-  if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction)) return outcome::blocked;
+  if (!touch_line(line, store, (bytes + bytes_of_instruction - 1) / bytes_of_instruction))
+    return outcome::blocked;
   if (Inside && aborted_) {  // the line displaced another of this transaction
     if (store) caches_.cancel_store(core_, line);
     return outcome::aborted;
@@ -144,16 +170,20 @@ inline hardware_thread::outcome hardware_thread::access_line(const tape_item& it
   return outcome::done;
 }
 
-// The quick way of step() for what most events are: loads and stores to one line, one after the other. Does as many as there
-// are, and what the loop in run() does between them. False: one has to wait.
+// The quick way of step() for what most events are: loads and stores to one line, one after the
+// other. Does as many as there are, and what the loop in run() does between them. False: one has to
+// wait.
 //
-// Hits may be ahead of the others' time by what a request takes from one core to another: nothing that the others have yet
-// to do could have come sooner. Then the thread need not wait its turn for each.
+// Hits may be ahead of the others' time by what a request takes from one core to another: nothing
+// that the others have yet to do could have come sooner. Then the thread need not wait its turn for
+// each.
 bool hardware_thread::run_simple(unsigned& n) {
   if (replaying_ || lines_done_ != 0 || plan_requested_ || dependent_ != 0) return true;
   const tape_item* item = items_.data() + item_;
-  const tape_item* const last = item + std::min<std::size_t>(items_.size() - item_, events_at_once - n);
-  const bool may_go_on = phase_ == phase::inside ? run_simple<true>(item, last) : run_simple<false>(item, last);
+  const tape_item* const last =
+      item + std::min<std::size_t>(items_.size() - item_, events_at_once - n);
+  const bool may_go_on =
+      phase_ == phase::inside ? run_simple<true>(item, last) : run_simple<false>(item, last);
   const auto count = static_cast<std::size_t>(item - items_.data()) - item_;
   item_ += count, counts.events += count, n += static_cast<unsigned>(count);
   return may_go_on;
@@ -164,10 +194,16 @@ bool hardware_thread::run_simple(const tape_item*& item, const tape_item* last) 
   for (; item != last; ++item) {
     const std::uint64_t line = item->record.address / 64;
     const bool store = item->record.op == static_cast<std::uint8_t>(tape_op::store);
-    if (store ? Inside && !plain_stores_ : item->record.op != static_cast<std::uint8_t>(tape_op::load)) return true;
+    if (store ? Inside && !plain_stores_
+              : item->record.op != static_cast<std::uint8_t>(tape_op::load))
+      return true;
     if (is_dependent(*item) || last_line_of(*item) != line) return true;
-    if (const picoseconds next = events_.next(); time_ > next && (time_ - next > lookahead_ || !caches_.would_hit(core_, line, store))) return true;
-    if (const outcome got = access_line<Inside>(*item, line, store, bytes_of(*item)); got != outcome::done) return got == outcome::aborted;
+    if (const picoseconds next = events_.next();
+        time_ > next && (time_ - next > lookahead_ || !caches_.would_hit(core_, line, store)))
+      return true;
+    if (const outcome got = access_line<Inside>(*item, line, store, bytes_of(*item));
+        got != outcome::done)
+      return got == outcome::aborted;
   }
   return true;
 }
@@ -188,7 +224,10 @@ bool hardware_thread::fetch() {
 
 // What has been done of the attempt is kept, for another one.
 void hardware_thread::save_attempt() {
-  if (may_abort_) attempt_events_.insert(attempt_events_.end(), items_.begin() + static_cast<std::ptrdiff_t>(attempt_begin_), items_.begin() + static_cast<std::ptrdiff_t>(item_));
+  if (may_abort_)
+    attempt_events_.insert(attempt_events_.end(),
+                           items_.begin() + static_cast<std::ptrdiff_t>(attempt_begin_),
+                           items_.begin() + static_cast<std::ptrdiff_t>(item_));
   attempt_begin_ = item_;
 }
 
@@ -201,24 +240,33 @@ bool hardware_thread::step(const tape_item& item) {
   if (!await_dependent()) return false;
   const auto op = static_cast<tape_op>(item.record.op);
   switch (op) {
-    case tape_op::load: return access(item, false);
-    case tape_op::store: return access(item, true);
+    case tape_op::load:
+      return access(item, false);
+    case tape_op::store:
+      return access(item, true);
     case tape_op::compute:
       time_ += item.record.address * instruction_time_;
       instruction_ += item.record.address, counts.instructions += item.record.address;
       return true;
-    case tape_op::tx_begin: return begin(item);
+    case tape_op::tx_begin:
+      return begin(item);
     case tape_op::tx_commit:
-    case tape_op::tx_abort: return end();
-    case tape_op::stream: return each_line(item, action::kind::stream);
-    case tape_op::flush: return each_line(item, action::kind::clean_to_memory);
-    case tape_op::bulk: return each_line(item, action::kind::clean_to_memory) && drain();
-    case tape_op::fence: return drain();
+    case tape_op::tx_abort:
+      return end();
+    case tape_op::stream:
+      return each_line(item, action::kind::stream);
+    case tape_op::flush:
+      return each_line(item, action::kind::clean_to_memory);
+    case tape_op::bulk:
+      return each_line(item, action::kind::clean_to_memory) && drain();
+    case tape_op::fence:
+      return drain();
     case tape_op::returned:
       ++counts.operations;
       if (counts.commits == 0) environment_.committed(number_, time_);
       return true;
-    default: return true;
+    default:
+      return true;
   }
 }
 
@@ -238,11 +286,16 @@ bool hardware_thread::run_plan() {
 
 bool hardware_thread::execute(const action& a) {
   switch (a.what) {
-    case action::kind::load: return touch_line(a.line, false, 4);
-    case action::kind::store: return touch_line(a.line, true, 4);
-    case action::kind::store_full_line: return touch_line(a.line, true, 4, true);
-    case action::kind::fence: return fences_wait_ ? drain() : persists_ < stores_.capacity;
-    default: return clean(a);
+    case action::kind::load:
+      return touch_line(a.line, false, 4);
+    case action::kind::store:
+      return touch_line(a.line, true, 4);
+    case action::kind::store_full_line:
+      return touch_line(a.line, true, 4, true);
+    case action::kind::fence:
+      return fences_wait_ ? drain() : persists_ < stores_.capacity;
+    default:
+      return clean(a);
   }
 }
 
@@ -256,7 +309,8 @@ bool hardware_thread::each_line(const tape_item& item, action::kind what) {
 }
 
 bool hardware_thread::clean(const action& a) {
-  if (a.what != action::kind::stream && !drain(stores_)) return false;  // the store has to be there first
+  if (a.what != action::kind::stream && !drain(stores_))
+    return false;  // the store has to be there first
   const hierarchy::request_origin who{core_, number_, this, to_token(token::persist, 0)};
   time_ += instruction_time_;
   ++persists_;
@@ -264,7 +318,8 @@ bool hardware_thread::clean(const action& a) {
   if (a.what == action::kind::stream) {
     got = caches_.stream(who, a.line, 0, time_);
   } else {
-    const auto to = a.what == action::kind::clean_to_shared ? hierarchy::level::shared_cache : hierarchy::level::memory;
+    const auto to = a.what == action::kind::clean_to_shared ? hierarchy::level::shared_cache
+                                                            : hierarchy::level::memory;
     got = caches_.clean(who, a.line, to, a.what == action::kind::clean_invalidate_to_memory, time_);
   }
   if (got.what == access_result::kind::completed) {
@@ -293,7 +348,8 @@ bool hardware_thread::drain() {
 // --- accesses ---
 
 bool hardware_thread::access(const tape_item& item, bool store) {
-  const std::uint64_t first = item.record.address / 64, lines = last_line_of(item) - first + 1, length = bytes_of(item);
+  const std::uint64_t first = item.record.address / 64, lines = last_line_of(item) - first + 1,
+                      length = bytes_of(item);
   if (store && phase_ == phase::inside && !plan_requested_) {
     plan_requested_ = true;
     store_deferred_ = environment_.persistence.before_store(number_, first, lines, length, plan_);
@@ -307,8 +363,10 @@ bool hardware_thread::access(const tape_item& item, bool store) {
   }
   for (; lines_done_ < lines; ++lines_done_) {
     if (lines_done_ != 0 && yields()) return false;
-    const std::uint64_t line = first + lines_done_, here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
-    const outcome got = phase_ == phase::inside ? access_line<true>(item, line, store, here) : access_line<false>(item, line, store, here);
+    const std::uint64_t line = first + lines_done_,
+                        here = lines == 1 ? length : std::min<std::uint64_t>(64, length);
+    const outcome got = phase_ == phase::inside ? access_line<true>(item, line, store, here)
+                                                : access_line<false>(item, line, store, here);
     if (got != outcome::done) return got == outcome::aborted;
   }
   if (is_dependent(item)) dependent_ = loads_.next;
@@ -318,7 +376,8 @@ bool hardware_thread::access(const tape_item& item, bool store) {
 // Waits, as far as it is known how long, until the windows have room. False: it is not known.
 bool hardware_thread::may_issue(window& w) {
   loads_.retire(time_);
-  while (!loads_.empty() && (instruction_ - loads_.at(loads_.first).instruction >= window_size_ || (&w == &loads_ && loads_.full()))) {
+  while (!loads_.empty() && (instruction_ - loads_.at(loads_.first).instruction >= window_size_ ||
+                             (&w == &loads_ && loads_.full()))) {
     if (loads_.at(loads_.first).done == never) return false;
     time_ = std::max(time_, loads_.at(loads_.first).done);
     ++loads_.first;
@@ -336,8 +395,10 @@ bool hardware_thread::may_issue(window& w) {
 
 bool hardware_thread::miss(std::uint64_t line, bool store, bool whole) {
   window& w = store ? stores_ : loads_;
-  const hierarchy::request_origin who{core_, number_, this, to_token(store ? token::store : token::load, w.next)};
-  const access_result got = whole ? caches_.store_full_line(who, line, time_) : caches_.access_line(who, line, store, time_);
+  const hierarchy::request_origin who{core_, number_, this,
+                                      to_token(store ? token::store : token::load, w.next)};
+  const access_result got = whole ? caches_.store_full_line(who, line, time_)
+                                  : caches_.access_line(who, line, store, time_);
   if (got.what == access_result::kind::nacked) {
     blocked_ = true;
     return false;
@@ -363,7 +424,8 @@ bool hardware_thread::await_dependent() {
 
 bool hardware_thread::begin(const tape_item& item) {
   if (!plan_requested_) {
-    blocked_ = !environment_.persistence.begin(number_, (item.record.length & media::tape_ordered_flag) != 0, *this, time_);
+    blocked_ = !environment_.persistence.begin(
+        number_, (item.record.length & media::tape_ordered_flag) != 0, *this, time_);
     if (blocked_) return false;
     plan_requested_ = true;
   }
@@ -381,7 +443,8 @@ bool hardware_thread::end() {
     environment_.isolation.end(number_);
     phase_ = phase::committing;
     ended_at_ = time_;
-    if (environment_.observer != nullptr) environment_.observer->ended(number_, environment_.isolation.lines(number_));
+    if (environment_.observer != nullptr)
+      environment_.observer->ended(number_, environment_.isolation.lines(number_));
     environment_.persistence.commit(number_, environment_.isolation.lines(number_), plan_, time_);
   }
   if (next_action_ < plan_.size() && !run_plan()) return false;

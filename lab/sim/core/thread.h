@@ -1,10 +1,12 @@
-// A hardware thread: runs its events of the tape through an issue window, a store buffer and the caches.
+// A hardware thread: runs its events of the tape through an issue window, a store buffer and the
+// caches.
 //
-// The model: instructions issue at a fixed rate; a load that misses is remembered until its line is there, and issue stops
-// when the oldest such load is more than the window behind, or when there are too many; stores wait in order in a buffer. A
-// load marked as dependent (of a pointer) holds everything after it until its value is there. Instructions of 16 bytes of an event
-// each, one at least; compute events are instructions that access nothing. Threads of a core share the issue rate evenly.
-// Not modelled: branches, functional units, instruction fetch.
+// The model: instructions issue at a fixed rate; a load that misses is remembered until its line is
+// there, and issue stops when the oldest such load is more than the window behind, or when there
+// are too many; stores wait in order in a buffer. A load marked as dependent (of a pointer) holds
+// everything after it until its value is there. Instructions of 16 bytes of an event each, one at
+// least; compute events are instructions that access nothing. Threads of a core share the issue
+// rate evenly. Not modelled: branches, functional units, instruction fetch.
 #pragma once
 
 #include <sim/core/isolation.h>
@@ -19,7 +21,8 @@
 namespace stele::sim {
 
 struct thread_counts {
-  std::uint64_t events = 0, instructions = 0, loads = 0, stores = 0, commits = 0, operations = 0, aborts = 0;
+  std::uint64_t events = 0, instructions = 0, loads = 0, stores = 0, commits = 0, operations = 0,
+                aborts = 0;
   picoseconds commit_time = 0;  // from the transaction's last instruction to its end, summed
 
   thread_counts& operator+=(const thread_counts& o) noexcept;
@@ -28,7 +31,8 @@ struct thread_counts {
 // What stores write, when contents are followed (crash.h).
 class store_observer {
  public:
-  virtual void stored(unsigned thread, unsigned core, const tape_item& what, std::uint64_t line) = 0;
+  virtual void stored(unsigned thread, unsigned core, const tape_item& what,
+                      std::uint64_t line) = 0;
   virtual void aborted(unsigned thread, unsigned core) = 0;
   virtual void ended(unsigned thread, const line_set& lines) = 0;
 
@@ -46,7 +50,7 @@ class hardware_thread final : event_handler, requester, abortable {
     feed& tape;
     const machine_config& machine;
     store_observer* observer = nullptr;
-      // A transaction has ended; on tapes without transactions, an operation (mark returned).
+    // A transaction has ended; on tapes without transactions, an operation (mark returned).
     std::function<void(unsigned thread, picoseconds now)> committed = [](unsigned, picoseconds) {};
   };
 
@@ -97,8 +101,10 @@ class hardware_thread final : event_handler, requester, abortable {
   // One line of it. lost: the attempt, by this very access.
   enum class outcome : std::uint8_t { blocked, aborted, done };
   template <bool Inside>
-  [[gnu::always_inline]] outcome access_line(const tape_item& item, std::uint64_t line, bool store, std::uint64_t bytes);
-  [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions, bool whole = false);
+  [[gnu::always_inline]] outcome access_line(const tape_item& item, std::uint64_t line, bool store,
+                                             std::uint64_t bytes);
+  [[gnu::always_inline]] bool touch_line(std::uint64_t line, bool store, std::uint64_t instructions,
+                                         bool whole = false);
   bool may_issue(window& w);
   bool miss(std::uint64_t line, bool store, bool whole);
   // Somebody else's turn comes first. True: it has been waited for with an event.
@@ -121,28 +127,28 @@ class hardware_thread final : event_handler, requester, abortable {
   picoseconds time_ = 0;
   std::uint64_t instruction_ = 0;
   window loads_, stores_;
-  std::uint64_t persists_ = 0;     // under way
-  picoseconds persisted_ = 0;      // the last of those that are done
-  std::uint64_t dependent_ = 0;    // 1 + the place of the load that holds all others; 0: none
-  bool asleep_ = true;             // no event of ours is in the queue
-  bool blocked_ = false;    // until somebody says go: only that wakes it
+  std::uint64_t persists_ = 0;   // under way
+  picoseconds persisted_ = 0;    // the last of those that are done
+  std::uint64_t dependent_ = 0;  // 1 + the place of the load that holds all others; 0: none
+  bool asleep_ = true;           // no event of ours is in the queue
+  bool blocked_ = false;         // until somebody says go: only that wakes it
   bool aborted_ = false, finished_ = false;
 
   std::span<const tape_item> items_;
   std::size_t item_ = 0;
   std::uint64_t lines_done_ = 0;  // lines of the event that are done
   enum class phase : std::uint8_t { outside, inside, ending, committing } phase_ = phase::outside;
-  bool plan_requested_ = false;     // the design has been asked about this event
-  bool store_deferred_ = false;   // and does the store itself, later
+  bool plan_requested_ = false;  // the design has been asked about this event
+  bool store_deferred_ = false;  // and does the store itself, later
   action_list plan_;
   std::size_t next_action_ = 0;
   picoseconds ended_at_ = 0;
-  std::size_t attempt_begin_ = 0;    // the first of items_ that belongs to this transaction
+  std::size_t attempt_begin_ = 0;          // the first of items_ that belongs to this transaction
   std::vector<tape_item> attempt_events_;  // events before those, for another attempt
   std::size_t replayed_ = 0;
   bool replaying_ = false;
   bool may_abort_ = false;
-  bool fences_wait_ = true;  // those of a design's plans
+  bool fences_wait_ = true;   // those of a design's plans
   bool plain_stores_ = true;  // the design adds nothing to them
 };
 

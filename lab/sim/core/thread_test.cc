@@ -1,4 +1,5 @@
-// A hardware thread's times, added up by hand: issue, window, store buffer, pointers, fences; and isolation.
+// A hardware thread's times, added up by hand: issue, window, store buffer, pointers, fences; and
+// isolation.
 #include <gtest/gtest.h>
 #include <sim/cache/test_memory.h>
 #include <sim/core/thread.h>
@@ -22,32 +23,45 @@ struct event {
 
 // A machine of one instruction a nanosecond, memory of 100 ns.
 struct world {
-  explicit world(const std::vector<event>& events_of_tape, machine_config m = small_machine(), std::string isolation_name = "none")
-      : below(events, 100'000), tape_bytes(record(events_of_tape)), tape(std::move(*feed::over(tape_bytes, 8))) {
+  explicit world(const std::vector<event>& events_of_tape, machine_config m = small_machine(),
+                 std::string isolation_name = "none")
+      : below(events, 100'000),
+        tape_bytes(record(events_of_tape)),
+        tape(std::move(*feed::over(tape_bytes, 8))) {
     m.cores.clock_ghz = 1, m.cores.issue_width = 1;
     machine = m;
     caches = std::move(*hierarchy::make(events, below, machine, 1));
-    const auto kind = isolation_name == "htm" ? isolation_kind::htm : isolation_name == "mutex" ? isolation_kind::mutex : isolation_kind::none;
+    const auto kind = isolation_name == "htm"     ? isolation_kind::htm
+                      : isolation_name == "mutex" ? isolation_kind::mutex
+                                                  : isolation_kind::none;
     isolation = std::make_unique<isolation_control>(kind, machine.cores.count, 8, 10'000);
     if (kind == isolation_kind::htm) caches->set_observer(isolation.get());
-    persistence = std::move(*(*design_named(machine.design.name))->make({events, *caches, machine, tape.threads()}));
-    around.reset(new hardware_thread::environment{events, *caches, *isolation, *persistence, tape, machine});
-    for (unsigned t = 0; t < tape.threads(); ++t) threads.push_back(std::make_unique<hardware_thread>(*around, t, 1));
+    persistence = std::move(
+        *(*design_named(machine.design.name))->make({events, *caches, machine, tape.threads()}));
+    around.reset(
+        new hardware_thread::environment{events, *caches, *isolation, *persistence, tape, machine});
+    for (unsigned t = 0; t < tape.threads(); ++t)
+      threads.push_back(std::make_unique<hardware_thread>(*around, t, 1));
     for (auto& t : threads) t->start();
     while (!events.empty()) events.step();
     for (auto& t : threads) EXPECT_TRUE(t->finished());
   }
   static std::vector<std::byte> record(const std::vector<event>& list) {
     const auto w = media::tape_writer::to_memory({.mark_pointers = true});
-    for (const event& e : list) e.pointer ? w->pointer_load(e.thread, e.address, e.length) : w->event(e.op, e.thread, e.address, e.length);
+    for (const event& e : list)
+      e.pointer ? w->pointer_load(e.thread, e.address, e.length)
+                : w->event(e.op, e.thread, e.address, e.length);
     (void)w->finish();
     const auto made = w->memory();
     return {made.begin(), made.end()};
   }
   auto log_lines(access kind) const {
-    return std::ranges::count_if(below.requests, [&](const auto& r) { return r.address >= logs_at && r.kind == kind; });
+    return std::ranges::count_if(
+        below.requests, [&](const auto& r) { return r.address >= logs_at && r.kind == kind; });
   }
-  double ns(unsigned thread = 0) const { return static_cast<double>(threads[thread]->time()) / 1000; }
+  double ns(unsigned thread = 0) const {
+    return static_cast<double>(threads[thread]->time()) / 1000;
+  }
 
   event_queue events;
   fixed_memory below;
@@ -78,7 +92,9 @@ TEST(thread, the_window_holds_issue_back) {
   machine_config m = small_machine();
   m.cores.window_instructions = 10;
   // The load issues at 1 ns, nine more instructions may; the next load waits for the first.
-  const world w({{tape_op::load, 0}, {tape_op::compute, 9, 0}, {tape_op::compute, 1, 0}, {tape_op::load, 64}}, m);
+  const world w(
+      {{tape_op::load, 0}, {tape_op::compute, 9, 0}, {tape_op::compute, 1, 0}, {tape_op::load, 64}},
+      m);
   EXPECT_EQ(w.ns(), 1 + miss + 1 + miss);
   const world fits({{tape_op::load, 0}, {tape_op::compute, 9, 0}, {tape_op::load, 64}}, m);
   EXPECT_EQ(fits.ns(), 11 + miss);
@@ -112,7 +128,11 @@ std::vector<event> transactions_on_one_line(unsigned threads, unsigned each) {
   std::vector<event> list;
   for (unsigned n = 0; n < each; ++n)
     for (unsigned t = 0; t < threads; ++t)
-      for (const event e : {event{tape_op::tx_begin}, {tape_op::load, 0}, {tape_op::compute, 50, 0}, {tape_op::store, 0}, {tape_op::tx_commit}})
+      for (const event e : {event{tape_op::tx_begin},
+                            {tape_op::load, 0},
+                            {tape_op::compute, 50, 0},
+                            {tape_op::store, 0},
+                            {tape_op::tx_commit}})
         list.push_back({e.op, e.address, e.length, t});
   return list;
 }
@@ -121,7 +141,8 @@ TEST(isolation, all_transactions_commit_though_they_conflict) {
   const world w(transactions_on_one_line(2, 200), small_machine(), "htm");
   EXPECT_EQ(w.threads[0]->counts.commits + w.threads[1]->counts.commits, 400u);
   EXPECT_GT(w.isolation->counts.conflicts, 0u);
-  EXPECT_EQ(w.threads[0]->counts.aborts + w.threads[1]->counts.aborts, w.isolation->counts.conflicts);
+  EXPECT_EQ(w.threads[0]->counts.aborts + w.threads[1]->counts.aborts,
+            w.isolation->counts.conflicts);
 }
 
 TEST(isolation, a_transaction_larger_than_the_private_caches_takes_the_lock) {
@@ -143,7 +164,8 @@ TEST(isolation, a_mutex_lets_one_in_at_a_time) {
 
 TEST(logs, write_entries_of_two_words_for_each_word) {
   std::vector<event> list = {{tape_op::tx_begin}, {tape_op::store, 0, 64}, {tape_op::tx_commit}};
-  for (const auto& [name, log_lines] : {std::pair{"rlog", 3}, {"crlog", 3}, {"ulog", 3}, {"culog", 3}}) {
+  for (const auto& [name, log_lines] :
+       {std::pair{"rlog", 3}, {"crlog", 3}, {"ulog", 3}, {"culog", 3}}) {
     machine_config m = small_machine();
     m.design.name = name;
     const world w(list, m);
@@ -154,7 +176,11 @@ TEST(logs, write_entries_of_two_words_for_each_word) {
 }
 
 TEST(logs, share_lines_only_among_what_is_sent_together) {
-  std::vector<event> list = {{tape_op::tx_begin}, {tape_op::store, 0}, {tape_op::store, 8}, {tape_op::store, 64}, {tape_op::tx_commit}};
+  std::vector<event> list = {{tape_op::tx_begin},
+                             {tape_op::store, 0},
+                             {tape_op::store, 8},
+                             {tape_op::store, 64},
+                             {tape_op::tx_commit}};
   for (const auto& [name, log_lines] : {std::pair{"rlog", 1 + 1}, {"ulog", 3 + 1}}) {
     machine_config m = small_machine();
     m.design.name = name;
@@ -175,7 +201,10 @@ TEST(logs, read_their_lines_first_if_the_machine_says_so) {
 TEST(kiln, sends_what_has_ended_when_order_or_a_transaction_asks_for_it) {
   std::vector<event> list;
   for (std::uint64_t n = 0; n < 5; ++n)
-    for (const event& e : {event{tape_op::tx_begin, n, n == 2 ? media::tape_ordered_flag : 0}, {tape_op::store, n * 64}, {tape_op::tx_commit}}) list.push_back(e);
+    for (const event& e : {event{tape_op::tx_begin, n, n == 2 ? media::tape_ordered_flag : 0},
+                           {tape_op::store, n * 64},
+                           {tape_op::tx_commit}})
+      list.push_back(e);
   for (const auto& [order, left] : {std::pair{"strong", 0u}, {"relaxed", 2u}}) {
     machine_config m = small_machine();
     m.l3.nonvolatile = true;

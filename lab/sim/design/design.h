@@ -1,12 +1,14 @@
-// What a system adds to plain execution of a transaction: more accesses (logs), or hardware below (Kiln).
+// What a system adds to plain execution of a transaction: more accesses (logs), or hardware below
+// (Kiln).
 //
-// A design is asked at the places where it may differ; the answers of this base class are those of a system without
-// persistence. What it wants done it appends to a plan, which the thread carries out before it goes on, one entry after the
-// other; accesses of a plan overlap as a program's do, and `fence` waits for them.
+// A design is asked at the places where it may differ; the answers of this base class are those of
+// a system without persistence. What it wants done it appends to a plan, which the thread carries
+// out before it goes on, one entry after the other; accesses of a plan overlap as a program's do,
+// and `fence` waits for them.
 #pragma once
 
-#include <sim/config.h>
 #include <sim/cache/hierarchy.h>
+#include <sim/config.h>
 #include <sim/core/line_set.h>
 
 #include <memory>
@@ -18,7 +20,16 @@ namespace stele::sim {
 
 struct action {
   // store_full_line: of all of a line, so that what memory has of it is not read.
-  enum class kind : std::uint8_t { load, store, store_full_line, clean_to_memory, clean_to_shared, clean_invalidate_to_memory, stream, fence };
+  enum class kind : std::uint8_t {
+    load,
+    store,
+    store_full_line,
+    clean_to_memory,
+    clean_to_shared,
+    clean_invalidate_to_memory,
+    stream,
+    fence
+  };
   kind what;
   std::uint64_t line = 0;
 };
@@ -27,18 +38,27 @@ using action_list = std::vector<action>;
 class design {
  public:
   virtual ~design() = default;
-  // A transaction of this thread begins; in_order: it asks to commit so. False: not yet, the thread is told to try again.
-  virtual bool begin(unsigned /*thread*/, bool /*in_order*/, requester& /*reply_to*/, picoseconds /*now*/) { return true; }
+  // A transaction of this thread begins; in_order: it asks to commit so. False: not yet, the thread
+  // is told to try again.
+  virtual bool begin(unsigned /*thread*/, bool /*in_order*/, requester& /*reply_to*/,
+                     picoseconds /*now*/) {
+    return true;
+  }
   // Does before_store() do anything?
   virtual bool intercepts_stores() const noexcept { return false; }
-  // It is about to store to these lines, `bytes` in all. True: the store is not done now, commit() will ask for it.
-  virtual bool before_store(unsigned /*thread*/, std::uint64_t /*first_line*/, std::size_t /*lines*/, std::size_t /*bytes*/, action_list& /*p*/) { return false; }
+  // It is about to store to these lines, `bytes` in all. True: the store is not done now, commit()
+  // will ask for it.
+  virtual bool before_store(unsigned /*thread*/, std::uint64_t /*first_line*/,
+                            std::size_t /*lines*/, std::size_t /*bytes*/, action_list& /*p*/) {
+    return false;
+  }
   // It stores to a line now, and then has done so.
   virtual void storing(unsigned /*thread*/, std::uint64_t /*line*/, picoseconds /*now*/) {}
   virtual void stored(unsigned /*thread*/, std::uint64_t /*line*/, picoseconds /*now*/) {}
   virtual void aborted(unsigned /*thread*/) {}
   // It ends; its stores have been done. `lines`: what it has touched.
-  virtual void commit(unsigned /*thread*/, const line_set& /*lines*/, action_list& /*p*/, picoseconds /*now*/) {}
+  virtual void commit(unsigned /*thread*/, const line_set& /*lines*/, action_list& /*p*/,
+                      picoseconds /*now*/) {}
   // No more transactions come: what was put off is done now.
   virtual void finish(picoseconds /*now*/) {}
 };

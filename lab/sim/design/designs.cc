@@ -14,21 +14,26 @@ using made = result<std::unique_ptr<design>>;
 made make_kiln(const design_context& w) {
   const std::size_t sets = w.caches.shared().sets();
   if (!w.machine.l3.nonvolatile || !std::has_single_bit(sets))
-    return base::fail(errc::invalid_argument, "kiln needs a nonvolatile l3 with a power of two of sets; this one has " + std::to_string(sets) +
-                                                  (w.machine.l3.nonvolatile ? "" : " and is volatile"));
+    return base::fail(errc::invalid_argument,
+                      "kiln needs a nonvolatile l3 with a power of two of sets; this one has " +
+                          std::to_string(sets) +
+                          (w.machine.l3.nonvolatile ? "" : " and is volatile"));
   return std::make_unique<kiln>(w);
 }
 
-constexpr design_kind kinds[] = {{"native", [](const design_context&) -> made { return std::make_unique<design>(); }},
-                                 {"rlog", [](const design_context& w) -> made { return make_redo_log(w, false); }},
-                                 {"ulog", [](const design_context& w) -> made { return make_undo_log(w, false); }},
-                                 {"crlog", [](const design_context& w) -> made { return make_redo_log(w, true); }},
-                                 {"culog", [](const design_context& w) -> made { return make_undo_log(w, true); }},
-                                 {"kiln", make_kiln}};
+constexpr design_kind kinds[] = {
+    {"native", [](const design_context&) -> made { return std::make_unique<design>(); }},
+    {"rlog", [](const design_context& w) -> made { return make_redo_log(w, false); }},
+    {"ulog", [](const design_context& w) -> made { return make_undo_log(w, false); }},
+    {"crlog", [](const design_context& w) -> made { return make_redo_log(w, true); }},
+    {"culog", [](const design_context& w) -> made { return make_undo_log(w, true); }},
+    {"kiln", make_kiln}};
 
 }  // namespace
 
-std::span<const design_kind> design_kinds() noexcept { return kinds; }
+std::span<const design_kind> design_kinds() noexcept {
+  return kinds;
+}
 
 result<const design_kind*> design_named(std::string_view name) {
   std::string known;
@@ -36,7 +41,8 @@ result<const design_kind*> design_named(std::string_view name) {
     if (k.name == name) return &k;
     known += (known.empty() ? "" : ", ") + std::string(k.name);
   }
-  return base::fail(errc::invalid_argument, "there is no design \"" + std::string(name) + "\"; choose one of " + known);
+  return base::fail(errc::invalid_argument,
+                    "there is no design \"" + std::string(name) + "\"; choose one of " + known);
 }
 
 }  // namespace stele::sim

@@ -9,29 +9,53 @@ namespace stele::sim {
 namespace {
 
 enum class event : std::uint64_t { arrival, flag, state, fall_back, overflow_timeout };
-constexpr std::uint64_t event_argument(event e, std::uint64_t argument) noexcept { return static_cast<std::uint64_t>(e) << 56 | argument; }
+constexpr std::uint64_t event_argument(event e, std::uint64_t argument) noexcept {
+  return static_cast<std::uint64_t>(e) << 56 | argument;
+}
 
-// Fall-backs that found no line to copy, with no commit between, after which there is no hope: who waits for room waits for ever.
+// Fall-backs that found no line to copy, with no commit between, after which there is no hope: who
+// waits for room waits for ever.
 constexpr unsigned max_futile_fallbacks = 10'000;
 
 // The copies of overflowed lines, and the table that maps them: addresses of their own.
-constexpr std::uint64_t copies_at = std::uint64_t{3} << 36 >> 6, mapping_at = copies_at + (std::uint64_t{1} << 28);
+constexpr std::uint64_t copies_at = std::uint64_t{3} << 36 >> 6,
+                        mapping_at = copies_at + (std::uint64_t{1} << 28);
 
 }  // namespace
 
 std::string_view name_of(kiln_mutant f) noexcept {
-  constexpr std::string_view names[] = {"none", "pending_evicted", "committed_early", "overflow_copy_kept", "write_back_overwritten", "version_overwritten", "states_one_by_one", "out_of_order"};
+  constexpr std::string_view names[] = {"none",
+                                        "pending_evicted",
+                                        "committed_early",
+                                        "overflow_copy_kept",
+                                        "write_back_overwritten",
+                                        "version_overwritten",
+                                        "states_one_by_one",
+                                        "out_of_order"};
   return names[static_cast<std::size_t>(f)];
 }
 
 kiln::kiln(const design_context& where)
-    : events_(where.events), caches_(where.caches), mutant_(where.mutant), relaxed_(where.machine.design.order == "relaxed"),
-      speculative_(where.machine.design.isolation == "htm"), cores_(where.machine.cores.count),
-      max_tracked_(where.machine.l1.persistence_queue_entries + where.machine.l2.persistence_queue_entries),
-      max_others_(std::max<std::size_t>(1, where.machine.design.transaction_ids / std::max(1u, where.threads)) - 1),
-      max_requests_(static_cast<std::size_t>(where.machine.design.overflow_at * where.machine.l2.request_queue_entries)),
-      flag_time_(from_ns(where.machine.l3.write_latency_ns)), interrupt_latency_(from_ns(where.machine.design.overflow_interrupt_ns)), overflow_timeout_(10 * interrupt_latency_),
-      open_by_thread_(where.threads), uncleaned_by_thread_(where.threads), waiting_to_begin_(where.threads), frame_states_(where.caches.shared().frames()) {
+    : events_(where.events),
+      caches_(where.caches),
+      mutant_(where.mutant),
+      relaxed_(where.machine.design.order == "relaxed"),
+      speculative_(where.machine.design.isolation == "htm"),
+      cores_(where.machine.cores.count),
+      max_tracked_(where.machine.l1.persistence_queue_entries +
+                   where.machine.l2.persistence_queue_entries),
+      max_others_(std::max<std::size_t>(
+                      1, where.machine.design.transaction_ids / std::max(1u, where.threads)) -
+                  1),
+      max_requests_(static_cast<std::size_t>(where.machine.design.overflow_at *
+                                             where.machine.l2.request_queue_entries)),
+      flag_time_(from_ns(where.machine.l3.write_latency_ns)),
+      interrupt_latency_(from_ns(where.machine.design.overflow_interrupt_ns)),
+      overflow_timeout_(10 * interrupt_latency_),
+      open_by_thread_(where.threads),
+      uncleaned_by_thread_(where.threads),
+      waiting_to_begin_(where.threads),
+      frame_states_(where.caches.shared().frames()) {
   caches_.set_policy(this);
 }
 
@@ -103,7 +127,9 @@ void kiln::commit(unsigned thread, const line_set&, action_list&, picoseconds no
   advance_commits(now);
 }
 
-void kiln::finish(picoseconds now) { send_up_to(ended_, now); }
+void kiln::finish(picoseconds now) {
+  send_up_to(ended_, now);
+}
 
 void kiln::send_up_to(std::uint64_t number, picoseconds now) {
   for (transaction* t : commit_queue_)
@@ -120,7 +146,8 @@ void kiln::send(transaction& t, picoseconds now) {
 }
 
 void kiln::send_line(const transaction& t, std::uint64_t line, picoseconds now) {
-  caches_.clean({t.thread % cores_, t.thread, this, 0}, line, hierarchy::level::shared_cache, false, now);
+  caches_.clean({t.thread % cores_, t.thread, this, 0}, line, hierarchy::level::shared_cache, false,
+                now);
 }
 
 kiln::transaction* kiln::writer(unsigned core, std::uint64_t line) const {
@@ -133,14 +160,16 @@ kiln::transaction* kiln::writer(unsigned core, std::uint64_t line) const {
 // --- lines arrive ---
 
 std::size_t kiln::allocate_transfer(const transfer& t) {
-  if (free_transfers_.empty()) free_transfers_.push_back(transfers_.size()), transfers_.emplace_back();
+  if (free_transfers_.empty())
+    free_transfers_.push_back(transfers_.size()), transfers_.emplace_back();
   const std::size_t slot = free_transfers_.back();
   free_transfers_.pop_back();
   transfers_[slot] = t;
   return slot;
 }
 
-void kiln::writeback_arriving(hierarchy& h, frame p, unsigned core, std::uint64_t line, std::uint64_t value, picoseconds when) {
+void kiln::writeback_arriving(hierarchy& h, frame p, unsigned core, std::uint64_t line,
+                              std::uint64_t value, picoseconds when) {
   h.at(p).flags |= directory_entry::dirty;
   h.set_value(p, value);
   transaction* const t = writer(core, line);
@@ -154,7 +183,10 @@ void kiln::writeback_arriving(hierarchy& h, frame p, unsigned core, std::uint64_
     t->tracked.remove_flags(line, 1);
     ++t->arriving;
   }
-  events_.schedule(when, *this, event_argument(event::arrival, allocate_transfer({transfer::kind::to_cache, t == nullptr ? 0 : t->id, line, value, t, p})));
+  events_.schedule(when, *this,
+                   event_argument(event::arrival, allocate_transfer({transfer::kind::to_cache,
+                                                                     t == nullptr ? 0 : t->id, line,
+                                                                     value, t, p})));
 }
 
 // An open transaction whose version this one must not replace; null: none.
@@ -162,7 +194,8 @@ kiln::transaction* kiln::older_writer(frame p, const transfer& t) const {
   if (frame_states_[p].tx != nullptr && frame_states_[p].tx != t.tx) return frame_states_[p].tx;
   if (copies_.empty()) return nullptr;
   const auto c = copies_.find(t.line);
-  return c != copies_.end() && !c->second.committed && c->second.id != t.id ? c->second.tx : nullptr;
+  return c != copies_.end() && !c->second.committed && c->second.id != t.id ? c->second.tx
+                                                                            : nullptr;
 }
 
 void kiln::arrive(std::size_t slot, picoseconds now) {
@@ -175,26 +208,30 @@ void kiln::arrive(std::size_t slot, picoseconds now) {
     return;
   }
   if (!version_writebacks_.empty())
-    if (const auto w = version_writebacks_.find(t.line); w != version_writebacks_.end() && !w->second.empty()) {
+    if (const auto w = version_writebacks_.find(t.line);
+        w != version_writebacks_.end() && !w->second.empty()) {
       w->second.push_back(slot);  // not past an earlier one
       return;
     }
   frame_state& c = frame_states_[p];
-  if (t.tx != nullptr && c.tx == nullptr && c.dirty && !preserve_version(p, slot, now)) return;  // 3
+  if (t.tx != nullptr && c.tx == nullptr && c.dirty && !preserve_version(p, slot, now))
+    return;  // 3
   if (t.tx != nullptr && c.tx != t.tx) {
     t.tx->lines.push_back({t.line, p});
     counts.max_pending = std::max(counts.max_pending, ++pending_);
   }
-  c.value = t.value, c.tx = t.tx != nullptr && t.tx->state == stage::flagged ? nullptr : t.tx, c.dirty = true;  // 4
+  c.value = t.value, c.tx = t.tx != nullptr && t.tx->state == stage::flagged ? nullptr : t.tx,
+  c.dirty = true;  // 4
   --c.writebacks_in_flight;
   free_transfers_.push_back(slot);
   if (t.tx == nullptr) return;
-  if (--t.tx->arriving == 0 && t.tx->state == stage::flagged) free_slot(*t.tx);  // with a planted bug
+  if (--t.tx->arriving == 0 && t.tx->state == stage::flagged)
+    free_slot(*t.tx);  // with a planted bug
   advance_commits(now);
 }
 
-// The committed version that a pending one is about to replace stays: in another way, or else in memory. False: it is on
-// its way there, and the line arrives again afterwards.
+// The committed version that a pending one is about to replace stays: in another way, or else in
+// memory. False: it is on its way there, and the line arrives again afterwards.
 bool kiln::preserve_version(frame p, std::size_t slot, picoseconds now) {
   if (mutant_ == kiln_mutant::version_overwritten) return true;
   const transfer t = transfers_[slot];
@@ -216,7 +253,9 @@ bool kiln::preserve_version(frame p, std::size_t slot, picoseconds now) {
   if (waits) waiting.push_back(slot);
   if (waiting.size() <= 1) {
     ++counts.superseded_written;
-    caches_.write_memory(t.line, kept, caches_.bank_access(t.line, false, now), this, allocate_transfer({transfer::kind::version_to_memory, 0, t.line, kept}), true);
+    caches_.write_memory(t.line, kept, caches_.bank_access(t.line, false, now), this,
+                         allocate_transfer({transfer::kind::version_to_memory, 0, t.line, kept}),
+                         true);
   }
   return !waits;
 }
@@ -224,11 +263,17 @@ bool kiln::preserve_version(frame p, std::size_t slot, picoseconds now) {
 // --- commit ---
 
 void kiln::advance_commits(picoseconds now) {
-  const auto ready = [&](const transaction& t) { return t.sent && t.state == stage::ended && (t.arriving == 0 || mutant_ == kiln_mutant::committed_early); };
+  const auto ready = [&](const transaction& t) {
+    return t.sent && t.state == stage::ended &&
+           (t.arriving == 0 || mutant_ == kiln_mutant::committed_early);
+  };
   for (transaction* t : commit_queue_) {
     if (ready(*t)) {
       t->state = stage::flagging;
-      events_.schedule(now + flag_time_, *this, event_argument(mutant_ == kiln_mutant::states_one_by_one ? event::state : event::flag, t->slot));  // 5
+      events_.schedule(
+          now + flag_time_, *this,
+          event_argument(mutant_ == kiln_mutant::states_one_by_one ? event::state : event::flag,
+                         t->slot));  // 5
     }
     if (mutant_ != kiln_mutant::out_of_order) return;
   }
@@ -251,8 +296,12 @@ void kiln::next_state(transaction& t, picoseconds now) {
 
 kiln::frame kiln::superseded_at(frame p, std::uint64_t line) const {
   const std::uint64_t old = line | superseded_line;
-  if (const frame q = frame_states_[p].superseded; q != cache_array::none && caches_.shared().holds_line(q, old)) return q;
-  return counts.overflowed_lines == 0 ? cache_array::none : caches_.shared().find(old);  // the line may have left and come back
+  if (const frame q = frame_states_[p].superseded;
+      q != cache_array::none && caches_.shared().holds_line(q, old))
+    return q;
+  return counts.overflowed_lines == 0
+             ? cache_array::none
+             : caches_.shared().find(old);  // the line may have left and come back
 }
 
 void kiln::make_persistent(const transaction& t, pending_line r) {
@@ -278,7 +327,8 @@ void kiln::retire(transaction& t, picoseconds now) {
     if (c == copies_.end() || c->second.id != t.id) continue;
     c->second.committed = true;
     // By way of its bank, as all writes of a line, so that they keep their order.
-    caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), this, allocate_transfer({transfer::kind::home, t.id, line, c->second.value}));
+    caches_.write_memory(line, c->second.value, caches_.bank_access(line, false, now), this,
+                         allocate_transfer({transfer::kind::home, t.id, line, c->second.value}));
   }
   if (commit_queue_.front() == &t)
     commit_queue_.pop_front();
@@ -302,13 +352,15 @@ bool kiln::may_evict(frame p, std::uint64_t line) {
   if (mutant_ == kiln_mutant::pending_evicted) return true;
   if (frame_states_[p].tx != nullptr) return false;
   const auto owner = caches_.at(p).owner;
-  return owner == directory_entry::no_owner || writer(owner, line) == nullptr || !caches_.dirty_in_private(p, line);
+  return owner == directory_entry::no_owner || writer(owner, line) == nullptr ||
+         !caches_.dirty_in_private(p, line);
 }
 
 void kiln::line_evicted(frame p, std::uint64_t line, bool written_back) {
   frame_states_[p] = {};
   if (!written_back || copies_.empty()) return;
-  if (const auto c = copies_.find(line); c != copies_.end() && c->second.committed) copies_.erase(c);
+  if (const auto c = copies_.find(line); c != copies_.end() && c->second.committed)
+    copies_.erase(c);
 }
 
 std::uint64_t kiln::backing_value(hierarchy& h, std::uint64_t line) {
@@ -316,15 +368,18 @@ std::uint64_t kiln::backing_value(hierarchy& h, std::uint64_t line) {
   return c != copies_.end() ? c->second.value : h.memory_value(line);
 }
 
-// Section 4.4: a transaction that fills a set alone cannot go on; others may when the next one commits, so requests wait
-// until the queue is nearly full, or for a while.
+// Section 4.4: a transaction that fills a set alone cannot go on; others may when the next one
+// commits, so requests wait until the queue is nearly full, or for a while.
 void kiln::no_victim(std::uint64_t line, unsigned thread, picoseconds now) {
   if (relaxed_) send_up_to(ended_, now);
   if (fallback_pending_ || futile_fallbacks_ == max_futile_fallbacks) return;
-  const bool alone = !open_by_thread_[thread].empty() && all_pending_of(*open_by_thread_[thread].back(), line);
+  const bool alone =
+      !open_by_thread_[thread].empty() && all_pending_of(*open_by_thread_[thread].back(), line);
   const bool full = caches_.nacked() + 1 >= max_requests_;
   fallback_pending_ = true;
-  events_.schedule(now + (alone || full ? interrupt_latency_ : overflow_timeout_), *this, event_argument(alone || full ? event::fall_back : event::overflow_timeout, line));
+  events_.schedule(
+      now + (alone || full ? interrupt_latency_ : overflow_timeout_), *this,
+      event_argument(alone || full ? event::fall_back : event::overflow_timeout, line));
 }
 
 bool kiln::all_pending_of(const transaction& t, std::uint64_t line) const {
@@ -332,14 +387,17 @@ bool kiln::all_pending_of(const transaction& t, std::uint64_t line) const {
   for (unsigned w = 0; w < caches_.shared().ways(); ++w) {
     const auto p = first + w;
     const auto owner = caches_.at(p).owner;
-    if (frame_states_[p].tx != &t && (owner == directory_entry::no_owner || writer(owner, caches_.shared().line_at(p)) != &t)) return false;
+    if (frame_states_[p].tx != &t &&
+        (owner == directory_entry::no_owner || writer(owner, caches_.shared().line_at(p)) != &t))
+      return false;
   }
   return true;
 }
 
 bool kiln::may_be_copied(frame p) const {
   const std::uint64_t line = caches_.shared().line_at(p);
-  return frame_states_[p].tx != nullptr && frame_states_[p].writebacks_in_flight == 0 && frame_states_[p].tx->state == stage::in_flight && !copies_.contains(line);
+  return frame_states_[p].tx != nullptr && frame_states_[p].writebacks_in_flight == 0 &&
+         frame_states_[p].tx->state == stage::in_flight && !copies_.contains(line);
 }
 
 void kiln::overflow(std::uint64_t line, picoseconds now) {
@@ -359,8 +417,10 @@ void kiln::overflow(std::uint64_t line, picoseconds now) {
     fallback_pending_ = true;
     ++t.arriving;
     copies_[victim] = {t.id, frame_states_[p].value, &t};
-    caches_.write_memory(copies_at + copies_made_++ % (1 << 20), frame_states_[p].value, caches_.bank_access(victim, false, now), this,
-                         allocate_transfer({transfer::kind::copy, t.id, victim, frame_states_[p].value, &t}));
+    caches_.write_memory(
+        copies_at + copies_made_++ % (1 << 20), frame_states_[p].value,
+        caches_.bank_access(victim, false, now), this,
+        allocate_transfer({transfer::kind::copy, t.id, victim, frame_states_[p].value, &t}));
     return;
   }
   ++futile_fallbacks_;
@@ -372,7 +432,8 @@ void kiln::overflow_copied(const transfer& t, picoseconds now) {
   fallback_pending_ = false;
   transaction& mine = *t.tx;
   const auto p = caches_.shared().find(t.line);
-  if (frame_states_[p].value != t.value || caches_.dirty_in_private(p, t.line) || frame_states_[p].writebacks_in_flight != 0) {
+  if (frame_states_[p].value != t.value || caches_.dirty_in_private(p, t.line) ||
+      frame_states_[p].writebacks_in_flight != 0) {
     copies_.erase(t.line);  // written again meanwhile
   } else {
     ++counts.overflowed_lines;
@@ -393,10 +454,14 @@ void kiln::overflow_copied(const transfer& t, picoseconds now) {
 void kiln::handle(picoseconds now, std::uint64_t what) {
   const std::uint64_t argument = what & 0xff'ffff'ffff'ffff;
   switch (static_cast<event>(what >> 56)) {
-    case event::arrival: return arrive(argument, now);
-    case event::flag: return commit_flag_written(transactions_[argument], now);
-    case event::state: return next_state(transactions_[argument], now);
-    case event::fall_back: return overflow(argument, now);
+    case event::arrival:
+      return arrive(argument, now);
+    case event::flag:
+      return commit_flag_written(transactions_[argument], now);
+    case event::state:
+      return next_state(transactions_[argument], now);
+    case event::fall_back:
+      return overflow(argument, now);
     case event::overflow_timeout:
       fallback_pending_ = false;
       if (caches_.nacked() == 0) return;
@@ -410,7 +475,8 @@ void kiln::done(picoseconds now, std::uint64_t token) {
   const transfer t = transfers_[token];
   free_transfers_.push_back(token);
   switch (t.what) {
-    case transfer::kind::to_cache: return;
+    case transfer::kind::to_cache:
+      return;
     case transfer::kind::version_to_memory: {
       const auto waiting = std::exchange(version_writebacks_[t.line], {});
       version_writebacks_.erase(t.line);
@@ -420,11 +486,15 @@ void kiln::done(picoseconds now, std::uint64_t token) {
       return;
     }
     case transfer::kind::copy:
-      caches_.write_memory(mapping_at + copies_made_ % (1 << 16), 0, now, this, allocate_transfer({transfer::kind::mapping, t.id, t.line, t.value, t.tx}));
+      caches_.write_memory(
+          mapping_at + copies_made_ % (1 << 16), 0, now, this,
+          allocate_transfer({transfer::kind::mapping, t.id, t.line, t.value, t.tx}));
       return;
-    case transfer::kind::mapping: return overflow_copied(t, now);
+    case transfer::kind::mapping:
+      return overflow_copied(t, now);
     case transfer::kind::home:
-      if (const auto c = copies_.find(t.line); c != copies_.end() && c->second.id == t.id) copies_.erase(c);
+      if (const auto c = copies_.find(t.line); c != copies_.end() && c->second.id == t.id)
+        copies_.erase(c);
       return;
   }
 }
@@ -437,22 +507,27 @@ nonvolatile_state kiln::recovered() const {
   s.copies = copies_.size();
   std::unordered_map<std::uint64_t, std::uint64_t> over;  // what recovery puts over memory
   for (const auto& [line, c] : copies_)
-    if (c.durable && (c.committed || mutant_ == kiln_mutant::overflow_copy_kept)) over[line] = c.value;  // r2: copies of committed ones
+    if (c.durable && (c.committed || mutant_ == kiln_mutant::overflow_copy_kept))
+      over[line] = c.value;  // r2: copies of committed ones
   std::vector<const hierarchy::memory_transfer*> buffered;
   for (const auto& f : caches_.in_flight())
     if (f.used && !f.read && !f.unbuffered) buffered.push_back(&f);
   std::ranges::sort(buffered, {}, &hierarchy::memory_transfer::number);
   for (const auto* f : buffered) over[f->line] = f->value;  // r3: the write-back buffer
   const auto& shared = caches_.shared();
-  for (const bool superseded : {true, false})  // r1: pending lines are void, what they replaced is not
+  for (const bool superseded :
+       {true, false})  // r1: pending lines are void, what they replaced is not
     for (frame p = 0; p < shared.frames(); ++p) {
-      if (!shared.valid(p) || !frame_states_[p].dirty || ((shared.line_at(p) & superseded_line) != 0) != superseded) continue;
+      if (!shared.valid(p) || !frame_states_[p].dirty ||
+          ((shared.line_at(p) & superseded_line) != 0) != superseded)
+        continue;
       s.superseded += superseded, s.pending += frame_states_[p].tx != nullptr;
       if (frame_states_[p].tx != nullptr) continue;
       over[shared.line_at(p) & ~superseded_line] = frame_states_[p].value;
     }
   for (const auto& f : caches_.in_flight())
-    if (f.used && !f.read && f.unbuffered && !over.contains(f.line)) s.torn.emplace_back(f.line, f.value);
+    if (f.used && !f.read && f.unbuffered && !over.contains(f.line))
+      s.torn.emplace_back(f.line, f.value);
   for (const auto& [line, value] : over) s.lines[line] = value;
   return s;
 }

@@ -1,5 +1,6 @@
-// Redo: records, fence, commit record, fence, then the stores; home is made durable when the log is half full.
-// Undo: before each store the old words and a fence; at the end home, fence, the cut of the log, fence.
+// Redo: records, fence, commit record, fence, then the stores; home is made durable when the log is
+// half full. Undo: before each store the old words and a fence; at the end home, fence, the cut of
+// the log, fence.
 #include <sim/design/logs.h>
 
 #include <algorithm>
@@ -10,17 +11,24 @@ namespace {
 
 constexpr std::size_t entry_bytes = 16, word_bytes = 8;
 
-// A thread's log: where the next entry goes, and which of its lines are not yet sent off. What is sent off together has lines
-// of its own, so a line is not stored to again before the log comes round.
+// A thread's log: where the next entry goes, and which of its lines are not yet sent off. What is
+// sent off together has lines of its own, so a line is not stored to again before the log comes
+// round.
 class log {
  public:
   // Threads begin apart from each other, so that they do not all meet in one bank of memory.
   log(unsigned thread, const design_config& c)
-      : first_(logs_at + thread * c.log_bytes), bytes_(c.log_bytes), at_(thread * 16384 % c.log_bytes), flushed_(at_), truncated_(at_),
+      : first_(logs_at + thread * c.log_bytes),
+        bytes_(c.log_bytes),
+        at_(thread * 16384 % c.log_bytes),
+        flushed_(at_),
+        truncated_(at_),
         store_(c.log_lines_fetched ? action::kind::store : action::kind::store_full_line) {}
 
   // Entries for so many bytes of data: each line is stored once.
-  void append(std::size_t data_bytes, action_list& p) { append_bytes((data_bytes + word_bytes - 1) / word_bytes * entry_bytes, p); }
+  void append(std::size_t data_bytes, action_list& p) {
+    append_bytes((data_bytes + word_bytes - 1) / word_bytes * entry_bytes, p);
+  }
   // A commit record, the cut.
   void append_commit_record(action_list& p) { append_bytes(64, p); }
   void flush(action::kind how, action_list& p) {
@@ -54,7 +62,9 @@ class log {
 
 class logging : public design {
  public:
-  logging(const design_context& where, bool in_cache) : flush_kind_(in_cache ? action::kind::clean_to_shared : action::kind::clean_invalidate_to_memory) {
+  logging(const design_context& where, bool in_cache)
+      : flush_kind_(in_cache ? action::kind::clean_to_shared
+                             : action::kind::clean_invalidate_to_memory) {
     for (unsigned t = 0; t < where.threads; ++t) logs_.emplace_back(t, where.machine.design);
   }
 
@@ -76,9 +86,13 @@ class logging : public design {
 
 class redo_log final : public logging {
  public:
-  redo_log(const design_context& where, bool in_cache) : logging(where, in_cache), deferred_stores_(where.threads), since_truncation_(where.threads) {}
+  redo_log(const design_context& where, bool in_cache)
+      : logging(where, in_cache),
+        deferred_stores_(where.threads),
+        since_truncation_(where.threads) {}
 
-  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, action_list& p) override {
+  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes,
+                    action_list& p) override {
     logs_[thread].append(bytes, p);
     for (std::size_t i = 0; i < lines; ++i) deferred_stores_[thread].add(first_line + i, 1);
     return true;
@@ -119,7 +133,8 @@ class undo_log final : public logging {
  public:
   using logging::logging;
 
-  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes, action_list& p) override {
+  bool before_store(unsigned thread, std::uint64_t first_line, std::size_t lines, std::size_t bytes,
+                    action_list& p) override {
     for (std::size_t i = 0; i < lines; ++i) p.push_back({action::kind::load, first_line + i});
     logs_[thread].append(bytes, p);
     flush_and_fence(logs_[thread], p);  // the old values before the store
@@ -143,7 +158,11 @@ class undo_log final : public logging {
 
 }  // namespace
 
-std::unique_ptr<design> make_redo_log(const design_context& where, bool in_cache) { return std::make_unique<redo_log>(where, in_cache); }
-std::unique_ptr<design> make_undo_log(const design_context& where, bool in_cache) { return std::make_unique<undo_log>(where, in_cache); }
+std::unique_ptr<design> make_redo_log(const design_context& where, bool in_cache) {
+  return std::make_unique<redo_log>(where, in_cache);
+}
+std::unique_ptr<design> make_undo_log(const design_context& where, bool in_cache) {
+  return std::make_unique<undo_log>(where, in_cache);
+}
 
 }  // namespace stele::sim

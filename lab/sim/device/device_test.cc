@@ -9,7 +9,9 @@ TEST(stt_mram, has_the_latencies_of_kilns_table_2) {
   memory_fixture bed(machine_of("kiln").nonvolatile_memory);
   bed.read(0, 1);
   bed.run();
-  const auto latency = [&](unsigned token, picoseconds since) { return bed.completed[token] - since; };
+  const auto latency = [&](unsigned token, picoseconds since) {
+    return bed.completed[token] - since;
+  };
   const picoseconds t1 = bed.events.now() + 1'000'000, t2 = t1 + 1'000'000, t3 = t2 + 1'000'000;
   bed.run_until(t1);
   const unsigned hit = bed.read(0, 1, 1);
@@ -24,8 +26,9 @@ TEST(stt_mram, has_the_latencies_of_kilns_table_2) {
 }
 
 TEST(pcm, writes_take_iterations_over_the_speedup) {
-  const std::pair<double, picoseconds> rows[] = {{1e7, 1'425'000}, {1e6, 1'187'500}, {1e5, 950'000},
-                                                 {1e4, 838'235},   {1e3, 750'000},   {1e2, 678'571}};
+  const std::pair<double, picoseconds> rows[] = {{1e7, 1'425'000}, {1e6, 1'187'500},
+                                                 {1e5, 950'000},   {1e4, 838'235},
+                                                 {1e3, 750'000},   {1e2, 678'571}};
   for (const auto& [retention_s, pulse] : rows) {
     memory_config c = dp2_memory("strict");
     c.data_retention_s = retention_s;
@@ -42,7 +45,9 @@ TEST(pcm, an_unknown_retention_is_refused_with_the_known) {
   event_queue events;
   const auto made = make_memory(events, c);
   ASSERT_FALSE(made);
-  EXPECT_NE(made.error().message.find("50000 s; known are (s) 1e+07, 1e+06, 100000, 10000, 1000, 100"), std::string::npos)
+  EXPECT_NE(
+      made.error().message.find("50000 s; known are (s) 1e+07, 1e+06, 100000, 10000, 1000, 100"),
+      std::string::npos)
       << made.error().message;
 }
 

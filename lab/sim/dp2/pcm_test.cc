@@ -1,4 +1,5 @@
-// The DP2 memory with a tape's logs: what each rule gains on a transaction's writes, in whole write times.
+// The DP2 memory with a tape's logs: what each rule gains on a transaction's writes, in whole write
+// times.
 #include <gtest/gtest.h>
 #include <sim/controller/memory_fixture.h>
 #include <sim/dp2/pcm.h>
@@ -9,7 +10,12 @@ namespace {
 
 using media::tape_op;
 
-constexpr media::tape_options shape{.pool_size = 1 << 16, .home_offset = 2 * 4096, .log_offset = 4096, .log_size = 4096, .commit_offset = 64, .commit_size = 128};
+constexpr media::tape_options shape{.pool_size = 1 << 16,
+                                    .home_offset = 2 * 4096,
+                                    .log_offset = 4096,
+                                    .log_size = 4096,
+                                    .commit_offset = 64,
+                                    .commit_size = 128};
 constexpr std::uint64_t home = shape.home_offset;
 
 // Transactions of one thread: a record, the commit line, a line of home, the cut; slots in turn.
@@ -48,14 +54,18 @@ double write_times(const std::string& scheduler, unsigned count, double log_rete
   return static_cast<double>(done->finished) / from_ns(1425);
 }
 
-TEST(dp2_memory, strict_order_takes_four_write_times_a_transaction) { EXPECT_NEAR(write_times("strict", 20), 80, 1); }
+TEST(dp2_memory, strict_order_takes_four_write_times_a_transaction) {
+  EXPECT_NEAR(write_times("strict", 20), 80, 1);
+}
 
 TEST(dp2_memory, records_of_the_other_slot_take_no_time_of_their_own_by_rule_1) {
   EXPECT_NEAR(write_times("rule1", 20), 61, 1);
   EXPECT_NEAR(write_times("rules", 20), 61, 1);
 }
 
-TEST(dp2_memory, rule_2_gains_nothing_where_a_commit_line_follows_its_own_records) { EXPECT_NEAR(write_times("rule2", 20), 80, 1); }
+TEST(dp2_memory, rule_2_gains_nothing_where_a_commit_line_follows_its_own_records) {
+  EXPECT_NEAR(write_times("rule2", 20), 80, 1);
+}
 
 TEST(dp2_memory, a_shorter_retention_speeds_up_the_logs_three_writes_of_four) {
   EXPECT_NEAR(write_times("strict", 20, 1e4), 20 * (3 / 1.7 + 1), 1);

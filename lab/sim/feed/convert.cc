@@ -36,10 +36,13 @@ class line_reader {
  public:
   static result<line_reader> open(const std::string& path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_errno(errno == ENOENT ? errc::not_found : errc::permission, fmt::format("cannot read the trace {}", path));
+    if (fd < 0)
+      return fail_errno(errno == ENOENT ? errc::not_found : errc::permission,
+                        fmt::format("cannot read the trace {}", path));
     return line_reader(fd, path);
   }
-  line_reader(line_reader&& o) noexcept : fd_(std::exchange(o.fd_, -1)), path_(std::move(o.path_)), buffer_(std::move(o.buffer_)) {}
+  line_reader(line_reader&& o) noexcept
+      : fd_(std::exchange(o.fd_, -1)), path_(std::move(o.path_)), buffer_(std::move(o.buffer_)) {}
   line_reader& operator=(line_reader&&) = delete;
   ~line_reader() {
     if (fd_ >= 0) ::close(fd_);
@@ -48,7 +51,9 @@ class line_reader {
   // Without its end, LF or CR LF; nothing at the end of the file. Valid until the next call.
   result<std::optional<std::string_view>> next() {
     for (std::size_t looked = from_;;) {
-      if (const void* end = looked < filled_ ? std::memchr(buffer_.data() + looked, '\n', filled_ - looked) : nullptr)
+      if (const void* end = looked < filled_
+                                ? std::memchr(buffer_.data() + looked, '\n', filled_ - looked)
+                                : nullptr)
         return take(static_cast<std::size_t>(static_cast<const char*>(end) - buffer_.data()), 1);
       if (ended_ && from_ == filled_) return std::nullopt;
       if (ended_ || filled_ - from_ > longest_line) return take(filled_, 0);
@@ -60,10 +65,13 @@ class line_reader {
   std::uint64_t bytes_read() const noexcept { return bytes_read_; }
 
  private:
-  line_reader(int fd, std::string path) : fd_(fd), path_(std::move(path)), buffer_((std::size_t{1} << 20) + longest_line, '\0') {}
+  line_reader(int fd, std::string path)
+      : fd_(fd), path_(std::move(path)), buffer_((std::size_t{1} << 20) + longest_line, '\0') {}
 
   result<std::optional<std::string_view>> take(std::size_t end, std::size_t line_end) {
-    if (end - from_ > longest_line) return fail(errc::corrupt, fmt::format("{}:{}: a line of more than {} bytes", path_, number_ + 1, longest_line));
+    if (end - from_ > longest_line)
+      return fail(errc::corrupt, fmt::format("{}:{}: a line of more than {} bytes", path_,
+                                             number_ + 1, longest_line));
     std::string_view line(buffer_.data() + from_, end - from_);
     if (line.ends_with('\r')) line.remove_suffix(1);
     from_ = end + line_end;
@@ -96,7 +104,9 @@ std::string shown(std::string_view line) {
   std::string text;
   for (const char c : line.substr(0, shown_of_line)) {
     const auto byte = static_cast<unsigned char>(c);
-    text += byte == '\t' ? "\\t" : byte < 32 || byte > 126 ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+    text += byte == '\t'              ? "\\t"
+            : byte < 32 || byte > 126 ? fmt::format("\\x{:02x}", byte)
+                                      : std::string(1, c);
   }
   return line.size() > shown_of_line ? text + ".." : text;
 }
@@ -109,10 +119,13 @@ std::vector<std::string> trace_formats() {
   return names;
 }
 
-result<convert_report> convert_trace(std::string_view format, const std::string& path, media::tape_writer& tape, const convert_progress& progress) {
+result<convert_report> convert_trace(std::string_view format, const std::string& path,
+                                     media::tape_writer& tape, const convert_progress& progress) {
   const auto named = std::ranges::find(formats, format, &named_format::name);
   if (named == formats.end())
-    return fail(errc::invalid_argument, fmt::format("no format of traces is called \"{}\"; there are {}", format, fmt::join(trace_formats(), ", ")));
+    return fail(errc::invalid_argument,
+                fmt::format("no format of traces is called \"{}\"; there are {}", format,
+                            fmt::join(trace_formats(), ", ")));
   auto lines = line_reader::open(path);
   if (!lines) return std::unexpected(lines.error());
   const auto reads = named->make();
@@ -124,7 +137,8 @@ result<convert_report> convert_trace(std::string_view format, const std::string&
     if (!line) return std::unexpected(line.error());
     if (!*line) break;
     if (const format_mismatch expected = reads->parse_line(**line, sink))
-      return fail(errc::corrupt, fmt::format("{}:{}: \"{}\": expected {}", path, lines->number(), shown(**line), *expected));
+      return fail(errc::corrupt, fmt::format("{}:{}: \"{}\": expected {}", path, lines->number(),
+                                             shown(**line), *expected));
     if (lines->number() % 65536 == 0 && progress && !progress(lines->bytes_read()))
       return fail(errc::cancelled, fmt::format("{}: stopped after line {}", path, lines->number()));
   }

@@ -1,4 +1,5 @@
-// What a format of traces is to the converter: something that takes lines, and says what it expected when it cannot.
+// What a format of traces is to the converter: something that takes lines, and says what it
+// expected when it cannot.
 #pragma once
 
 #include <media/tape.h>
@@ -19,8 +20,12 @@ class trace_sink {
  public:
   explicit trace_sink(media::tape_writer& tape) : tape_(tape) {}
 
-  void load(unsigned thread, std::uint64_t address, std::uint32_t length) { tape_.event(media::tape_op::load, thread, address, length); }
-  void store(unsigned thread, std::uint64_t address, std::uint32_t length) { tape_.event(media::tape_op::store, thread, address, length); }
+  void load(unsigned thread, std::uint64_t address, std::uint32_t length) {
+    tape_.event(media::tape_op::load, thread, address, length);
+  }
+  void store(unsigned thread, std::uint64_t address, std::uint32_t length) {
+    tape_.event(media::tape_op::store, thread, address, length);
+  }
   void compute(unsigned thread, std::uint64_t instructions) {
     if (instructions != 0) tape_.event(media::tape_op::compute, thread, instructions, 0);
   }
@@ -62,7 +67,8 @@ std::unique_ptr<trace_format> make_nvmain();
 class line_fields {
  public:
   explicit line_fields(std::string_view line) {
-    for (std::size_t at = line.find_first_not_of(" \t"); at != line.npos && count_ < most; at = line.find_first_not_of(" \t", at)) {
+    for (std::size_t at = line.find_first_not_of(" \t"); at != line.npos && count_ < most;
+         at = line.find_first_not_of(" \t", at)) {
       const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
       fields_[count_++] = line.substr(at, end - at);
       at = end;
@@ -86,20 +92,27 @@ inline std::optional<std::uint64_t> number_of(std::string_view text, int base) {
   if (text.empty() || wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
-inline std::optional<std::uint64_t> decimal(std::string_view text) { return number_of(text, 10); }
-inline bool has_0x(std::string_view text) { return text.starts_with("0x") || text.starts_with("0X"); }
-inline std::optional<std::uint64_t> hexadecimal(std::string_view text) { return number_of(text, 16); }
+inline std::optional<std::uint64_t> decimal(std::string_view text) {
+  return number_of(text, 10);
+}
+inline bool has_0x(std::string_view text) {
+  return text.starts_with("0x") || text.starts_with("0X");
+}
+inline std::optional<std::uint64_t> hexadecimal(std::string_view text) {
+  return number_of(text, 16);
+}
 inline std::optional<std::uint64_t> hexadecimal_0x(std::string_view text) {
   return has_0x(text) ? hexadecimal(text.substr(2)) : std::nullopt;
 }
-// 0x and hexadecimal, or decimal. A leading zero would mean octal to some readers and decimal to others.
+// 0x and hexadecimal, or decimal. A leading zero would mean octal to some readers and decimal to
+// others.
 inline std::optional<std::uint64_t> either_base(std::string_view text) {
   if (has_0x(text)) return hexadecimal_0x(text);
   return text.size() > 1 && text.front() == '0' ? std::nullopt : decimal(text);
 }
 
-// Times of requests, made into the compute between them: a thread is idle in the cycles that are between two of its requests,
-// and in those before its first.
+// Times of requests, made into the compute between them: a thread is idle in the cycles that are
+// between two of its requests, and in those before its first.
 class request_clock {
  public:
   // Cycles never go back.

@@ -1,7 +1,9 @@
-// Valgrind's lackey with --trace-mem=yes: "I  address,size", " L address,size", " S address,size", " M address,size", addresses
-// in hexadecimal; and valgrind's own lines, which begin with two equals signs.
+// Valgrind's lackey with --trace-mem=yes: "I  address,size", " L address,size", " S address,size",
+// " M address,size", addresses in hexadecimal; and valgrind's own lines, which begin with two
+// equals signs.
 //
-// An instruction that accesses memory is its first access; the others are compute. M is a load and a store.
+// An instruction that accesses memory is its first access; the others are compute. M is a load and
+// a store.
 #include <sim/feed/convert_format.h>
 
 #include <utility>
@@ -16,7 +18,9 @@ class lackey final : public trace_format {
  public:
   format_mismatch parse_line(std::string_view line, trace_sink& to) override {
     if (line.starts_with("==")) return {};
-    const char kind = line.starts_with("I  ") ? 'I' : line.size() > 3 && line[0] == ' ' && line[2] == ' ' ? line[1] : '?';
+    const char kind = line.starts_with("I  ")                               ? 'I'
+                      : line.size() > 3 && line[0] == ' ' && line[2] == ' ' ? line[1]
+                                                                            : '?';
     const std::size_t comma = line.find(',');
     if (kind == '?' || comma == line.npos) return form();
     const auto address = hexadecimal(line.substr(3, comma - 3));
@@ -34,7 +38,10 @@ class lackey final : public trace_format {
   void finish(trace_sink& to) override { to.compute(0, instructions_); }
 
  private:
-  static std::string form() { return "\"I  address,size\", \" L address,size\", \" S ..\" or \" M ..\" with a hexadecimal address and a size from 1 to 4096, or a line of valgrind (\"==\")"; }
+  static std::string form() {
+    return "\"I  address,size\", \" L address,size\", \" S ..\" or \" M ..\" with a hexadecimal "
+           "address and a size from 1 to 4096, or a line of valgrind (\"==\")";
+  }
 
   void access(char kind, std::uint64_t address, std::uint32_t size, trace_sink& to) {
     if (!is_access_ && instructions_ != 0) --instructions_;
@@ -50,6 +57,8 @@ class lackey final : public trace_format {
 
 }  // namespace
 
-std::unique_ptr<trace_format> make_lackey() { return std::make_unique<lackey>(); }
+std::unique_ptr<trace_format> make_lackey() {
+  return std::make_unique<lackey>();
+}
 
 }  // namespace stele::sim

@@ -1,4 +1,5 @@
-// Traces of every format become the events that they say, and each rule of strictness refuses what breaks it.
+// Traces of every format become the events that they say, and each rule of strictness refuses what
+// breaks it.
 #include <gtest/gtest.h>
 #include <sim/feed/convert.h>
 #include <unistd.h>
@@ -19,12 +20,14 @@ struct seen {
   friend bool operator==(const seen&, const seen&) = default;
 };
 std::ostream& operator<<(std::ostream& out, const seen& s) {
-  return out << name_of(s.op) << " thread " << s.thread << " address " << s.address << " length " << s.length;
+  return out << name_of(s.op) << " thread " << s.thread << " address " << s.address << " length "
+             << s.length;
 }
 
 class trace_file {
  public:
-  explicit trace_file(const std::string& text) : path_(testing::TempDir() + "stele-trace-" + std::to_string(::getpid())) {
+  explicit trace_file(const std::string& text)
+      : path_(testing::TempDir() + "stele-trace-" + std::to_string(::getpid())) {
     std::ofstream(path_, std::ios::binary) << text;
   }
   ~trace_file() { std::filesystem::remove(path_); }
@@ -37,7 +40,8 @@ class trace_file {
 std::vector<seen> events_of(const media::tape_writer& tape) {
   auto reader = media::tape_reader::from_memory(tape.memory());
   std::vector<seen> events;
-  for (auto e = reader->next(); e && *e; e = reader->next()) events.push_back({(*e)->op, (*e)->thread, (*e)->address, (*e)->length});
+  for (auto e = reader->next(); e && *e; e = reader->next())
+    events.push_back({(*e)->op, (*e)->thread, (*e)->address, (*e)->length});
   return events;
 }
 
@@ -67,7 +71,9 @@ std::string refusal(std::string_view format, const std::string& text) {
 using list = std::vector<seen>;
 
 TEST(convert, lackey) {
-  const std::string text = "==12== Lackey, an example Valgrind tool\n==12== \nI  04001000,3\nI  04001003,5\n S 1fff000758,8\n L 00ff,16\nI  0400,1\n M 10,4\nI  1,1\n";
+  const std::string text =
+      "==12== Lackey, an example Valgrind tool\n==12== \nI  04001000,3\nI  04001003,5\n S "
+      "1fff000758,8\n L 00ff,16\nI  0400,1\n M 10,4\nI  1,1\n";
   EXPECT_EQ(converted("lackey", text, 9), (list{{tape_op::compute, 0, 1, 0},
                                                 {tape_op::store, 0, 0x1fff000758, 8},
                                                 {tape_op::load, 0, 0xff, 16},
@@ -77,32 +83,40 @@ TEST(convert, lackey) {
 }
 
 TEST(convert, ramulator_of_a_processor) {
-  EXPECT_EQ(converted("ramulator", "3 20734016\n0 0x40 0x1000000080\n", 2), (list{{tape_op::compute, 0, 3, 0},
-                                                                                  {tape_op::load, 0, 20734016, 64},
-                                                                                  {tape_op::load, 0, 0x40, 64},
-                                                                                  {tape_op::store, 0, 0x1000000080, 64}}));
+  EXPECT_EQ(converted("ramulator", "3 20734016\n0 0x40 0x1000000080\n", 2),
+            (list{{tape_op::compute, 0, 3, 0},
+                  {tape_op::load, 0, 20734016, 64},
+                  {tape_op::load, 0, 0x40, 64},
+                  {tape_op::store, 0, 0x1000000080, 64}}));
 }
 
 TEST(convert, ramulator_of_memory) {
-  EXPECT_EQ(converted("ramulator-memory", "0x12345680 R\n0x4cbd56c7 W\n", 2), (list{{tape_op::load, 0, 0x12345680, 64}, {tape_op::store, 0, 0x4cbd56c0, 64}}));
+  EXPECT_EQ(converted("ramulator-memory", "0x12345680 R\n0x4cbd56c7 W\n", 2),
+            (list{{tape_op::load, 0, 0x12345680, 64}, {tape_op::store, 0, 0x4cbd56c0, 64}}));
 }
 
 TEST(convert, ramulator_2) {
-  EXPECT_EQ(converted("ramulator2", "LD 0x80\nST 256\n", 2), (list{{tape_op::load, 0, 0x80, 64}, {tape_op::store, 0, 256, 64}}));
+  EXPECT_EQ(converted("ramulator2", "LD 0x80\nST 256\n", 2),
+            (list{{tape_op::load, 0, 0x80, 64}, {tape_op::store, 0, 256, 64}}));
 }
 
 TEST(convert, dramsim3_makes_idle_cycles_compute) {
-  EXPECT_EQ(converted("dramsim3", "0x40 READ 2\n0x80 WRITE 3\n0xC0 READ 3\n0x0 READ 4\n0x40 WRITE 10\n", 5), (list{{tape_op::compute, 0, 2, 0},
-                                                                                                                  {tape_op::load, 0, 0x40, 64},
-                                                                                                                  {tape_op::store, 0, 0x80, 64},
-                                                                                                                  {tape_op::load, 0, 0xC0, 64},
-                                                                                                                  {tape_op::load, 0, 0, 64},
-                                                                                                                  {tape_op::compute, 0, 4, 0},
-                                                                                                                  {tape_op::store, 0, 0x40, 64}}));
+  EXPECT_EQ(converted("dramsim3",
+                      "0x40 READ 2\n0x80 WRITE 3\n0xC0 READ 3\n0x0 READ 4\n0x40 WRITE 10\n", 5),
+            (list{{tape_op::compute, 0, 2, 0},
+                  {tape_op::load, 0, 0x40, 64},
+                  {tape_op::store, 0, 0x80, 64},
+                  {tape_op::load, 0, 0xC0, 64},
+                  {tape_op::load, 0, 0, 64},
+                  {tape_op::compute, 0, 4, 0},
+                  {tape_op::store, 0, 0x40, 64}}));
 }
 
 TEST(convert, nvmain_with_and_without_old_data) {
-  const list expected{{tape_op::compute, 1, 5, 0}, {tape_op::load, 1, 0x40, 64}, {tape_op::compute, 0, 6, 0}, {tape_op::store, 0, 0x80, 64}};
+  const list expected{{tape_op::compute, 1, 5, 0},
+                      {tape_op::load, 1, 0x40, 64},
+                      {tape_op::compute, 0, 6, 0},
+                      {tape_op::store, 0, 0x80, 64}};
   EXPECT_EQ(converted("nvmain", "5 R 0x40 00ff 1\n6 W 80 0A 0\n", 2), expected);
   EXPECT_EQ(converted("nvmain", "NVMV1\n5 R 0x40 00ff 0xFF 1\n6 W 80 0A 00 0\n", 3), expected);
 }
@@ -111,9 +125,14 @@ TEST(convert, nvmain_with_and_without_old_data) {
 TEST(convert, cycles_have_64_bits) {
   constexpr std::uint64_t late = std::uint64_t{1} << 40;
   const std::string cycle = std::to_string(late);
-  EXPECT_EQ(converted("dramsim3", "0x40 READ " + cycle + "\n0x40 READ " + std::to_string(2 * late) + "\n", 2),
-            (list{{tape_op::compute, 0, late, 0}, {tape_op::load, 0, 0x40, 64}, {tape_op::compute, 0, late - 1, 0}, {tape_op::load, 0, 0x40, 64}}));
-  EXPECT_EQ(converted("nvmain", cycle + " R 0x40 0 0", 1), (list{{tape_op::compute, 0, late, 0}, {tape_op::load, 0, 0x40, 64}}));
+  EXPECT_EQ(converted("dramsim3",
+                      "0x40 READ " + cycle + "\n0x40 READ " + std::to_string(2 * late) + "\n", 2),
+            (list{{tape_op::compute, 0, late, 0},
+                  {tape_op::load, 0, 0x40, 64},
+                  {tape_op::compute, 0, late - 1, 0},
+                  {tape_op::load, 0, 0x40, 64}}));
+  EXPECT_EQ(converted("nvmain", cycle + " R 0x40 0 0", 1),
+            (list{{tape_op::compute, 0, late, 0}, {tape_op::load, 0, 0x40, 64}}));
   EXPECT_NE(refusal("dramsim3", "0x40 READ 18446744073709551616\n"), "");
 }
 
@@ -122,14 +141,16 @@ struct one_line {
   const char* line;  // that becomes one event
 };
 class each_format : public testing::TestWithParam<one_line> {};
-INSTANTIATE_TEST_SUITE_P(all, each_format,
-                         testing::Values(one_line{"lackey", " L 40,8"}, one_line{"ramulator", "0 64"}, one_line{"ramulator-memory", "0x40 R"}, one_line{"ramulator2", "LD 64"},
-                                         one_line{"dramsim3", "0x40 READ 0"}, one_line{"nvmain", "0 R 40 0 0"}),
-                         [](const auto& i) {
-                           std::string name = i.param.format;
-                           std::erase(name, '-');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    all, each_format,
+    testing::Values(one_line{"lackey", " L 40,8"}, one_line{"ramulator", "0 64"},
+                    one_line{"ramulator-memory", "0x40 R"}, one_line{"ramulator2", "LD 64"},
+                    one_line{"dramsim3", "0x40 READ 0"}, one_line{"nvmain", "0 R 40 0 0"}),
+    [](const auto& i) {
+      std::string name = i.param.format;
+      std::erase(name, '-');
+      return name;
+    });
 
 TEST_P(each_format, loses_no_line_and_reads_the_last_once) {
   const std::string line = GetParam().line;
@@ -151,43 +172,79 @@ TEST_P(each_format, takes_lines_that_end_in_cr_lf) {
 
 TEST_P(each_format, refuses_blank_lines_comments_and_rubbish_with_their_place) {
   const std::string line = GetParam().line;
-  for (const std::string bad : {"", " ", "# comment", "rubbish", "-1 -1 -1", "0x40", "0x R", "LD", "LD 0x", "0x40 READ", "0 0 0 0 0 0 0 0", "99999999999999999999"}) {
+  for (const std::string bad : {"", " ", "# comment", "rubbish", "-1 -1 -1", "0x40", "0x R", "LD",
+                                "LD 0x", "0x40 READ", "0 0 0 0 0 0 0 0", "99999999999999999999"}) {
     const std::string message = refusal(GetParam().format, line + "\n" + bad + "\n" + line + "\n");
     EXPECT_TRUE(message.starts_with("2: \"" + bad + "\": expected ")) << message;
   }
   EXPECT_TRUE(refusal(GetParam().format, line + "\n" + line + " 1 2 3 4\n").starts_with("2: "));
-  EXPECT_TRUE(refusal(GetParam().format, line + "\n" + line + "x").starts_with("2: ")) << "in a last line without an end";
+  EXPECT_TRUE(refusal(GetParam().format, line + "\n" + line + "x").starts_with("2: "))
+      << "in a last line without an end";
 }
 
 TEST_P(each_format, shortens_what_it_shows_of_a_line) {
   const std::string message = refusal(GetParam().format, std::string(5000, 'x') + "\n");
   EXPECT_LT(message.size(), 500u);
   EXPECT_NE(message.find("1: \"" + std::string(80, 'x') + "..\""), std::string::npos) << message;
-  EXPECT_NE(refusal(GetParam().format, std::string("a\0\x01z", 4)).find("a\\x00\\x01z"), std::string::npos);
-  EXPECT_NE(refusal(GetParam().format, std::string(70'000, ' ')).find("a line of more than 65536 bytes"), std::string::npos);
-  EXPECT_NE(refusal(GetParam().format, std::string(2'000'000, ' ') + "\n").find("a line of more than 65536 bytes"), std::string::npos);
+  EXPECT_NE(refusal(GetParam().format, std::string("a\0\x01z", 4)).find("a\\x00\\x01z"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(GetParam().format, std::string(70'000, ' ')).find("a line of more than 65536 bytes"),
+      std::string::npos);
+  EXPECT_NE(refusal(GetParam().format, std::string(2'000'000, ' ') + "\n")
+                .find("a line of more than 65536 bytes"),
+            std::string::npos);
 }
 
 TEST(convert, refuses_what_only_one_format_would_take) {
-  const std::pair<const char*, const char*> bad[] = {
-      {"lackey", "I 04001000,3"}, {"lackey", " L 04001000"}, {"lackey", " L 0400100g,8"}, {"lackey", " L 0x40,8"}, {"lackey", " L 40,0"}, {"lackey", " L 40,8 "}, {"lackey", " X 40,8"}, {"lackey", "L 40,8"},
-      {"ramulator", "3"}, {"ramulator", "0x3 64"}, {"ramulator", "3 064"}, {"ramulator", "3 64 W"}, {"ramulator", "3 ff"},
-      {"ramulator-memory", "40 R"}, {"ramulator-memory", "0x40 r"}, {"ramulator-memory", "0x40 RW"}, {"ramulator-memory", "0x40 R 5"},
-      {"ramulator2", "LD 0x40 5"}, {"ramulator2", "ld 0x40"}, {"ramulator2", "LD ff"},
-      {"dramsim3", "0x40 READ -1"}, {"dramsim3", "0x40 READ 1.5"}, {"dramsim3", "0x40 R 5"}, {"dramsim3", "40 READ 5"},
-      {"nvmain", "5 R 40 0 0 0"}, {"nvmain", "5 R 40 zz 0"}, {"nvmain", "5 R 40 0 65535"}, {"nvmain", "NVMV2"}, {"nvmain", "NVMV1\n5 R 40 0 0"}, {"nvmain", "5 R 40 0 0\nNVMV1"}};
-  for (const auto& [format, text] : bad) EXPECT_NE(refusal(format, text), "") << format << ": " << text;
+  const std::pair<const char*, const char*> bad[] = {{"lackey", "I 04001000,3"},
+                                                     {"lackey", " L 04001000"},
+                                                     {"lackey", " L 0400100g,8"},
+                                                     {"lackey", " L 0x40,8"},
+                                                     {"lackey", " L 40,0"},
+                                                     {"lackey", " L 40,8 "},
+                                                     {"lackey", " X 40,8"},
+                                                     {"lackey", "L 40,8"},
+                                                     {"ramulator", "3"},
+                                                     {"ramulator", "0x3 64"},
+                                                     {"ramulator", "3 064"},
+                                                     {"ramulator", "3 64 W"},
+                                                     {"ramulator", "3 ff"},
+                                                     {"ramulator-memory", "40 R"},
+                                                     {"ramulator-memory", "0x40 r"},
+                                                     {"ramulator-memory", "0x40 RW"},
+                                                     {"ramulator-memory", "0x40 R 5"},
+                                                     {"ramulator2", "LD 0x40 5"},
+                                                     {"ramulator2", "ld 0x40"},
+                                                     {"ramulator2", "LD ff"},
+                                                     {"dramsim3", "0x40 READ -1"},
+                                                     {"dramsim3", "0x40 READ 1.5"},
+                                                     {"dramsim3", "0x40 R 5"},
+                                                     {"dramsim3", "40 READ 5"},
+                                                     {"nvmain", "5 R 40 0 0 0"},
+                                                     {"nvmain", "5 R 40 zz 0"},
+                                                     {"nvmain", "5 R 40 0 65535"},
+                                                     {"nvmain", "NVMV2"},
+                                                     {"nvmain", "NVMV1\n5 R 40 0 0"},
+                                                     {"nvmain", "5 R 40 0 0\nNVMV1"}};
+  for (const auto& [format, text] : bad)
+    EXPECT_NE(refusal(format, text), "") << format << ": " << text;
 }
 
 TEST(convert, refuses_time_that_goes_back) {
-  EXPECT_NE(refusal("dramsim3", "0x40 READ 9\n0x40 READ 8\n").find("2: \"0x40 READ 8\": expected a cycle not before that of the line before, 9"), std::string::npos);
+  EXPECT_NE(refusal("dramsim3", "0x40 READ 9\n0x40 READ 8\n")
+                .find("2: \"0x40 READ 8\": expected a cycle not before that of the line before, 9"),
+            std::string::npos);
   EXPECT_NE(refusal("nvmain", "9 R 40 0 0\n8 R 40 0 1\n"), "");
 }
 
 TEST(convert, names_its_formats_and_tells_missing_files) {
   const auto tape = media::tape_writer::to_memory(converted_shape);
   EXPECT_EQ(convert_trace("ramulator3", "/dev/null", *tape).error().code, errc::invalid_argument);
-  EXPECT_NE(convert_trace("", "/dev/null", *tape).error().message.find("lackey, ramulator, ramulator-memory, ramulator2, dramsim3, nvmain"), std::string::npos);
+  EXPECT_NE(convert_trace("", "/dev/null", *tape)
+                .error()
+                .message.find("lackey, ramulator, ramulator-memory, ramulator2, dramsim3, nvmain"),
+            std::string::npos);
   EXPECT_EQ(convert_trace("lackey", "/no/such/file", *tape).error().code, errc::not_found);
   EXPECT_EQ(convert_trace("lackey", "/", *tape).error().code, errc::io);
 }
@@ -205,7 +262,8 @@ TEST(convert, tells_its_progress_and_stops_when_told) {
   ASSERT_TRUE(whole);
   EXPECT_EQ(whole->lines, 400'000u);
   EXPECT_GT(told, text.size() / 2);
-  const auto stopped = convert_trace("ramulator", file.path(), *tape, [](std::uint64_t) { return false; });
+  const auto stopped =
+      convert_trace("ramulator", file.path(), *tape, [](std::uint64_t) { return false; });
   ASSERT_FALSE(stopped);
   EXPECT_NE(stopped.error().message.find("stopped after line 65536"), std::string::npos);
 }

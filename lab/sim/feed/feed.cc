@@ -23,8 +23,11 @@ result<feed> feed::over(std::span<const std::byte> tape, unsigned max_threads) {
 result<feed> feed::make(media::tape_reader reader, unsigned max_threads) {
   const std::uint64_t threads = reader.header().threads;
   if (threads == 0)
-    return base::fail(errc::corrupt, "the tape does not say how many threads it has: the run that wrote it was cut off; record it again");
-  return feed(std::move(reader), static_cast<unsigned>(std::min<std::uint64_t>(threads, max_threads)));
+    return base::fail(errc::corrupt,
+                      "the tape does not say how many threads it has: the run that wrote it was "
+                      "cut off; record it again");
+  return feed(std::move(reader),
+              static_cast<unsigned>(std::min<std::uint64_t>(threads, max_threads)));
 }
 
 std::span<const tape_item> feed::next(unsigned thread) {
@@ -41,16 +44,20 @@ std::span<const tape_item> feed::next(unsigned thread) {
 // The chunk that a thread has used up: whoever is the last drops it.
 void feed::release_chunk(std::size_t number) {
   if (number < first_ || chunks_[number - first_] == nullptr) return;
-  if (--chunks_[number - first_]->readers_left == 0) free_chunk_ = std::move(chunks_[number - first_]);
+  if (--chunks_[number - first_]->readers_left == 0)
+    free_chunk_ = std::move(chunks_[number - first_]);
   while (!chunks_.empty() && chunks_.front() == nullptr) chunks_.pop_front(), ++first_;
 }
 
 std::shared_ptr<const feed::chunk> feed::get(std::size_t number) {
-  if (number >= first_ && number - first_ < chunks_.size() && chunks_[number - first_] != nullptr) return chunks_[number - first_];
+  if (number >= first_ && number - first_ < chunks_.size() && chunks_[number - first_] != nullptr)
+    return chunks_[number - first_];
   const bool again = number < chunk_positions_.size();
   if (!again && ended_) return nullptr;
   if (!again) chunk_positions_.push_back(chunk_positions_.empty() ? reader_.tell() : end_);
-  if (reader_.tell().byte != chunk_positions_[number].byte && !(status_ = reader_.seek(chunk_positions_[number]))) return nullptr;
+  if (reader_.tell().byte != chunk_positions_[number].byte &&
+      !(status_ = reader_.seek(chunk_positions_[number])))
+    return nullptr;
   auto read = read_chunk(!again);
   if (again || read == nullptr) return read;
   chunks_.push_back(read);
@@ -59,7 +66,8 @@ std::shared_ptr<const feed::chunk> feed::get(std::size_t number) {
 }
 
 std::shared_ptr<feed::chunk> feed::new_chunk() {
-  auto c = free_chunk_ != nullptr && free_chunk_.use_count() == 1 ? std::move(free_chunk_) : std::make_shared<chunk>();
+  auto c = free_chunk_ != nullptr && free_chunk_.use_count() == 1 ? std::move(free_chunk_)
+                                                                  : std::make_shared<chunk>();
   c->of.resize(threads());
   for (auto& items : c->of) items.clear();
   c->payloads.clear();
@@ -96,7 +104,8 @@ std::size_t feed::read_plain_events(chunk& c, std::size_t most) {
   std::array<media::tape_record, 128> some;
   const std::size_t n = reader_.next_batch(some.data(), std::min(most, some.size()));
   const unsigned count = threads();
-  for (const media::tape_record& r : std::span(some).first(n)) c.of[r.thread < count ? r.thread : r.thread % count].push_back({r, nullptr});
+  for (const media::tape_record& r : std::span(some).first(n))
+    c.of[r.thread < count ? r.thread : r.thread % count].push_back({r, nullptr});
   return n;
 }
 
@@ -105,7 +114,11 @@ void feed::append_event(chunk& c, const media::tape_event& e, bool first_time) {
     if (first_time && on_image) on_image(e.address, e.bytes);
     return;
   }
-  tape_item item{{static_cast<std::uint8_t>(e.op), static_cast<std::uint8_t>(static_cast<std::uint8_t>(e.tag) | (e.loads_pointer ? media::tape_pointer_flag : 0)), static_cast<std::uint16_t>(e.thread), e.length, e.address}, nullptr};
+  tape_item item{{static_cast<std::uint8_t>(e.op),
+                  static_cast<std::uint8_t>(static_cast<std::uint8_t>(e.tag) |
+                                            (e.loads_pointer ? media::tape_pointer_flag : 0)),
+                  static_cast<std::uint16_t>(e.thread), e.length, e.address},
+                 nullptr};
   if (!e.bytes.empty()) {
     auto& copy = c.payloads.emplace_back(new std::byte[e.bytes.size()]);
     std::memcpy(copy.get(), e.bytes.data(), e.bytes.size());

@@ -1,8 +1,9 @@
 // The events of a tape, each hardware thread's own in their order, in bounded memory.
 //
-// The tape is read in chunks, each sorted by thread once. Threads move at their own pace: a chunk is kept until all have
-// passed it, but no more than `max_chunks` of them; one that was dropped is read again for whoever lags behind. What
-// belongs to no thread, the image of memory at the beginning, is given to on_image.
+// The tape is read in chunks, each sorted by thread once. Threads move at their own pace: a chunk
+// is kept until all have passed it, but no more than `max_chunks` of them; one that was dropped is
+// read again for whoever lags behind. What belongs to no thread, the image of memory at the
+// beginning, is given to on_image.
 #pragma once
 
 #include <media/tape.h>
@@ -24,8 +25,8 @@ class feed {
  public:
   static constexpr std::size_t chunk_events = 1 << 14, max_chunks = 96;
 
-  // Tapes with more threads than `max_threads` have them folded (by remainder). Errors: those of tape_reader; corrupt, when the
-  // tape does not say how many threads it has.
+  // Tapes with more threads than `max_threads` have them folded (by remainder). Errors: those of
+  // tape_reader; corrupt, when the tape does not say how many threads it has.
   [[nodiscard]] static result<feed> open(const std::string& path, unsigned max_threads);
   // `tape` outlives the feed.
   [[nodiscard]] static result<feed> over(std::span<const std::byte> tape, unsigned max_threads);
@@ -33,8 +34,8 @@ class feed {
   const media::tape_header& header() const { return reader_.header(); }
   unsigned threads() const noexcept { return static_cast<unsigned>(cursors_.size()); }
 
-  // The next of a thread's events, some at once: good until the next call for this thread. Empty at the end, or after an
-  // error, which status() then has.
+  // The next of a thread's events, some at once: good until the next call for this thread. Empty at
+  // the end, or after an error, which status() then has.
   std::span<const tape_item> next(unsigned thread);
   const result<>& status() const noexcept { return status_; }
   // Images seen so far, in order: (offset, bytes).
@@ -54,7 +55,8 @@ class feed {
     std::shared_ptr<const chunk> current;
   };
 
-  feed(media::tape_reader reader, unsigned threads) : reader_(std::move(reader)), cursors_(threads) {}
+  feed(media::tape_reader reader, unsigned threads)
+      : reader_(std::move(reader)), cursors_(threads) {}
   [[nodiscard]] static result<feed> make(media::tape_reader reader, unsigned max_threads);
   std::shared_ptr<const chunk> get(std::size_t number);
   std::shared_ptr<chunk> read_chunk(bool first_time);
@@ -66,7 +68,7 @@ class feed {
   media::tape_reader reader_;
   std::vector<cursor> cursors_;
   std::deque<std::shared_ptr<chunk>> chunks_;  // number first_ and on; null: dropped
-  std::shared_ptr<chunk> free_chunk_;               // the last that was dropped: its vectors have grown already
+  std::shared_ptr<chunk> free_chunk_;  // the last that was dropped: its vectors have grown already
   std::vector<media::tape_reader::position> chunk_positions_;
   media::tape_reader::position end_;  // of what has been read
   std::size_t first_ = 0;

@@ -13,7 +13,8 @@ using media::tape_op;
 std::vector<std::byte> tape_of(std::uint64_t events, unsigned threads, bool end = true) {
   const auto tape = media::tape_writer::to_memory({});
   base::rng random(5);
-  for (std::uint64_t n = 0; n < events; ++n) tape->event(tape_op::load, static_cast<unsigned>(n < threads ? n : random() % threads), n, 8);
+  for (std::uint64_t n = 0; n < events; ++n)
+    tape->event(tape_op::load, static_cast<unsigned>(n < threads ? n : random() % threads), n, 8);
   if (end) (void)tape->finish();
   const auto made = tape->memory();
   return {made.begin(), made.end()};
@@ -74,7 +75,8 @@ TEST(feed, says_that_a_tape_was_cut_off) {
   cut.resize(cut.size() - 40);
   auto f = feed::over(cut, 4);
   ASSERT_TRUE(f);
-  while (!f->next(0).empty()) {}
+  while (!f->next(0).empty()) {
+  }
   EXPECT_FALSE(f->status());
   EXPECT_TRUE(f->next(1).empty());
 }

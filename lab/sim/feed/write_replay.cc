@@ -6,7 +6,8 @@ namespace {
 
 class replayer final : public event_handler {
  public:
-  replayer(event_queue& time, memory& to, persist_observer* watcher, std::size_t most) : time_(time), to_(to), watcher_(watcher), steps_(most) {
+  replayer(event_queue& time, memory& to, persist_observer* watcher, std::size_t most)
+      : time_(time), to_(to), watcher_(watcher), steps_(most) {
     for (std::size_t i = most; i > 0; --i) free_.push_back(i - 1);
   }
 
@@ -22,7 +23,11 @@ class replayer final : public event_handler {
     const std::size_t place = free_.back();
     free_.pop_back();
     steps_[place] = s;
-    to_.submit(time_.now(), {.address = s.address, .kind = access::write, .source = s.source, .reply_to = this, .token = place});
+    to_.submit(time_.now(), {.address = s.address,
+                             .kind = access::write,
+                             .source = s.source,
+                             .reply_to = this,
+                             .token = place});
   }
 
   void handle(picoseconds now, std::uint64_t place) override {
@@ -43,7 +48,8 @@ class replayer final : public event_handler {
 
 }  // namespace
 
-result<replay_result> replay_writes(write_trace& trace, event_queue& time, memory& to, persist_observer* watcher, std::size_t max_outstanding) {
+result<replay_result> replay_writes(write_trace& trace, event_queue& time, memory& to,
+                                    persist_observer* watcher, std::size_t max_outstanding) {
   replayer p(time, to, watcher, max_outstanding);
   for (bool more = true; (more || !p.idle()) && !p.stopped();) {
     while (more && p.room()) {

@@ -1,7 +1,9 @@
-// Plays a write trace into a memory as fast as that takes it, and says when each write became persistent.
+// Plays a write trace into a memory as fast as that takes it, and says when each write became
+// persistent.
 //
-// Write-intensive, as in Sun, Lu and Shu, "DP2" (2015), section 4.2.1: the next write is there before the controller can take
-// it; nothing waits for a write to be persistent but by the controller's own order.
+// Write-intensive, as in Sun, Lu and Shu, "DP2" (2015), section 4.2.1: the next write is there
+// before the controller can take it; nothing waits for a write to be persistent but by the
+// controller's own order.
 #pragma once
 
 #include <sim/controller/memory.h>
@@ -26,13 +28,16 @@ struct replay_result {
   bool stopped = false;
   // Of the writes persisted, over the time since the beginning.
   double bytes_per_s() const noexcept {
-    return finished == 0 ? 0 : static_cast<double>(writes * line_bytes) / (static_cast<double>(finished) * 1e-12);
+    return finished == 0
+               ? 0
+               : static_cast<double>(writes * line_bytes) / (static_cast<double>(finished) * 1e-12);
   }
 };
 
-// Not more than `max_outstanding` writes are with the memory at a time; it should be more than its queues hold. Errors:
-// those of reading the tape.
-[[nodiscard]] result<replay_result> replay_writes(write_trace& trace, event_queue& time, memory& to, persist_observer* watcher = nullptr,
-                    std::size_t max_outstanding = 4096);
+// Not more than `max_outstanding` writes are with the memory at a time; it should be more than its
+// queues hold. Errors: those of reading the tape.
+[[nodiscard]] result<replay_result> replay_writes(write_trace& trace, event_queue& time, memory& to,
+                                                  persist_observer* watcher = nullptr,
+                                                  std::size_t max_outstanding = 4096);
 
 }  // namespace stele::sim

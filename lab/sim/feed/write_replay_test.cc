@@ -1,4 +1,5 @@
-// Replaying a trace into a memory: every write once, in the memory's time; the replay ends when it is told to.
+// Replaying a trace into a memory: every write once, in the memory's time; the replay ends when it
+// is told to.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sim/feed/write_replay.h>
@@ -9,7 +10,8 @@ namespace {
 using media::tape_op;
 using testing::ElementsAre;
 
-constexpr media::tape_options shape{.pool_size = 1 << 16, .home_offset = 2 * 4096, .log_offset = 4096, .log_size = 4096};
+constexpr media::tape_options shape{
+    .pool_size = 1 << 16, .home_offset = 2 * 4096, .log_offset = 4096, .log_size = 4096};
 
 // One write at a time, 10 ps each.
 class one_at_a_time final : public memory {
@@ -31,7 +33,9 @@ class one_at_a_time final : public memory {
 struct watching final : persist_observer {
   std::vector<std::uint64_t> lines;
   std::size_t most = ~std::size_t{0};
-  bool persisted(const trace_step& s, picoseconds) override { return lines.push_back(s.address / 64), lines.size() < most; }
+  bool persisted(const trace_step& s, picoseconds) override {
+    return lines.push_back(s.address / 64), lines.size() < most;
+  }
 };
 
 std::unique_ptr<media::tape_writer> four_lines() {

@@ -31,7 +31,8 @@ std::vector<log_range> log_ranges_of(const media::tape_header& h) {
   const std::uint64_t slot_size = (h.log_size - records_at) / slots / line_size * line_size;
   for (std::uint64_t log = h.log_offset; log + h.log_size <= h.home_offset; log += h.log_size)
     for (std::uint64_t slot = 0; slot < slots; ++slot) {
-      const std::uint64_t records = log + records_at + slot * slot_size, commit = log + h.commit_offset + slot * line_size;
+      const std::uint64_t records = log + records_at + slot * slot_size,
+                          commit = log + h.commit_offset + slot * line_size;
       ranges.push_back({records, records + slot_size, commit, commit + line_size});
     }
   return ranges;
@@ -77,7 +78,10 @@ result<> write_trace::admit() {
 bool write_trace::may_begin(const segment& p) const {
   if (active_.empty()) return true;
   if (!overlap_ || p.outside_operations()) return false;
-  return std::ranges::none_of(active_, [&](const segment& a) { return a.outside_operations() || a.source == p.source || share_a_line(a.home_lines, p.home_lines); });
+  return std::ranges::none_of(active_, [&](const segment& a) {
+    return a.outside_operations() || a.source == p.source ||
+           share_a_line(a.home_lines, p.home_lines);
+  });
 }
 
 // False at the end of the tape.

@@ -1,10 +1,11 @@
 // The writes of a tape as a memory controller gets them: lines, and persist barriers between them.
 //
-// A line flushed or streamed is a write; a fence with writes of its thread before it is a barrier. Operations that the tape
-// marks (invoked, returned) may overlap: those of different threads take turns barrier by barrier, as writes of threads that
-// run side by side would arrive, unless they store to a common line of home; then, and within a thread, the order of the
-// tape holds. They begin in the order of the tape. What lies outside of operations overlaps with nothing. Reads are not on
-// the tape: an operation that read what an overlapping one wrote elsewhere is not held back.
+// A line flushed or streamed is a write; a fence with writes of its thread before it is a barrier.
+// Operations that the tape marks (invoked, returned) may overlap: those of different threads take
+// turns barrier by barrier, as writes of threads that run side by side would arrive, unless they
+// store to a common line of home; then, and within a thread, the order of the tape holds. They
+// begin in the order of the tape. What lies outside of operations overlaps with nothing. Reads are
+// not on the tape: an operation that read what an overlapping one wrote elsewhere is not held back.
 //
 // Needs memory for the operations that overlap, one a thread, whatever the tape's length.
 #pragma once
@@ -21,16 +22,18 @@ namespace stele::sim {
 struct trace_step {
   enum class kind : std::uint8_t { write, barrier, began, ended };
   kind what = kind::write;
-  std::uint16_t source = 0;     // the thread, by its log
-  std::uint64_t address = 0;    // write: of the line
-  std::uint64_t number = 0;     // write: its place among the tape's writes; began, ended: the operation's number
+  std::uint16_t source = 0;   // the thread, by its log
+  std::uint64_t address = 0;  // write: of the line
+  std::uint64_t number =
+      0;  // write: its place among the tape's writes; began, ended: the operation's number
   std::uint64_t operation = 0;  // that it is of; outside
   static constexpr std::uint64_t outside = ~std::uint64_t{0};
 };
 
-// Where the logs of the tape's pool have their records and commit lines. A log with several commit lines has as many slots of
-// equal size after them, which are used in turn: each slot is a log to the controller, since a slot's records may be
-// overwritten as soon as that slot has been cut. Empty when the logs have no commit lines of their own.
+// Where the logs of the tape's pool have their records and commit lines. A log with several commit
+// lines has as many slots of equal size after them, which are used in turn: each slot is a log to
+// the controller, since a slot's records may be overwritten as soon as that slot has been cut.
+// Empty when the logs have no commit lines of their own.
 std::vector<log_range> log_ranges_of(const media::tape_header& h);
 
 // The lines that an event writes to memory: [first, first + count).
@@ -41,7 +44,8 @@ written_lines lines_written_by(const media::tape_event& e) noexcept;
 
 class write_trace {
  public:
-  explicit write_trace(media::tape_reader tape, bool overlap = true) : tape_(std::move(tape)), overlap_(overlap) {}
+  explicit write_trace(media::tape_reader tape, bool overlap = true)
+      : tape_(std::move(tape)), overlap_(overlap) {}
 
   const media::tape_header& header() const noexcept { return tape_.header(); }
   // The next step; nothing at the end. Errors: those of reading the tape.
@@ -69,8 +73,8 @@ class write_trace {
   media::tape_reader tape_;
   bool overlap_;
   std::uint64_t writes_ = 0;
-  std::vector<bool> unfenced_;     // by thread: it has written since its last fence
-  std::optional<segment> next_segment_;   // the next on the tape
+  std::vector<bool> unfenced_;           // by thread: it has written since its last fence
+  std::optional<segment> next_segment_;  // the next on the tape
   bool ended_ = false;
   std::deque<segment> active_;
   std::size_t next_active_ = 0;

@@ -1,4 +1,5 @@
-// What a tape becomes at the controller: its writes and barriers, and how operations of several threads overlap.
+// What a tape becomes at the controller: its writes and barriers, and how operations of several
+// threads overlap.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sim/feed/write_trace.h>
@@ -11,7 +12,12 @@ namespace {
 using media::tape_op;
 using testing::ElementsAre;
 
-constexpr media::tape_options shape{.pool_size = 1 << 16, .home_offset = 3 * 4096, .log_offset = 4096, .log_size = 4096, .commit_offset = 64, .commit_size = 128};
+constexpr media::tape_options shape{.pool_size = 1 << 16,
+                                    .home_offset = 3 * 4096,
+                                    .log_offset = 4096,
+                                    .log_size = 4096,
+                                    .commit_offset = 64,
+                                    .commit_size = 128};
 constexpr std::uint64_t home = shape.home_offset;
 
 class taped {
@@ -30,7 +36,8 @@ class taped {
     event(tape_op::flush, thread, home + 64 * line, 128).event(tape_op::fence, thread, 0, 0);
     return event(tape_op::returned, thread, number, 0);
   }
-  // Each step as a word: thread, then w and the line, | for a barrier, ( and ) for an operation's begin and end.
+  // Each step as a word: thread, then w and the line, | for a barrier, ( and ) for an operation's
+  // begin and end.
   std::string steps(bool overlap = true) {
     EXPECT_TRUE(tape_->finish());
     write_trace trace(std::move(*media::tape_reader::from_memory(tape_->memory())), overlap);
@@ -40,7 +47,8 @@ class taped {
       EXPECT_TRUE(s) << s.error().message;
       if (!s || !*s) return text;
       const trace_step& step = **s;
-      if (step.what == trace_step::kind::write) text += std::to_string(step.source) + "w" + std::to_string(step.address / 64) + " ";
+      if (step.what == trace_step::kind::write)
+        text += std::to_string(step.source) + "w" + std::to_string(step.address / 64) + " ";
       if (step.what == trace_step::kind::barrier) text += std::to_string(step.source) + "| ";
       if (step.what == trace_step::kind::began) text += "(" + std::to_string(step.number) + " ";
       if (step.what == trace_step::kind::ended) text += ")" + std::to_string(step.number) + " ";
@@ -64,40 +72,54 @@ class taped {
 TEST(write_trace, a_fence_without_writes_is_no_barrier) {
   taped t;
   t.event(tape_op::fence, 0, 0, 0).event(tape_op::store, 0, home, 8).event(tape_op::fence, 0, 0, 0);
-  t.event(tape_op::flush, 0, home + 60, 8).event(tape_op::fence, 1, 0, 0).event(tape_op::fence, 0, 0, 0).event(tape_op::fence, 0, 0, 0);
+  t.event(tape_op::flush, 0, home + 60, 8)
+      .event(tape_op::fence, 1, 0, 0)
+      .event(tape_op::fence, 0, 0, 0)
+      .event(tape_op::fence, 0, 0, 0);
   EXPECT_EQ(t.steps(), "0w192 0w193 0| ");
 }
 
 TEST(write_trace, streams_and_bulk_persistence_write_lines) {
   taped t;
-  t.event(tape_op::stream, 0, home, 128).event(tape_op::fence, 0, 0, 0).event(tape_op::bulk, 0, home + 128, 64);
+  t.event(tape_op::stream, 0, home, 128)
+      .event(tape_op::fence, 0, 0, 0)
+      .event(tape_op::bulk, 0, home + 128, 64);
   EXPECT_EQ(t.steps(), "0w192 0w193 0| 0w194 0| ");
 }
 
 TEST(write_trace, operations_of_two_threads_take_turns_barrier_by_barrier) {
   taped t;
   t.operation(0, 0, 0).operation(1, 1, 4);
-  EXPECT_EQ(t.steps(), "(0 0w67 0| (1 1w131 1| 0w65 0| 1w129 1| 0w192 0w193 0| 1w196 1w197 1| )0 )1 ");
+  EXPECT_EQ(t.steps(),
+            "(0 0w67 0| (1 1w131 1| 0w65 0| 1w129 1| 0w192 0w193 0| 1w196 1w197 1| )0 )1 ");
 }
 
 TEST(write_trace, operations_that_share_a_line_or_a_thread_do_not_overlap) {
   taped lines, thread;
   lines.operation(0, 0, 0).operation(1, 1, 1);
-  EXPECT_EQ(lines.steps(), "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 1w131 1| 1w129 1| 1w193 1w194 1| )1 ");
+  EXPECT_EQ(lines.steps(),
+            "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 1w131 1| 1w129 1| 1w193 1w194 1| )1 ");
   thread.operation(0, 0, 0).operation(1, 0, 4);
-  EXPECT_EQ(thread.steps(), "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 0w67 0| 0w65 0| 0w196 0w197 0| )1 ");
+  EXPECT_EQ(thread.steps(),
+            "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 0w67 0| 0w65 0| 0w196 0w197 0| )1 ");
 }
 
 TEST(write_trace, what_is_outside_of_operations_overlaps_with_nothing) {
   taped t;
-  t.operation(0, 0, 0).event(tape_op::flush, 1, home + 640, 8).event(tape_op::fence, 1, 0, 0).operation(1, 1, 4);
-  EXPECT_EQ(t.steps(), "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 1w202 1| (1 1w131 1| 1w129 1| 1w196 1w197 1| )1 ");
+  t.operation(0, 0, 0)
+      .event(tape_op::flush, 1, home + 640, 8)
+      .event(tape_op::fence, 1, 0, 0)
+      .operation(1, 1, 4);
+  EXPECT_EQ(
+      t.steps(),
+      "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 1w202 1| (1 1w131 1| 1w129 1| 1w196 1w197 1| )1 ");
 }
 
 TEST(write_trace, without_overlap_the_order_is_the_tapes) {
   taped t;
   t.operation(0, 0, 0).operation(1, 1, 4);
-  EXPECT_EQ(t.steps(false), "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 1w131 1| 1w129 1| 1w196 1w197 1| )1 ");
+  EXPECT_EQ(t.steps(false),
+            "(0 0w67 0| 0w65 0| 0w192 0w193 0| )0 (1 1w131 1| 1w129 1| 1w196 1w197 1| )1 ");
 }
 
 TEST(write_trace, an_event_writes_the_lines_that_it_touches) {
@@ -117,7 +139,8 @@ TEST(write_trace, writes_keep_their_numbers_on_the_tape) {
 
 TEST(write_trace, each_slot_of_a_log_is_a_log_to_the_controller) {
   media::tape_header h{};
-  h.log_offset = 4096, h.log_size = 4096, h.home_offset = 3 * 4096, h.commit_offset = 64, h.commit_size = 128;
+  h.log_offset = 4096, h.log_size = 4096, h.home_offset = 3 * 4096, h.commit_offset = 64,
+  h.commit_size = 128;
   const auto r = log_ranges_of(h);
   ASSERT_EQ(r.size(), 4u);
   EXPECT_EQ(r[1].commit_begin, 4096u + 128);

@@ -1,7 +1,7 @@
 // What compiled atomic blocks and this library tell each other: the numbers of the TM ABI.
 //
-// After Intel's "Transactional Memory ABI" 1.1 as GCC compiles to it (-fgnu-tm); names as there. Only what GCC uses or what
-// changes an answer is named.
+// After Intel's "Transactional Memory ABI" 1.1 as GCC compiles to it (-fgnu-tm); names as there.
+// Only what GCC uses or what changes an answer is named.
 #pragma once
 
 #include <cstdint>

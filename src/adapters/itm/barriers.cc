@@ -1,7 +1,9 @@
-// The loads, stores and logs of single values that compiled blocks call: _ITM_RU4, _ITM_WaRU8, _ITM_LF and so on.
+// The loads, stores and logs of single values that compiled blocks call: _ITM_RU4, _ITM_WaRU8,
+// _ITM_LF and so on.
 //
-// Variants that say what came before (read after write, write after read) take the same way: the write set and the locks know.
-// A read for write (Rf) locks ordinary memory at once. L keeps what a thread's own variable holds.
+// Variants that say what came before (read after write, write after read) take the same way: the
+// write set and the locks know. A read for write (Rf) locks ordinary memory at once. L keeps what a
+// thread's own variable holds.
 #include <adapters/itm/values.h>
 
 extern "C" {
@@ -15,5 +17,7 @@ STELE_ITM_VALUE(E, long double)
 STELE_ITM_VALUE(CF, stele::itm::complex_float)
 STELE_ITM_VALUE(CD, stele::itm::complex_double)
 STELE_ITM_VALUE(CE, stele::itm::complex_long_double)
-void _ITM_LB(const void* at, std::size_t size) { stele::itm::save_private(at, size); }
+void _ITM_LB(const void* at, std::size_t size) {
+  stele::itm::save_private(at, size);
+}
 }

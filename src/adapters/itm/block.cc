@@ -15,12 +15,14 @@ constinit thread_local block* block::current_ = nullptr;
 
 namespace {
 
-constexpr unsigned attempts_before_serial = 12;  // attempts beside others; then alone. Below what makes Stele line losers up itself
+constexpr unsigned attempts_before_serial =
+    12;  // attempts beside others; then alone. Below what makes Stele line losers up itself
 
 // Ids are drawn by the thousand, so that threads do not meet here at every begin.
 std::uint32_t next_id() noexcept {
   constexpr std::uint32_t some = 1024;
-  static std::atomic<std::uint32_t> drawn{some};  // what is below is never drawn: there is no_transaction_id
+  static std::atomic<std::uint32_t> drawn{
+      some};  // what is below is never drawn: there is no_transaction_id
   static constinit thread_local std::uint32_t next = 0;
   if (next % some == 0) next = drawn.fetch_add(some, std::memory_order_relaxed);
   return next++;
@@ -35,7 +37,9 @@ block& block::of_this_thread() {
   return own;
 }
 
-block::block() : thread_(the_serial_lock.register_thread()) { current_ = this; }
+block::block() : thread_(the_serial_lock.register_thread()) {
+  current_ = this;
+}
 
 block::~block() {
   current_ = nullptr;
@@ -44,26 +48,31 @@ block::~block() {
 
 // Begin.
 
-// Inside the serial lock, with a transaction running; alone if that is wanted. Every store here waits behind the last commit's fence, and
-// there is room for some fifty: the fewer, the sooner the block's loads begin.
+// Inside the serial lock, with a transaction running; alone if that is wanted. Every store here
+// waits behind the last commit's fence, and there is room for some fifty: the fewer, the sooner the
+// block's loads begin.
 inline void block::begin_attempt() {
   for (;;) {
     if (!thread_.active.load(std::memory_order_relaxed)) the_serial_lock.enter(thread_);
-    if (detail::begin_transaction(current_domain(), true, durability::durable) == detail::begin_status::refused) [[unlikely]] {
+    if (detail::begin_transaction(current_domain(), true, durability::durable) ==
+        detail::begin_status::refused) [[unlikely]] {
       leave_serial_lock();
       call_failure_handler(detail::last_error());
       continue;
     }
-    if (!wants_serial_ || the_serial_lock.is_serial(thread_) || the_serial_lock.acquire_serial(thread_)) [[likely]]
+    if (!wants_serial_ || the_serial_lock.is_serial(thread_) ||
+        the_serial_lock.acquire_serial(thread_)) [[likely]]
       break;
     detail::roll_back_transaction();
     leave_serial_lock();
   }
-  if (wants_serial_) transaction().revalidate();  // nothing has been read: the snapshot is that of being alone
+  if (wants_serial_)
+    transaction().revalidate();  // nothing has been read: the snapshot is that of being alone
 }
 
 inline std::uint32_t block::code_path(std::uint32_t properties) const noexcept {
-  return (properties & abi::instrumented_code) != 0 ? abi::run_instrumented : abi::run_uninstrumented;
+  return (properties & abi::instrumented_code) != 0 ? abi::run_instrumented
+                                                    : abi::run_uninstrumented;
 }
 
 inline std::uint32_t block::begin_outermost() {
@@ -80,7 +89,8 @@ std::uint32_t block::begin(std::uint32_t properties, const jump_buffer& from) {
   copy_words(from_, from);
   properties_ = properties;
   if (attempts_ != 0) attempts_ = 0;
-  wants_irrevocable_ = (properties & abi::does_go_irrevocable) != 0 || (properties & abi::instrumented_code) == 0;
+  wants_irrevocable_ =
+      (properties & abi::does_go_irrevocable) != 0 || (properties & abi::instrumented_code) == 0;
   wants_serial_ = wants_irrevocable_;
   id_ = next_id();
   return begin_outermost();
@@ -90,8 +100,9 @@ std::uint32_t block::begin_nested(std::uint32_t properties, const jump_buffer& f
   if ((properties & abi::instrumented_code) == 0) go_irrevocable();
   ++depth_;
   if ((properties & abi::has_no_abort) != 0) return code_path(properties);
-  levels_.push_back({from, depth_, transaction().volatile_undo().entries.size(), pool_undo_.size(), pool_allocated_.size(), pool_freed_.size(), allocated_.size(),
-                     freed_.size(), commit_actions_.size(), undo_actions_.size(), exceptions_.current_mark()});
+  levels_.push_back({from, depth_, transaction().volatile_undo().entries.size(), pool_undo_.size(),
+                     pool_allocated_.size(), pool_freed_.size(), allocated_.size(), freed_.size(),
+                     commit_actions_.size(), undo_actions_.size(), exceptions_.current_mark()});
   innermost_stack_ = from.stack;
   return code_path(properties) | abi::save_live_variables;
 }
@@ -109,7 +120,9 @@ void block::commit_nested() {
     levels_.pop_back();
     innermost_stack_ = levels_.empty() ? from_.stack : levels_.back().from.stack;
     const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    transaction().volatile_undo().discard(ended.outside, here, innermost_stack_);  // frames that end before the block around this does
+    transaction().volatile_undo().discard(
+        ended.outside, here,
+        innermost_stack_);  // frames that end before the block around this does
     if (levels_.empty()) guarded([&] { free_pool_now(); });
   }
   --depth_;
@@ -126,14 +139,18 @@ void block::commit_outermost() {
   auto& tx = transaction();
   const bool wrote = !tx.writes().empty() || tx.volatile_undo().locked;
   switch (detail::commit_transaction()) {
-    case detail::commit_status::retry: retry();
-    case detail::commit_status::failed: fail(detail::last_error());
-    case detail::commit_status::committed: break;
+    case detail::commit_status::retry:
+      retry();
+    case detail::commit_status::failed:
+      fail(detail::last_error());
+    case detail::commit_status::committed:
+      break;
   }
   finish_commit(wrote);
 }
 
-// Whatever a commit's deferred_actions do, they find no block running: they may run blocks of their own.
+// Whatever a commit's deferred_actions do, they find no block running: they may run blocks of their
+// own.
 void block::finish_commit(bool wrote) {
   const std::uint64_t newest = current_domain().state().clock.load(std::memory_order_acquire);
   depth_ = 0;
@@ -148,8 +165,8 @@ void block::finish_commit(bool wrote) {
   if (!commit_actions_.empty()) run_in_order(commit_actions_);
 }
 
-// An exception leaves the block: it commits. If the exception is a failure of this library's, it is rolled back, as in
-// pool::update; unless it cannot be any more.
+// An exception leaves the block: it commits. If the exception is a failure of this library's, it is
+// rolled back, as in pool::update; unless it cannot be any more.
 void block::commit_for_exception(void* exception) {
   if (exceptions_.is_failure(exception) && !irrevocable_) {
     if (!levels_.empty() && levels_.back().depth == depth_) {
@@ -173,7 +190,8 @@ void block::commit_for_exception(void* exception) {
 // Cancel.
 
 void block::abort(std::uint32_t reason) {
-  base::check(!irrevocable_, "an atomic block is cancelled after it has done what cannot be undone");
+  base::check(!irrevocable_,
+              "an atomic block is cancelled after it has done what cannot be undone");
   if ((reason & (abi::user_abort | abi::exception_block_abort)) == 0) retry();
   const bool outermost = levels_.empty() || (reason & abi::outer_abort) != 0;
   if (!outermost) {
@@ -199,9 +217,11 @@ void block::cancel_level() {
   guarded([&] {
     for (; pool_undo_.size() > ended.pool; pool_undo_.pop_back()) {
       const detail::undo_entry& o = pool_undo_.back();
-      detail::store_range(reinterpret_cast<void*>(o.where & ((std::uintptr_t{1} << 56) - 1)), &o.value, o.where >> 56);
+      detail::store_range(reinterpret_cast<void*>(o.where & ((std::uintptr_t{1} << 56) - 1)),
+                          &o.value, o.where >> 56);
     }
-    for (; pool_allocated_.size() > ended.pool_allocated; pool_allocated_.pop_back()) detail::deallocate(pool_allocated_.back());
+    for (; pool_allocated_.size() > ended.pool_allocated; pool_allocated_.pop_back())
+      detail::deallocate(pool_allocated_.back());
   });
   transaction().volatile_undo().roll_back_to(ended.outside);
   pool_freed_.resize(std::min(pool_freed_.size(), ended.pool_freed));
@@ -221,7 +241,8 @@ void block::retry() {
   base::check(!irrevocable_, "an atomic block that cannot be rolled back has met a conflict");
   auto& tx = transaction();
   if (++attempts_ >= attempts_before_serial) wants_serial_ = true;
-  const bool yields = !tx.wants_reclaim && !the_serial_lock.is_serial(thread_) && (wants_serial_ || the_serial_lock.serial_wanted());
+  const bool yields = !tx.wants_reclaim && !the_serial_lock.is_serial(thread_) &&
+                      (wants_serial_ || the_serial_lock.serial_wanted());
   clear_attempt();
   if (yields)
     detail::roll_back_transaction();
@@ -235,8 +256,8 @@ void block::retry() {
   stele_itm_resume(actions | abi::restore_live_variables, &from_);
 }
 
-// The attempt has ended with an error that the program's handler may do something about. Only a commit that failed has rolled
-// back already.
+// The attempt has ended with an error that the program's handler may do something about. Only a
+// commit that failed has rolled back already.
 void block::fail(error why) {
   base::check(!irrevocable_, why.message.c_str());
   clear_attempt();
@@ -281,15 +302,18 @@ void block::leave_serial_lock() noexcept {
 void block::go_irrevocable() {
   if (irrevocable_) return;
   guarded([&] {
-    wants_irrevocable_ = wants_serial_ = true;  // if this attempt cannot become it, the next one is from its begin
-    if (!the_serial_lock.is_serial(thread_) && !the_serial_lock.acquire_serial(thread_)) throw detail::restart{};
+    wants_irrevocable_ = wants_serial_ =
+        true;  // if this attempt cannot become it, the next one is from its begin
+    if (!the_serial_lock.is_serial(thread_) && !the_serial_lock.acquire_serial(thread_))
+      throw detail::restart{};
     transaction().revalidate();
   });
   set_last_attempt();
   irrevocable_ = true;
 }
 
-// A full pool is an error at once: nothing can be tried again. Stele forgets that with the attempts.
+// A full pool is an error at once: nothing can be tried again. Stele forgets that with the
+// attempts.
 void block::set_last_attempt() noexcept {
   transaction().reclaim_tried = true;
   if (transaction().attempts == 0) transaction().attempts = 1;
@@ -346,10 +370,19 @@ using stele::itm::block;
 
 extern "C" {
 
-std::uint32_t stele_itm_begin(std::uint32_t properties, const stele::itm::jump_buffer* from) { return block::of_this_thread().begin(properties, *from); }
-void _ITM_commitTransaction() { block::current()->commit(); }
-void _ITM_commitTransactionEH(void* exception) { block::current()->commit_for_exception(exception); }
-void _ITM_abortTransaction(std::uint32_t reason) { block::current()->abort(reason); }
-void _ITM_changeTransactionMode(int) { block::current()->go_irrevocable(); }
-
+std::uint32_t stele_itm_begin(std::uint32_t properties, const stele::itm::jump_buffer* from) {
+  return block::of_this_thread().begin(properties, *from);
+}
+void _ITM_commitTransaction() {
+  block::current()->commit();
+}
+void _ITM_commitTransactionEH(void* exception) {
+  block::current()->commit_for_exception(exception);
+}
+void _ITM_abortTransaction(std::uint32_t reason) {
+  block::current()->abort(reason);
+}
+void _ITM_changeTransactionMode(int) {
+  block::current()->go_irrevocable();
+}
 }

@@ -1,17 +1,21 @@
-// The atomic block that a thread runs: begin, commit, cancel and starting over, on top of a Stele transaction.
+// The atomic block that a thread runs: begin, commit, cancel and starting over, on top of a Stele
+// transaction.
 //
-// Blocks nest. One that holds a __transaction_cancel has a level of its own: what it changed can be undone alone, by stores that
-// bring back what was there (pool) and by the words kept (ordinary memory). Others are part of the block around them.
+// Blocks nest. One that holds a __transaction_cancel has a level of its own: what it changed can be
+// undone alone, by stores that bring back what was there (pool) and by the words kept (ordinary
+// memory). Others are part of the block around them.
 //
-// Invariants: from begin to its end the outermost block has a Stele transaction running and is inside the serial lock. Before a block
-// goes back to its begin, everything it changed is as it was, and its locks are given back. What must not happen twice (freeing
-// memory, the program's commit actions) happens after the commit, outside the serial lock, when no older block can be in touch with it.
+// Invariants: from begin to its end the outermost block has a Stele transaction running and is
+// inside the serial lock. Before a block goes back to its begin, everything it changed is as it
+// was, and its locks are given back. What must not happen twice (freeing memory, the program's
+// commit actions) happens after the commit, outside the serial lock, when no older block can be in
+// touch with it.
 #pragma once
 
-#include <adapters/itm/jump_buffer.h>
-#include <adapters/itm/serial_lock.h>
 #include <adapters/itm/domain.h>
 #include <adapters/itm/exceptions.h>
+#include <adapters/itm/jump_buffer.h>
+#include <adapters/itm/serial_lock.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +32,9 @@ class block {
   // Null when this thread has never run one.
   static block* current() noexcept { return current_; }
 
-  static const serial_lock::thread_state* this_thread_state() noexcept { return current_ != nullptr ? &current_->thread_ : nullptr; }
+  static const serial_lock::thread_state* this_thread_state() noexcept {
+    return current_ != nullptr ? &current_->thread_ : nullptr;
+  }
 
   bool running() const noexcept { return depth_ != 0; }
   bool irrevocable() const noexcept { return irrevocable_; }
@@ -41,7 +47,8 @@ class block {
   [[noreturn]] void abort(std::uint32_t reason);
   void go_irrevocable();
 
-  // An access that met a conflict or an error ends here; the block starts over, or its error is told.
+  // An access that met a conflict or an error ends here; the block starts over, or its error is
+  // told.
   [[noreturn]] void retry();
   void set_error(error why) { error_ = std::move(why); }
 
@@ -66,8 +73,12 @@ class block {
     if (!announced_) [[unlikely]]
       announce_outside_now();
   }
-  void record_allocation(void* memory, action deallocator) { allocated_.push_back({memory, deallocator}); }
-  void free_after_commit(void* memory, action deallocator) { freed_.push_back({memory, deallocator}); }
+  void record_allocation(void* memory, action deallocator) {
+    allocated_.push_back({memory, deallocator});
+  }
+  void free_after_commit(void* memory, action deallocator) {
+    freed_.push_back({memory, deallocator});
+  }
 
   void on_commit(action run, void* argument) { commit_actions_.push_back({argument, run}); }
   void on_undo(action run, void* argument) { undo_actions_.push_back({argument, run}); }
@@ -89,7 +100,8 @@ class block {
   struct level {
     jump_buffer from;
     unsigned depth;
-    std::size_t outside, pool, pool_allocated, pool_freed, allocated, freed, commit_actions, undo_actions;
+    std::size_t outside, pool, pool_allocated, pool_freed, allocated, freed, commit_actions,
+        undo_actions;
     exceptions::mark thrown;
   };
 
@@ -120,10 +132,10 @@ class block {
   std::uint32_t id_ = 0;
   std::uint32_t properties_ = 0;
   unsigned attempts_ = 0;
-  bool irrevocable_ = false;  // cannot be rolled back; alone then
+  bool irrevocable_ = false;   // cannot be rolled back; alone then
   bool wants_serial_ = false;  // the next attempt is to run alone
   bool wants_irrevocable_ = false;
-  bool announced_ = false;      // ordinary memory of others
+  bool announced_ = false;  // ordinary memory of others
   jump_buffer from_{};
   std::uintptr_t innermost_stack_ = 0;
   std::vector<level> levels_;
@@ -134,7 +146,8 @@ class block {
   std::optional<error> error_;
 };
 
-// Runs `act`, which may meet a conflict or an error; then the block starts over and this does not return.
+// Runs `act`, which may meet a conflict or an error; then the block starts over and this does not
+// return.
 template <class Act>
 [[gnu::always_inline]] inline auto guarded(Act&& act) {
   try {

@@ -1,8 +1,8 @@
 // The transactional clones of functions that are called through pointers.
 //
-// Each program and shared object that was compiled with -fgnu-tm registers a table of (function, clone) before its first
-// initialisation runs, so what is here needs none itself. A call through a pointer asks for the clone; a function that has none
-// can only be run alone and for good.
+// Each program and shared object that was compiled with -fgnu-tm registers a table of (function,
+// clone) before its first initialisation runs, so what is here needs none itself. A call through a
+// pointer asks for the clone; a function that has none can only be run alone and for good.
 #include <adapters/itm/block.h>
 
 #include <base/check.h>
@@ -26,14 +26,18 @@ struct table {
   table* next;
 };
 
-constinit std::mutex tables_mutex;  // of writers; readers follow a list that only grows at its head, or is quiet
+constinit std::mutex
+    tables_mutex;  // of writers; readers follow a list that only grows at its head, or is quiet
 constinit std::atomic<table*> tables{nullptr};
 
-bool before(const entry& a, const entry& b) { return std::less<void*>()(a.function, b.function); }
+bool before(const entry& a, const entry& b) {
+  return std::less<void*>()(a.function, b.function);
+}
 
 void* find(void* function) noexcept {
   for (const table* t = tables.load(std::memory_order_acquire); t != nullptr; t = t->next) {
-    const entry* const found = std::lower_bound(t->clones, t->clones + t->count, entry{function, nullptr}, before);
+    const entry* const found =
+        std::lower_bound(t->clones, t->clones + t->count, entry{function, nullptr}, before);
     if (found != t->clones + t->count && found->function == function) return found->instrumented;
   }
   return nullptr;
@@ -50,7 +54,8 @@ void _ITM_registerTMCloneTable(void* entries, std::size_t count) {
   auto* const clones = static_cast<entry*>(entries);
   std::sort(clones, clones + count, before);
   const std::lock_guard hold(tables_mutex);
-  tables.store(new table{clones, count, tables.load(std::memory_order_relaxed)}, std::memory_order_release);
+  tables.store(new table{clones, count, tables.load(std::memory_order_relaxed)},
+               std::memory_order_release);
 }
 
 // Its shared object is going: none of its functions is running.
@@ -69,9 +74,10 @@ void* _ITM_getTMCloneOrIrrevocable(void* function) {
 
 void* _ITM_getTMCloneSafe(void* function) {
   void* const found = stele::itm::find(function);
-  stele::base::check(found != nullptr, "an atomic block calls, through a pointer, a function without a transactional clone; compile it with "
-                                       "-fgnu-tm and declare it transaction_safe");
+  stele::base::check(found != nullptr,
+                     "an atomic block calls, through a pointer, a function without a transactional "
+                     "clone; compile it with "
+                     "-fgnu-tm and declare it transaction_safe");
   return found;
 }
-
 }

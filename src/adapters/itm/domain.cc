@@ -23,8 +23,8 @@ constinit std::atomic<detail::runtime*> current_runtime{nullptr};  // changes wh
 
 namespace {
 
-constinit std::mutex domain_mutex;                        // of what follows
-constinit std::atomic<void*> current_root{nullptr};       // null: no pool is open
+constinit std::mutex domain_mutex;                   // of what follows
+constinit std::atomic<void*> current_root{nullptr};  // null: no pool is open
 constinit detail::pool_handle* open_pool = nullptr;
 constinit detail::runtime* anonymous = nullptr;
 constinit std::atomic<failure_handler> handler{nullptr};
@@ -34,7 +34,8 @@ detail::runtime* make_anonymous() {
   constexpr std::size_t size = 4u << 20, logs = 256;
   auto header = storage::pool_file::make_header({size, 4096, logs, ""});
   base::check(header.has_value(), "no random number for the locks of atomic blocks");
-  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   base::check(memory != MAP_FAILED, "no memory for the locks of atomic blocks");
   storage::pool_file::write_header(static_cast<std::byte*>(memory), *header);
   auto image = storage::pool_file::adopt(static_cast<std::byte*>(memory), size);
@@ -42,7 +43,8 @@ detail::runtime* make_anonymous() {
   pool_options options;
   options.background = false;
   const detail::media_choice media{.what = detail::media_choice::kind::process};
-  auto made = detail::open_on(std::make_unique<detail::pool_state>(std::move(*image)), media, **detail::find_mechanism("none"), options);
+  auto made = detail::open_on(std::make_unique<detail::pool_state>(std::move(*image)), media,
+                              **detail::find_mechanism("none"), options);
   base::check(made.has_value(), "the anonymous pool of atomic blocks does not open");
   return made->release();
 }
@@ -53,7 +55,9 @@ void after_fork() noexcept {
   if (open_pool == nullptr) current_runtime.store(nullptr);
 }
 
-void close_at_exit() { (void)close(); }
+void close_at_exit() {
+  (void)close();
+}
 
 // Outside the serial lock no block of this thread runs; alone, none of any.
 class quiescent_section {
@@ -76,7 +80,8 @@ class quiescent_section {
 
 result<> check_outside_block(const char* what) {
   if (block::current() == nullptr || !block::current()->running()) return {};
-  return fail(errc::invalid_argument, fmt::format("{} inside an atomic block; do it outside", what));
+  return fail(errc::invalid_argument,
+              fmt::format("{} inside an atomic block; do it outside", what));
 }
 
 // Creates the pool if that is asked for, and finds the address that its id stands for.
@@ -84,7 +89,9 @@ result<std::uintptr_t> address_of(const std::string& path, const pool_options& o
   if (options.create_size != 0 && ::access(path.c_str(), F_OK) != 0) {
     const auto mechanism = detail::find_mechanism(options.mechanism);
     if (!mechanism) return std::unexpected(mechanism.error());
-    auto made = storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count, options.layout, (*mechanism)->home});
+    auto made =
+        storage::pool_file::create(path, {options.create_size, options.log_size, options.log_count,
+                                          options.layout, (*mechanism)->home});
     if (!made && made.error().code != errc::exists) return std::unexpected(made.error());
   }
   const auto header = storage::pool_file::peek(path);
@@ -95,7 +102,8 @@ result<std::uintptr_t> address_of(const std::string& path, const pool_options& o
 }  // namespace
 
 std::uintptr_t mapping_address(std::uint64_t pool_id) noexcept {
-  constexpr std::uintptr_t lowest = std::uintptr_t{1} << 44, step = std::uintptr_t{1} << 30, places = 1u << 15;  // 16 TiB to 48 TiB
+  constexpr std::uintptr_t lowest = std::uintptr_t{1} << 44, step = std::uintptr_t{1} << 30,
+                           places = 1u << 15;  // 16 TiB to 48 TiB
   return lowest + base::mix(pool_id) % places * step;
 }
 
@@ -116,19 +124,29 @@ void report_failure(const error& why) {
   std::abort();
 }
 
-failure_handler on_failure(failure_handler next) noexcept { return handler.exchange(next); }
+failure_handler on_failure(failure_handler next) noexcept {
+  return handler.exchange(next);
+}
 
 result<void*> open_root(const std::string& path, pool_options options, std::size_t root_size) {
   if (auto fine = check_outside_block("open"); !fine) return std::unexpected(fine.error());
-  if (options.policy != concurrency::stm) return fail(errc::invalid_argument, "atomic blocks are kept apart by the policy stm; leave the policy out");
-  if (is_open()) return fail(errc::in_use, fmt::format("cannot open {}: atomic blocks work on one pool, and one is open; close it first", path));
+  if (options.policy != concurrency::stm)
+    return fail(errc::invalid_argument,
+                "atomic blocks are kept apart by the policy stm; leave the policy out");
+  if (is_open())
+    return fail(
+        errc::in_use,
+        fmt::format(
+            "cannot open {}: atomic blocks work on one pool, and one is open; close it first",
+            path));
   options.layout = options.layout.empty() ? "itm" : "itm " + options.layout;
   const auto address = address_of(path, options);
   if (!address) return std::unexpected(address.error());
   options.map_at = *address;
   auto opened = detail::pool_handle::open(path, options, root_size);
   if (!opened) return std::unexpected(std::move(opened.error()));
-  [[maybe_unused]] static const int once = std::atexit(close_at_exit);  // after what the pool needs at its end was made
+  [[maybe_unused]] static const int once =
+      std::atexit(close_at_exit);  // after what the pool needs at its end was made
   const quiescent_section now;
   const std::lock_guard hold(domain_mutex);
   open_pool = new detail::pool_handle(std::move(*opened));
@@ -149,7 +167,9 @@ result<> close() {
   return closed;
 }
 
-bool is_open() noexcept { return current_root.load(std::memory_order_acquire) != nullptr; }
+bool is_open() noexcept {
+  return current_root.load(std::memory_order_acquire) != nullptr;
+}
 
 std::string mechanism() {
   const std::lock_guard hold(domain_mutex);
@@ -192,7 +212,10 @@ int stele_itm_close() noexcept {
   return -1;
 }
 
-const char* stele_itm_error() noexcept { return this_error.c_str(); }
-void* stele_itm_root() noexcept { return stele::itm::current_root.load(std::memory_order_relaxed); }
-
+const char* stele_itm_error() noexcept {
+  return this_error.c_str();
+}
+void* stele_itm_root() noexcept {
+  return stele::itm::current_root.load(std::memory_order_relaxed);
+}
 }

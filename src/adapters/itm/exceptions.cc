@@ -1,4 +1,5 @@
-// The _ITM_cxa_ functions, and taking back what the C++ runtime knows of an attempt's exceptions; see exceptions.h.
+// The _ITM_cxa_ functions, and taking back what the C++ runtime knows of an attempt's exceptions;
+// see exceptions.h.
 #include <adapters/itm/block.h>
 #include <cxxabi.h>
 #include <unwind.h>
@@ -8,23 +9,29 @@
 #include <new>
 #include <typeinfo>
 
-// libstdc++'s, for this very purpose: frees an exception in flight, and ends `caught` handlers without running destructors.
+// libstdc++'s, for this very purpose: frees an exception in flight, and ends `caught` handlers
+// without running destructors.
 extern "C" void __cxa_tm_cleanup(void* unthrown, void* in_flight, unsigned int caught) noexcept;
 
 namespace stele::itm {
 
 namespace {
 
-void* header_of(void* exception) noexcept { return static_cast<_Unwind_Exception*>(exception) - 1; }
+void* header_of(void* exception) noexcept {
+  return static_cast<_Unwind_Exception*>(exception) - 1;
+}
 
 }  // namespace
 
 // The C++ ABI's count of exceptions between throw and handler follows the stack of caught ones.
 unsigned& exceptions::uncaught_of_this_thread() noexcept {
-  return *reinterpret_cast<unsigned*>(reinterpret_cast<std::byte*>(__cxxabiv1::__cxa_get_globals()) + sizeof(void*));
+  return *reinterpret_cast<unsigned*>(
+      reinterpret_cast<std::byte*>(__cxxabiv1::__cxa_get_globals()) + sizeof(void*));
 }
 
-void exceptions::forget(void* exception) noexcept { std::erase(unthrown_, exception); }
+void exceptions::forget(void* exception) noexcept {
+  std::erase(unthrown_, exception);
+}
 
 void* exceptions::allocate(std::size_t size) {
   void* const exception = __cxxabiv1::__cxa_allocate_exception(size);
@@ -55,8 +62,10 @@ void exceptions::end_catch() {
 }
 
 void exceptions::roll_back_to(const mark& to) noexcept {
-  for (; unthrown_.size() > to.unthrown; unthrown_.pop_back()) __cxxabiv1::__cxa_free_exception(unthrown_.back());
-  if (in_flight_ != nullptr || caught_ > to.caught) __cxa_tm_cleanup(nullptr, in_flight_, caught_ - to.caught);
+  for (; unthrown_.size() > to.unthrown; unthrown_.pop_back())
+    __cxxabiv1::__cxa_free_exception(unthrown_.back());
+  if (in_flight_ != nullptr || caught_ > to.caught)
+    __cxa_tm_cleanup(nullptr, in_flight_, caught_ - to.caught);
   in_flight_ = nullptr;
   caught_ = to.caught;
   uncaught_ = to.uncaught;
@@ -65,7 +74,8 @@ void exceptions::roll_back_to(const mark& to) noexcept {
 void exceptions::throw_failure(error why) {
   void* const memory = __cxxabiv1::__cxa_allocate_exception(sizeof(failure));
   failure_ = in_flight_ = header_of(::new (memory) failure(std::move(why)));
-  __cxxabiv1::__cxa_throw(memory, const_cast<std::type_info*>(&typeid(failure)), [](void* f) { static_cast<failure*>(f)->~failure(); });
+  __cxxabiv1::__cxa_throw(memory, const_cast<std::type_info*>(&typeid(failure)),
+                          [](void* f) { static_cast<failure*>(f)->~failure(); });
 }
 
 }  // namespace stele::itm
@@ -74,10 +84,19 @@ using stele::itm::block;
 
 extern "C" {
 
-void* _ITM_cxa_allocate_exception(std::size_t size) { return block::current()->thrown().allocate(size); }
-void _ITM_cxa_free_exception(void* exception) { block::current()->thrown().free(exception); }
-void _ITM_cxa_throw(void* exception, void* type, void (*destroy)(void*)) { block::current()->thrown().raise(exception, type, destroy); }
-void* _ITM_cxa_begin_catch(void* header) { return block::current()->thrown().begin_catch(header); }
-void _ITM_cxa_end_catch() { block::current()->thrown().end_catch(); }
-
+void* _ITM_cxa_allocate_exception(std::size_t size) {
+  return block::current()->thrown().allocate(size);
+}
+void _ITM_cxa_free_exception(void* exception) {
+  block::current()->thrown().free(exception);
+}
+void _ITM_cxa_throw(void* exception, void* type, void (*destroy)(void*)) {
+  block::current()->thrown().raise(exception, type, destroy);
+}
+void* _ITM_cxa_begin_catch(void* header) {
+  return block::current()->thrown().begin_catch(header);
+}
+void _ITM_cxa_end_catch() {
+  block::current()->thrown().end_catch();
+}
 }

@@ -1,8 +1,9 @@
 // Exceptions inside atomic blocks: what the C++ runtime knows of those that a roll-back takes back.
 //
-// A block that starts over, or is cancelled, between throw and the end of a handler leaves an exception allocated, in flight or
-// caught; roll_back_to() ends each in the state it is in, without running its destructor: its content has been rolled back with the
-// rest. The order is: memory first, then this.
+// A block that starts over, or is cancelled, between throw and the end of a handler leaves an
+// exception allocated, in flight or caught; roll_back_to() ends each in the state it is in, without
+// running its destructor: its content has been rolled back with the rest. The order is: memory
+// first, then this.
 #pragma once
 
 #include <stele/error.h>
@@ -32,7 +33,9 @@ class exceptions {
     if (caught_ != 0) caught_ = 0;
     if (in_flight_ != nullptr) in_flight_ = nullptr;
   }
-  void set_in_flight(void* header) noexcept { in_flight_ = header; }  // the block, which is not committed yet
+  void set_in_flight(void* header) noexcept {
+    in_flight_ = header;
+  }  // the block, which is not committed yet
 
   void* allocate(std::size_t size);
   void free(void* exception) noexcept;

@@ -1,7 +1,8 @@
 // malloc and new in blocks, and the pool's own allocation.
 //
-// Ordinary memory stays ordinary: it is given back when the block is rolled back, and what the block frees is freed after its
-// commit, when no older block can be reading it. free and delete of an object in the pool free it there.
+// Ordinary memory stays ordinary: it is given back when the block is rolled back, and what the
+// block frees is freed after its commit, when no older block can be reading it. free and delete of
+// an object in the pool free it there.
 #include <adapters/itm/routing.h>
 #include <stele/itm.h>
 
@@ -12,8 +13,12 @@ namespace stele::itm {
 
 namespace {
 
-void delete_one(void* memory) { ::operator delete(memory); }
-void delete_array(void* memory) { ::operator delete[](memory); }
+void delete_one(void* memory) {
+  ::operator delete(memory);
+}
+void delete_array(void* memory) {
+  ::operator delete[](memory);
+}
 
 void* recorded(void* memory, block::action deallocator) {
   if (memory != nullptr) block::current()->record_allocation(memory, deallocator);
@@ -28,7 +33,10 @@ void release(void* memory, block::action deallocator) {
     block::current()->free_after_commit(memory, deallocator);
 }
 
-error outside_a_block(const char* what) { return {errc::invalid_argument, std::string(what) + " outside an atomic block; put it inside __transaction_atomic"}; }
+error outside_a_block(const char* what) {
+  return {errc::invalid_argument,
+          std::string(what) + " outside an atomic block; put it inside __transaction_atomic"};
+}
 
 // Runs `act`; a failure of the program's comes back as an error, and conflicts do not come back.
 template <class Act>
@@ -49,8 +57,11 @@ void* allocate(std::size_t size, std::size_t alignment) {
   block* const b = block::current();
   if (b == nullptr || !b->running()) throw failure(outside_a_block("an allocation in the pool"));
   void* object = nullptr;
-  auto wrong = !is_open() ? std::optional<error>({errc::invalid_argument, "an allocation in the pool, and none is open; call stele::itm::open first"})
-                          : error_of([&] { object = b->allocate(size, alignment); });
+  auto wrong =
+      !is_open() ? std::optional<error>(
+                       {errc::invalid_argument,
+                        "an allocation in the pool, and none is open; call stele::itm::open first"})
+                 : error_of([&] { object = b->allocate(size, alignment); });
   if (wrong) b->thrown().throw_failure(std::move(*wrong));
   return object;
 }
@@ -58,8 +69,10 @@ void* allocate(std::size_t size, std::size_t alignment) {
 void deallocate(void* object) {
   if (object == nullptr) return;
   block* const b = block::current();
-  if (b == nullptr || !b->running()) throw failure(outside_a_block("freeing an object of the pool"));
-  if (auto wrong = error_of([&] { b->deallocate(object); })) b->thrown().throw_failure(std::move(*wrong));
+  if (b == nullptr || !b->running())
+    throw failure(outside_a_block("freeing an object of the pool"));
+  if (auto wrong = error_of([&] { b->deallocate(object); }))
+    b->thrown().throw_failure(std::move(*wrong));
 }
 
 }  // namespace stele::itm
@@ -74,23 +87,52 @@ void* stele_itm_malloc(std::size_t size) noexcept {
   (void)error_of([&] { object = b->allocate(size, 16); });
   return object;
 }
-void stele_itm_free(void* object) noexcept { stele::itm::release(object, std::free); }
+void stele_itm_free(void* object) noexcept {
+  stele::itm::release(object, std::free);
+}
 
-void* _ITM_malloc(std::size_t size) { return stele::itm::recorded(std::malloc(size), std::free); }
-void* _ITM_calloc(std::size_t count, std::size_t size) { return stele::itm::recorded(std::calloc(count, size), std::free); }
-void _ITM_free(void* memory) { stele::itm::release(memory, std::free); }
+void* _ITM_malloc(std::size_t size) {
+  return stele::itm::recorded(std::malloc(size), std::free);
+}
+void* _ITM_calloc(std::size_t count, std::size_t size) {
+  return stele::itm::recorded(std::calloc(count, size), std::free);
+}
+void _ITM_free(void* memory) {
+  stele::itm::release(memory, std::free);
+}
 
 // Transactional clones of operator new and delete, by their mangled names.
-void* _ZGTtnwm(std::size_t size) { return stele::itm::recorded(::operator new(size), stele::itm::delete_one); }
-void* _ZGTtnam(std::size_t size) { return stele::itm::recorded(::operator new[](size), stele::itm::delete_array); }
-void* _ZGTtnwmRKSt9nothrow_t(std::size_t size, const std::nothrow_t& n) { return stele::itm::recorded(::operator new(size, n), stele::itm::delete_one); }
-void* _ZGTtnamRKSt9nothrow_t(std::size_t size, const std::nothrow_t& n) { return stele::itm::recorded(::operator new[](size, n), stele::itm::delete_array); }
-void _ZGTtdlPv(void* memory) { stele::itm::release(memory, stele::itm::delete_one); }
-void _ZGTtdaPv(void* memory) { stele::itm::release(memory, stele::itm::delete_array); }
-void _ZGTtdlPvm(void* memory, std::size_t) { stele::itm::release(memory, stele::itm::delete_one); }
-void _ZGTtdaPvm(void* memory, std::size_t) { stele::itm::release(memory, stele::itm::delete_array); }
-void _ZGTtdlPvRKSt9nothrow_t(void* memory, const std::nothrow_t&) { stele::itm::release(memory, stele::itm::delete_one); }
-void _ZGTtdaPvRKSt9nothrow_t(void* memory, const std::nothrow_t&) { stele::itm::release(memory, stele::itm::delete_array); }
-void _ZGTtdlPvmRKSt9nothrow_t(void* memory, std::size_t, const std::nothrow_t&) { stele::itm::release(memory, stele::itm::delete_one); }
-
+void* _ZGTtnwm(std::size_t size) {
+  return stele::itm::recorded(::operator new(size), stele::itm::delete_one);
+}
+void* _ZGTtnam(std::size_t size) {
+  return stele::itm::recorded(::operator new[](size), stele::itm::delete_array);
+}
+void* _ZGTtnwmRKSt9nothrow_t(std::size_t size, const std::nothrow_t& n) {
+  return stele::itm::recorded(::operator new(size, n), stele::itm::delete_one);
+}
+void* _ZGTtnamRKSt9nothrow_t(std::size_t size, const std::nothrow_t& n) {
+  return stele::itm::recorded(::operator new[](size, n), stele::itm::delete_array);
+}
+void _ZGTtdlPv(void* memory) {
+  stele::itm::release(memory, stele::itm::delete_one);
+}
+void _ZGTtdaPv(void* memory) {
+  stele::itm::release(memory, stele::itm::delete_array);
+}
+void _ZGTtdlPvm(void* memory, std::size_t) {
+  stele::itm::release(memory, stele::itm::delete_one);
+}
+void _ZGTtdaPvm(void* memory, std::size_t) {
+  stele::itm::release(memory, stele::itm::delete_array);
+}
+void _ZGTtdlPvRKSt9nothrow_t(void* memory, const std::nothrow_t&) {
+  stele::itm::release(memory, stele::itm::delete_one);
+}
+void _ZGTtdaPvRKSt9nothrow_t(void* memory, const std::nothrow_t&) {
+  stele::itm::release(memory, stele::itm::delete_array);
+}
+void _ZGTtdlPvmRKSt9nothrow_t(void* memory, std::size_t, const std::nothrow_t&) {
+  stele::itm::release(memory, stele::itm::delete_one);
+}
 }

@@ -1,4 +1,5 @@
-// What a program may ask of the TM library, or tell it, beside loads and stores: versions, ids, actions.
+// What a program may ask of the TM library, or tell it, beside loads and stores: versions, ids,
+// actions.
 #include <adapters/itm/abi.h>
 #include <adapters/itm/block.h>
 
@@ -19,28 +20,40 @@ block* running() noexcept {
 
 extern "C" {
 
-int _ITM_versionCompatible(int version) { return version == abi::version; }
-const char* _ITM_libraryVersion() { return "libstele_itm, TM ABI 0.90"; }
+int _ITM_versionCompatible(int version) {
+  return version == abi::version;
+}
+const char* _ITM_libraryVersion() {
+  return "libstele_itm, TM ABI 0.90";
+}
 
-std::uint32_t _ITM_getTransactionId() { return running() != nullptr ? running()->id() : abi::no_transaction_id; }
-int _ITM_getThreadnum() { return static_cast<int>(block::of_this_thread().thread_number()); }
+std::uint32_t _ITM_getTransactionId() {
+  return running() != nullptr ? running()->id() : abi::no_transaction_id;
+}
+int _ITM_getThreadnum() {
+  return static_cast<int>(block::of_this_thread().thread_number());
+}
 int _ITM_inTransaction() {
   const block* const b = running();
   if (b == nullptr) return abi::outside_transaction;
   return b->irrevocable() ? abi::in_irrevocable_transaction : abi::in_retryable_transaction;
 }
 
-// Actions are the outermost block's: they run when it has committed, in order; or when what registered them is rolled back, in
-// reverse. An undo action must not run a block.
-void _ITM_addUserCommitAction(void (*run)(void*), std::uint32_t, void* argument) { running()->on_commit(run, argument); }
-void _ITM_addUserUndoAction(void (*run)(void*), void* argument) { running()->on_undo(run, argument); }
+// Actions are the outermost block's: they run when it has committed, in order; or when what
+// registered them is rolled back, in reverse. An undo action must not run a block.
+void _ITM_addUserCommitAction(void (*run)(void*), std::uint32_t, void* argument) {
+  running()->on_commit(run, argument);
+}
+void _ITM_addUserUndoAction(void (*run)(void*), void* argument) {
+  running()->on_undo(run, argument);
+}
 
 // That memory is not needed any more changes nothing here.
 void _ITM_dropReferences(void*, std::size_t) {}
 
 [[noreturn]] void _ITM_error(const void*, int code) {
-  std::fprintf(stderr, "stele: the compiler's code reports an error of an atomic block (%d)\n", code);
+  std::fprintf(stderr, "stele: the compiler's code reports an error of an atomic block (%d)\n",
+               code);
   std::abort();
 }
-
 }

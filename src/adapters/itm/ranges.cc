@@ -1,7 +1,9 @@
-// Runs of bytes in blocks: _ITM_memcpy, _ITM_memmove and _ITM_memset, in the variants that compiled blocks call.
+// Runs of bytes in blocks: _ITM_memcpy, _ITM_memmove and _ITM_memset, in the variants that compiled
+// blocks call.
 //
-// Each end of a copy is the transaction's (Rt, Wt) or known to be the thread's own (Rn, Wn); the rest of a name says what came
-// before and changes nothing. A copy goes through a buffer, part by part, from the end that an overlap leaves intact.
+// Each end of a copy is the transaction's (Rt, Wt) or known to be the thread's own (Rn, Wn); the
+// rest of a name says what came before and changes nothing. A copy goes through a buffer, part by
+// part, from the end that an overlap leaves intact.
 #include <adapters/itm/routing.h>
 
 #include <algorithm>
@@ -31,7 +33,8 @@ void copy(void* to, const void* from, std::size_t size, locality reads, locality
   guarded([&] {
     auto* const target = static_cast<std::byte*>(to);
     const auto* const source = static_cast<const std::byte*>(from);
-    const bool upwards = reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from) >= size;
+    const bool upwards =
+        reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from) >= size;
     for (std::size_t done = 0; done < size;) {
       const std::size_t part = std::min(size - done, buffer().size());
       const std::size_t at = upwards ? done : size - done - part;
@@ -59,13 +62,17 @@ void fill(void* to, int byte, std::size_t size) {
 
 using stele::itm::locality;
 
-#define STELE_ITM_COPY(variant, reads, writes)                                                                                      \
-  void _ITM_memcpy##variant(void* to, const void* from, std::size_t size) { stele::itm::copy(to, from, size, reads, writes); } \
-  void _ITM_memmove##variant(void* to, const void* from, std::size_t size) { stele::itm::copy(to, from, size, reads, writes); }
-#define STELE_ITM_COPY_TO_ALL(reading)                               \
-  STELE_ITM_COPY(reading##Wt, locality::transactional, locality::transactional)    \
-  STELE_ITM_COPY(reading##WtaR, locality::transactional, locality::transactional)  \
-  STELE_ITM_COPY(reading##WtaW, locality::transactional, locality::transactional)  \
+#define STELE_ITM_COPY(variant, reads, writes)                               \
+  void _ITM_memcpy##variant(void* to, const void* from, std::size_t size) {  \
+    stele::itm::copy(to, from, size, reads, writes);                         \
+  }                                                                          \
+  void _ITM_memmove##variant(void* to, const void* from, std::size_t size) { \
+    stele::itm::copy(to, from, size, reads, writes);                         \
+  }
+#define STELE_ITM_COPY_TO_ALL(reading)                                            \
+  STELE_ITM_COPY(reading##Wt, locality::transactional, locality::transactional)   \
+  STELE_ITM_COPY(reading##WtaR, locality::transactional, locality::transactional) \
+  STELE_ITM_COPY(reading##WtaW, locality::transactional, locality::transactional) \
   STELE_ITM_COPY(reading##Wn, locality::transactional, locality::own)
 
 extern "C" {
@@ -75,7 +82,13 @@ STELE_ITM_COPY_TO_ALL(RtaW)
 STELE_ITM_COPY(RnWt, locality::own, locality::transactional)
 STELE_ITM_COPY(RnWtaR, locality::own, locality::transactional)
 STELE_ITM_COPY(RnWtaW, locality::own, locality::transactional)
-void _ITM_memsetW(void* to, int byte, std::size_t size) { stele::itm::fill(to, byte, size); }
-void _ITM_memsetWaR(void* to, int byte, std::size_t size) { stele::itm::fill(to, byte, size); }
-void _ITM_memsetWaW(void* to, int byte, std::size_t size) { stele::itm::fill(to, byte, size); }
+void _ITM_memsetW(void* to, int byte, std::size_t size) {
+  stele::itm::fill(to, byte, size);
+}
+void _ITM_memsetWaR(void* to, int byte, std::size_t size) {
+  stele::itm::fill(to, byte, size);
+}
+void _ITM_memsetWaW(void* to, int byte, std::size_t size) {
+  stele::itm::fill(to, byte, size);
+}
 }

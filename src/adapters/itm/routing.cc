@@ -42,7 +42,8 @@ void store_bytes(void* to, const void* from, std::size_t size) {
 void save_private(const void* at, std::size_t size) {
   const auto address = reinterpret_cast<std::uintptr_t>(at);
   block& b = *block::current();
-  if (!in_pool(address) && !b.own_frame(address)) b.transaction().volatile_undo().append(address, size);
+  if (!in_pool(address) && !b.own_frame(address))
+    b.transaction().volatile_undo().append(address, size);
 }
 
 }  // namespace stele::itm

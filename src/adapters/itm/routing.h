@@ -1,8 +1,10 @@
-// Where one load or store of a block goes: to the pool's transaction, to ordinary memory under its locks, or straight on.
+// Where one load or store of a block goes: to the pool's transaction, to ordinary memory under its
+// locks, or straight on.
 //
-// Pool memory is reached through Stele's own routing alone (stele/access.h), whatever the mechanism has behind its addresses.
-// Ordinary memory is stored to at once, after its line has been locked and the old bytes kept. Frames of calls that the block
-// made itself go with the block and are accessed as they are. These functions may throw restart or failure: see guarded().
+// Pool memory is reached through Stele's own routing alone (stele/access.h), whatever the mechanism
+// has behind its addresses. Ordinary memory is stored to at once, after its line has been locked
+// and the old bytes kept. Frames of calls that the block made itself go with the block and are
+// accessed as they are. These functions may throw restart or failure: see guarded().
 #pragma once
 
 #include <adapters/itm/block.h>
@@ -11,7 +13,9 @@
 
 namespace stele::itm {
 
-inline bool in_pool(std::uintptr_t address) noexcept { return address - detail::this_access.pool_base < detail::this_access.size; }
+inline bool in_pool(std::uintptr_t address) noexcept {
+  return address - detail::this_access.pool_base < detail::this_access.size;
+}
 
 void load_from_outside(block& b, std::uintptr_t address, void* to, std::size_t size);
 void store_to_outside(block& b, std::uintptr_t address, const void* from, std::size_t size);

@@ -17,7 +17,8 @@ serial_lock::thread_state& serial_lock::register_thread() {
   while (!first_.compare_exchange_weak(m->next, m, std::memory_order_release)) {
   }
   if (m->next != nullptr) multithreaded_.store(true, std::memory_order_relaxed);
-  base::asymmetric_fence_heavy();  // a running block's publish comes before this, or it sees that there are several
+  base::asymmetric_fence_heavy();  // a running block's publish comes before this, or it sees that
+                                   // there are several
   return *m;
 }
 
@@ -39,8 +40,10 @@ void serial_lock::wait_and_enter(thread_state& m) noexcept {
 bool serial_lock::acquire_serial(thread_state& m) noexcept {
   thread_state* nobody = nullptr;
   if (!serial_owner_.compare_exchange_strong(nobody, &m, std::memory_order_acq_rel)) return false;
-  base::asymmetric_fence_heavy();  // whoever enters from here on sees that; whoever is inside already is seen here
-  for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr; other = other->next)
+  base::asymmetric_fence_heavy();  // whoever enters from here on sees that; whoever is inside
+                                   // already is seen here
+  for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr;
+       other = other->next)
     while (other != &m && other->active.load(std::memory_order_acquire)) ::sched_yield();
   return true;
 }
@@ -55,17 +58,21 @@ void serial_lock::announce_outside_access(thread_state& m) noexcept {
   if (!m.announced) [[unlikely]] {
     m.announced = true;
     outside_accessors_.fetch_add(1, std::memory_order_relaxed);
-    base::asymmetric_fence_heavy();  // a commit that does not see that there is one more is seen by what m reads from here on
+    base::asymmetric_fence_heavy();  // a commit that does not see that there is one more is seen by
+                                     // what m reads from here on
   }
   if (multithreaded_.load(std::memory_order_relaxed))
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // before what it reads: a commit that it misses sees it
+    std::atomic_thread_fence(
+        std::memory_order_seq_cst);  // before what it reads: a commit that it misses sees it
   else
     base::asymmetric_fence_light();
 }
 
 void serial_lock::wait_for_older_slow(std::uint64_t commit) const noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // after the commit: who is not seen here sees it
-  for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr; other = other->next) {
+  std::atomic_thread_fence(
+      std::memory_order_seq_cst);  // after the commit: who is not seen here sees it
+  for (const thread_state* other = first_.load(std::memory_order_acquire); other != nullptr;
+       other = other->next) {
     for (unsigned looks = 0;; ++looks) {
       const std::uint64_t seen = other->snapshot.load(std::memory_order_acquire);
       if (seen == 0 || seen > commit) break;
@@ -83,7 +90,8 @@ void serial_lock::reset_after_fork(const thread_state* left) noexcept {
     m->snapshot.store(0, std::memory_order_relaxed);
     m->in_use.store(false, std::memory_order_relaxed);
   }
-  if (serial_owner_.load(std::memory_order_relaxed) != left) serial_owner_.store(nullptr, std::memory_order_relaxed);
+  if (serial_owner_.load(std::memory_order_relaxed) != left)
+    serial_owner_.store(nullptr, std::memory_order_relaxed);
 }
 
 }  // namespace stele::itm

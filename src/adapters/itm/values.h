@@ -1,4 +1,5 @@
-// The functions that exist once for each type of value: four loads, three stores, a log. See barriers.cc and vectors.cc.
+// The functions that exist once for each type of value: four loads, three stores, a log. See
+// barriers.cc and vectors.cc.
 #pragma once
 
 #include <adapters/itm/routing.h>
@@ -14,12 +15,12 @@ __extension__ typedef _Complex long double complex_long_double;
 
 }  // namespace stele::itm
 
-#define STELE_ITM_LOAD(name, type, load) \
-  type _ITM_##name(const type* from) {   \
+#define STELE_ITM_LOAD(name, type, load)                                \
+  type _ITM_##name(const type* from) {                                  \
     return stele::itm::guarded([&] { return stele::itm::load(from); }); \
   }
-#define STELE_ITM_STORE(name, type)        \
-  void _ITM_##name(type* to, type value) { \
+#define STELE_ITM_STORE(name, type)                                   \
+  void _ITM_##name(type* to, type value) {                            \
     stele::itm::guarded([&] { stele::itm::store_value(to, value); }); \
   }
 #define STELE_ITM_VALUE(letters, type)                     \
@@ -30,4 +31,6 @@ __extension__ typedef _Complex long double complex_long_double;
   STELE_ITM_STORE(W##letters, type)                        \
   STELE_ITM_STORE(WaR##letters, type)                      \
   STELE_ITM_STORE(WaW##letters, type)                      \
-  void _ITM_L##letters(const type* at) { stele::itm::save_private(at, sizeof(type)); }
+  void _ITM_L##letters(const type* at) {                   \
+    stele::itm::save_private(at, sizeof(type));            \
+  }

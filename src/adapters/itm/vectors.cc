@@ -1,5 +1,5 @@
-// Values of 8, 16 and 32 bytes in vector registers: _ITM_RM64, _ITM_WM128 and so on. The ABI has them on x86 only; the widest
-// are called by code compiled for AVX alone.
+// Values of 8, 16 and 32 bytes in vector registers: _ITM_RM64, _ITM_WM128 and so on. The ABI has
+// them on x86 only; the widest are called by code compiled for AVX alone.
 #include <adapters/itm/values.h>
 
 #if defined(__x86_64__)
@@ -26,15 +26,18 @@ namespace {
 }  // namespace stele::itm
 
 #define STELE_ITM_AVX __attribute__((target("avx")))
-// The widest cross to code that is compiled without AVX as bytes: there they would be passed otherwise.
-#define STELE_ITM_WIDE_LOAD(name)                                                    \
+// The widest cross to code that is compiled without AVX as bytes: there they would be passed
+// otherwise.
+#define STELE_ITM_WIDE_LOAD(name)                                                      \
   STELE_ITM_AVX stele::itm::vector256 _ITM_##name(const stele::itm::vector256* from) { \
-    stele::itm::vector256 value;                                                     \
-    stele::itm::load_wide(from, &value);                                             \
-    return value;                                                                    \
+    stele::itm::vector256 value;                                                       \
+    stele::itm::load_wide(from, &value);                                               \
+    return value;                                                                      \
   }
-#define STELE_ITM_WIDE_STORE(name) \
-  STELE_ITM_AVX void _ITM_##name(stele::itm::vector256* to, stele::itm::vector256 value) { stele::itm::store_wide(to, &value); }
+#define STELE_ITM_WIDE_STORE(name)                                                         \
+  STELE_ITM_AVX void _ITM_##name(stele::itm::vector256* to, stele::itm::vector256 value) { \
+    stele::itm::store_wide(to, &value);                                                    \
+  }
 
 extern "C" {
 STELE_ITM_VALUE(M64, stele::itm::vector64)
@@ -46,7 +49,9 @@ STELE_ITM_WIDE_LOAD(RfWM256)
 STELE_ITM_WIDE_STORE(WM256)
 STELE_ITM_WIDE_STORE(WaRM256)
 STELE_ITM_WIDE_STORE(WaWM256)
-void _ITM_LM256(const void* at) { stele::itm::save_private(at, 32); }
+void _ITM_LM256(const void* at) {
+  stele::itm::save_private(at, 32);
+}
 }
 
 #endif

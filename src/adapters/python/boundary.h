@@ -1,4 +1,5 @@
-// Where C++ ends: the functions that the interpreter calls directly, without a layer that would translate exceptions.
+// Where C++ ends: the functions that the interpreter calls directly, without a layer that would
+// translate exceptions.
 //
 // Item access of dicts and lists goes this way, as it is what programs do most.
 #pragma once
@@ -7,7 +8,8 @@
 
 namespace stele::python {
 
-// Sets the interpreter's error for the exception in flight: stele.errors has a class for each code of the library.
+// Sets the interpreter's error for the exception in flight: stele.errors has a class for each code
+// of the library.
 void set_error() noexcept;
 void register_errors(nb::module_& m);
 

@@ -149,7 +149,8 @@ void clear(const dict_proxy& d) {
 nb::list keys(const dict_proxy& d) {
   const auto found = d.pool->read([&] {
     std::vector<scalar_copy> all;
-    d.resolve().for_each([&](const document_value& k, const document_value&) { all.push_back(k.load()); });
+    d.resolve().for_each(
+        [&](const document_value& k, const document_value&) { all.push_back(k.load()); });
     return all;
   });
   nb::list to;
@@ -160,7 +161,9 @@ nb::list keys(const dict_proxy& d) {
 nb::list items(const dict_proxy& d) {
   const auto found = d.pool->read([&] {
     std::vector<std::pair<scalar_copy, loaded>> all;
-    d.resolve().for_each([&](const document_value& k, const document_value& v) { all.emplace_back(k.load(), load(v)); });
+    d.resolve().for_each([&](const document_value& k, const document_value& v) {
+      all.emplace_back(k.load(), load(v));
+    });
     return all;
   });
   nb::list to;
@@ -175,18 +178,26 @@ nb::object copy(const dict_proxy& d) {
 }  // namespace
 
 void bind_dict(nb::module_& m) {
-  nb::class_<dict_proxy>(m, "Dict", nb::type_slots(slots), "A dict in a pool: live, in the order of insertion. Every operation is a transaction, or a part of the one that is open.")
-      .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none(), "What the key has; else the default.")
-      .def("setdefault", &set_default, nb::arg("key"), nb::arg("default").none() = nb::none(), "What the key has; else sets it to the default and gives that.")
-      .def("pop", &pop, "Takes out what the key has, as an ordinary value; else gives the default, or raises KeyError.")
-      .def("popitem", &pop_item, "Takes out the pair that was inserted last, as ordinary values. Raises KeyError.")
+  nb::class_<dict_proxy>(m, "Dict", nb::type_slots(slots),
+                         "A dict in a pool: live, in the order of insertion. Every operation is a "
+                         "transaction, or a part of the one that is open.")
+      .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none(),
+           "What the key has; else the default.")
+      .def("setdefault", &set_default, nb::arg("key"), nb::arg("default").none() = nb::none(),
+           "What the key has; else sets it to the default and gives that.")
+      .def("pop", &pop,
+           "Takes out what the key has, as an ordinary value; else gives the default, or raises "
+           "KeyError.")
+      .def("popitem", &pop_item,
+           "Takes out the pair that was inserted last, as ordinary values. Raises KeyError.")
       .def("_update", &update)
       .def("clear", &clear, "Takes out everything.")
       .def("_keys", &keys)
       .def("_items", &items)
       .def("copy", &copy, "An ordinary dict of one state, whose dicts and lists are ordinary too.")
-      .def("_same",
-           [](const dict_proxy& a, const dict_proxy& b) { return a.pool == b.pool && a.at == b.at && a.id == b.id; });
+      .def("_same", [](const dict_proxy& a, const dict_proxy& b) {
+        return a.pool == b.pool && a.at == b.at && a.id == b.id;
+      });
 }
 
 }  // namespace stele::python

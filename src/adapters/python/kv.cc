@@ -1,7 +1,8 @@
-// stele.KV's core: the key-value store of <stele/kv.h>, with the transactions that Python's pools have.
+// stele.KV's core: the key-value store of <stele/kv.h>, with the transactions that Python's pools
+// have.
 //
-// Keys and values are bytes; texts go in as UTF-8. A walk takes a page at a time, each page of one state, and holds nothing
-// in between.
+// Keys and values are bytes; texts go in as UTF-8. A walk takes a page at a time, each page of one
+// state, and holds nothing in between.
 #include "boundary.h"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -42,7 +43,8 @@ kv_handle& self_of(PyObject* self) {
 std::string_view characters_of(nb::handle object) {
   const draft d = draft_of(object);
   if (!d.value.is_chars() || d.source.is_valid())
-    raise(PyExc_TypeError, std::string("a key-value store holds bytes and str, not ") + Py_TYPE(object.ptr())->tp_name);
+    raise(PyExc_TypeError, std::string("a key-value store holds bytes and str, not ") +
+                               Py_TYPE(object.ptr())->tp_name);
   return d.value.chars();
 }
 
@@ -111,7 +113,8 @@ PyType_Slot slots[] = {{Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
                        {Py_sq_contains, reinterpret_cast<void*>(&contains)},
                        {0, nullptr}};
 
-// At most `limit` items with start <= key < stop, of one state, as a list of pairs; an empty stop has no bound.
+// At most `limit` items with start <= key < stop, of one state, as a list of pairs; an empty stop
+// has no bound.
 nb::list page(const kv_handle& h, nb::handle start, nb::handle stop, std::size_t limit) {
   const std::string_view from = characters_of(start), to = characters_of(stop);
   const auto found = h.in->read([&] { return unwrap(h.in->store().range(from, to, limit)); });
@@ -120,8 +123,9 @@ nb::list page(const kv_handle& h, nb::handle start, nb::handle stop, std::size_t
   return items;
 }
 
-std::shared_ptr<open_store> open(const std::string& path, std::size_t size, const std::string& mechanism,
-                                 const std::string& media, bool ordered) {
+std::shared_ptr<open_store> open(const std::string& path, std::size_t size,
+                                 const std::string& mechanism, const std::string& media,
+                                 bool ordered) {
   pool_options options;
   options.create_size = size;
   options.mechanism = mechanism;
@@ -130,7 +134,8 @@ std::shared_ptr<open_store> open(const std::string& path, std::size_t size, cons
     const nb::gil_scoped_release gil_released;
     return kv::open(path, options);
   }();
-  return std::make_shared<open_store>(path, unwrap(std::move(store)), ordered ? durability::ordered : durability::durable);
+  return std::make_shared<open_store>(path, unwrap(std::move(store)),
+                                      ordered ? durability::ordered : durability::durable);
 }
 
 void check(open_store& s) {
@@ -146,8 +151,9 @@ void bind_kv(nb::module_& m) {
   nb::class_<open_store, transactions>(m, "OpenStore").def("check", &check);
   nb::class_<kv_handle>(m, "KVBase", nb::type_slots(slots))
       .def("__init__",
-           [](kv_handle* at, const std::string& path, std::size_t size, const std::string& mechanism,
-              const std::string& media, bool ordered) { new (at) kv_handle{open(path, size, mechanism, media, ordered)}; })
+           [](kv_handle* at, const std::string& path, std::size_t size,
+              const std::string& mechanism, const std::string& media,
+              bool ordered) { new (at) kv_handle{open(path, size, mechanism, media, ordered)}; })
       .def("get", &get, nb::arg("key"), nb::arg("default").none() = nb::none())
       .def("_page", &page)
       .def_prop_ro("_core", [](const kv_handle& h) { return h.in; });

@@ -1,5 +1,5 @@
-// stele.List: a list in a pool. What is made of these operations (index, count, remove, reverse, comparison) is added in
-// Python.
+// stele.List: a list in a pool. What is made of these operations (index, count, remove, reverse,
+// comparison) is added in Python.
 #include "boundary.h"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -36,9 +36,12 @@ struct slice {
   }
   // The number of items in a list of this size; start and stop become places.
   std::size_t fit(std::size_t size) {
-    return static_cast<std::size_t>(PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &start, &stop, step));
+    return static_cast<std::size_t>(
+        PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &start, &stop, step));
   }
-  std::size_t place(std::size_t n) const { return static_cast<std::size_t>(start + static_cast<Py_ssize_t>(n) * step); }
+  std::size_t place(std::size_t n) const {
+    return static_cast<std::size_t>(start + static_cast<Py_ssize_t>(n) * step);
+  }
 };
 
 nb::object get_item(const list_proxy& l, Py_ssize_t index) {
@@ -82,7 +85,8 @@ void set_slice(const list_proxy& l, slice wanted, const draft& values) {
     slice s = wanted;
     const std::size_t count = s.fit(in.size()), from = static_cast<std::size_t>(s.start);
     in.erase(from, from + count);
-    for (std::size_t n = 0; n < values.items.size(); ++n) store(in.insert(from + n, {}), values.items[n]);
+    for (std::size_t n = 0; n < values.items.size(); ++n)
+      store(in.insert(from + n, {}), values.items[n]);
     return true;
   });
 }
@@ -114,8 +118,10 @@ void delete_slice(const list_proxy& l, slice wanted) {
 // The interpreter's way in.
 
 PyObject* subscript(PyObject* self, PyObject* key) noexcept {
-  return object_or_null(
-      [&] { return PySlice_Check(key) ? get_slice(self_of(self), slice(key)) : get_item(self_of(self), index_of(key)); });
+  return object_or_null([&] {
+    return PySlice_Check(key) ? get_slice(self_of(self), slice(key))
+                              : get_item(self_of(self), index_of(key));
+  });
 }
 
 int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
@@ -125,7 +131,8 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
     if (value == nullptr)
       many ? delete_slice(l, slice(key)) : delete_item(l, index_of(key));
     else
-      many ? set_slice(l, slice(key), draft_of(value)) : set_item(l, index_of(key), draft_of(value));
+      many ? set_slice(l, slice(key), draft_of(value))
+           : set_item(l, index_of(key), draft_of(value));
     return 0;
   });
 }
@@ -203,16 +210,22 @@ nb::object copy(const list_proxy& l) {
 }  // namespace
 
 void bind_list(nb::module_& m) {
-  nb::class_<list_proxy>(m, "List", nb::type_slots(slots), "A list in a pool: live. Every operation is a transaction, or a part of the one that is open.")
+  nb::class_<list_proxy>(m, "List", nb::type_slots(slots),
+                         "A list in a pool: live. Every operation is a transaction, or a part of "
+                         "the one that is open.")
       .def("append", &append, nb::arg("value").none(), "Puts a copy of the value at the end.")
-      .def("extend", &extend, nb::arg("values"), "Puts copies of all values at the end, in one transaction.")
-      .def("insert", &insert, nb::arg("index"), nb::arg("value").none(), "Puts a copy of the value before the index.")
-      .def("pop", &pop, nb::arg("index") = -1, "Takes out the value at the index, as an ordinary one. Raises IndexError.")
+      .def("extend", &extend, nb::arg("values"),
+           "Puts copies of all values at the end, in one transaction.")
+      .def("insert", &insert, nb::arg("index"), nb::arg("value").none(),
+           "Puts a copy of the value before the index.")
+      .def("pop", &pop, nb::arg("index") = -1,
+           "Takes out the value at the index, as an ordinary one. Raises IndexError.")
       .def("clear", &clear, "Takes out everything.")
       .def("copy", &copy, "An ordinary list of one state, whose dicts and lists are ordinary too.")
       .def("_pool", [](const list_proxy& l) { return l.pool; })
-      .def("_same",
-           [](const list_proxy& a, const list_proxy& b) { return a.pool == b.pool && a.at == b.at && a.id == b.id; });
+      .def("_same", [](const list_proxy& a, const list_proxy& b) {
+        return a.pool == b.pool && a.at == b.at && a.id == b.id;
+      });
 }
 
 }  // namespace stele::python

@@ -1,4 +1,5 @@
-// The extension module stele._stele: pools and transactions, and what errors become. The package around it is Python.
+// The extension module stele._stele: pools and transactions, and what errors become. The package
+// around it is Python.
 #include "boundary.h"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -13,8 +14,9 @@ void set_stele_error(const error& why) {
   PyErr_SetObject(type.ptr(), nb::str(why.message.c_str()).ptr());
 }
 
-std::shared_ptr<open_pool> open(const std::string& path, std::size_t size, const std::string& mechanism,
-                                const std::string& media, bool ordered) {
+std::shared_ptr<open_pool> open(const std::string& path, std::size_t size,
+                                const std::string& mechanism, const std::string& media,
+                                bool ordered) {
   pool_options options;
   options.create_size = size;
   options.layout = document_layout;
@@ -24,7 +26,8 @@ std::shared_ptr<open_pool> open(const std::string& path, std::size_t size, const
     const nb::gil_scoped_release gil_released;
     return detail::pool_handle::open(path, options, sizeof(document_dict));
   }();
-  return std::make_shared<open_pool>(path, unwrap(std::move(handle)), ordered ? durability::ordered : durability::durable);
+  return std::make_shared<open_pool>(path, unwrap(std::move(handle)),
+                                     ordered ? durability::ordered : durability::durable);
 }
 
 nb::dict counters(const transactions& p) {
@@ -32,8 +35,10 @@ nb::dict counters(const transactions& p) {
   const pool_counters c = detail::counters_of(p.core());
   nb::dict to;
   to["commits"] = c.commits, to["aborts"] = c.aborts, to["reads"] = c.reads;
-  to["fences"] = c.fences, to["flushed_lines"] = c.flushed_lines, to["streamed_bytes"] = c.streamed_bytes;
-  to["stored_bytes"] = c.stored_bytes, to["truncations"] = c.truncations, to["log_spills"] = c.log_spills;
+  to["fences"] = c.fences, to["flushed_lines"] = c.flushed_lines,
+  to["streamed_bytes"] = c.streamed_bytes;
+  to["stored_bytes"] = c.stored_bytes, to["truncations"] = c.truncations,
+  to["log_spills"] = c.log_spills;
   return to;
 }
 
@@ -42,7 +47,8 @@ nb::dict space(const transactions& p) {
   const pool_space s = detail::space_of(p.core());
   nb::dict to;
   to["size_bytes"] = s.size_bytes, to["log_bytes"] = s.log_bytes, to["used_bytes"] = s.used_bytes;
-  to["free_bytes"] = s.free_bytes, to["largest_free"] = s.largest_free, to["fragmentation"] = s.fragmentation;
+  to["free_bytes"] = s.free_bytes, to["largest_free"] = s.largest_free,
+  to["fragmentation"] = s.fragmentation;
   return to;
 }
 
@@ -96,7 +102,10 @@ void raise_key_error(nb::handle key) {
 
 void bind_pool(nb::module_& m) {
   nb::class_<transactions>(m, "Transactions")
-      .def("begin", [](transactions& p, bool ordered) { p.begin(ordered ? durability::ordered : durability::durable); })
+      .def("begin",
+           [](transactions& p, bool ordered) {
+             p.begin(ordered ? durability::ordered : durability::durable);
+           })
       .def("end", &transactions::end)
       .def("sync", &transactions::sync)
       .def("close", &transactions::close)
@@ -107,7 +116,8 @@ void bind_pool(nb::module_& m) {
       .def("counters", &counters)
       .def("space", &space);
   nb::class_<open_pool, transactions>(m, "OpenPool")
-      .def("root", [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })
+      .def("root",
+           [](const std::shared_ptr<open_pool>& p) { return dict_proxy{{p, &p->root(), 0}}; })
       .def("check", &check);
   m.def("open", &open);
 }

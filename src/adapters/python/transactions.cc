@@ -8,7 +8,10 @@ void throw_library_error(errc code, std::string message) {
 }
 
 transactions::transactions(std::string path, detail::runtime& core, durability how)
-    : path_(std::move(path)), core_(core), default_durability_(how), reads_take_writer_lock_(core.state().file.header().log_count < 2) {}
+    : path_(std::move(path)),
+      core_(core),
+      default_durability_(how),
+      reads_take_writer_lock_(core.state().file.header().log_count < 2) {}
 
 void transactions::leave() noexcept {
   if (!in_transaction()) return;
@@ -18,11 +21,13 @@ void transactions::leave() noexcept {
 }
 
 void transactions::check_usable() const {
-  if (closed_) throw_library_error(errc::invalid_argument, path_ + " has been closed; open it again");
+  if (closed_)
+    throw_library_error(errc::invalid_argument, path_ + " has been closed; open it again");
   if (detail::this_access.size != 0)
     throw_library_error(errc::nested, path_ +
-                             ": a transaction on another pool is running in this thread; a transaction changes one pool, so "
-                             "end that one first");
+                                          ": a transaction on another pool is running in this "
+                                          "thread; a transaction changes one pool, so "
+                                          "end that one first");
 }
 
 // The line locks of ordered commits that other threads have made: a `with` cannot give way to them.
@@ -44,7 +49,8 @@ void transactions::begin(durability how) {
     const nb::gil_scoped_release gil_released;
     std::unique_lock hold(writer_);
     flush_deferred_commits();
-    if (detail::begin_transaction(core(), true, how) == detail::begin_status::refused) throw library_error(detail::last_error());
+    if (detail::begin_transaction(core(), true, how) == detail::begin_status::refused)
+      throw library_error(detail::last_error());
     hold.release();
   }
   owner_ = std::this_thread::get_id();
@@ -55,15 +61,20 @@ void transactions::begin(durability how) {
 void transactions::roll_back() {
   if (detail::this_access.running->wants_reclaim) {
     detail::retry_transaction();
-    if (detail::begin_transaction(core(), true, durability::durable) == detail::begin_status::refused) return;
+    if (detail::begin_transaction(core(), true, durability::durable) ==
+        detail::begin_status::refused)
+      return;
   }
   detail::roll_back_transaction();
 }
 
 void transactions::end(bool failed) {
-  if (!in_transaction()) throw_library_error(errc::invalid_argument, path_ + ": a transaction ends in the thread that began it");
+  if (!in_transaction())
+    throw_library_error(errc::invalid_argument,
+                        path_ + ": a transaction ends in the thread that began it");
   if (failed && !doomed_by_)
-    doom({errc::cancelled, path_ + ": an exception ended a transaction inside this one, so nothing of it is kept"});
+    doom({errc::cancelled,
+          path_ + ": an exception ended a transaction inside this one, so nothing of it is kept"});
   if (--depth_ != 0) return;
   const std::optional<error> lost = std::exchange(doomed_by_, std::nullopt);
   std::optional<error> why = failed ? std::nullopt : lost;
@@ -71,12 +82,14 @@ void transactions::end(bool failed) {
     const nb::gil_scoped_release gil_released;
     if (lost) {
       roll_back();
-    } else if (const auto done = detail::commit_transaction(); done == detail::commit_status::failed) {
+    } else if (const auto done = detail::commit_transaction();
+               done == detail::commit_status::failed) {
       why = detail::last_error();
     } else if (done == detail::commit_status::retry) {
       roll_back();
-      why = error{errc::cancelled,
-                  path_ + ": another user of the pool in this process changed what the transaction has read; run it again"};
+      why = error{errc::cancelled, path_ +
+                                       ": another user of the pool in this process changed what "
+                                       "the transaction has read; run it again"};
     }
     owner_ = std::thread::id();
     writer_.unlock();
@@ -92,7 +105,8 @@ void transactions::sync() {
 
 void transactions::close() {
   if (closed_) return;
-  if (in_transaction()) throw_library_error(errc::in_use, path_ + " cannot be closed inside a transaction on it");
+  if (in_transaction())
+    throw_library_error(errc::in_use, path_ + " cannot be closed inside a transaction on it");
   const nb::gil_scoped_release gil_released;
   const std::lock_guard hold(writer_);
   unwrap(detail::close_pool(core()));

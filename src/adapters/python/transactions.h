@@ -1,11 +1,12 @@
 // The transactions of a pool that Python has open, and how they share the interpreter.
 //
-// Python's transactions cannot run twice (the body of a `with` is the caller's), so updates take turns: `writer` is held by
-// the thread that runs one. Reads of other threads go on beside them on a snapshot and are repeated when they must be. Rules
-// that keep threads from waiting for each other in a ring: nobody waits for `writer`, a commit or a log with the
-// interpreter's lock (GIL) held; nobody who is in a transaction waits for the GIL, but for the one thread in a `with`, which
-// holds `writer` and one log, and a pool has two logs or its reads take `writer` too. No Python code runs inside a single
-// operation's transaction.
+// Python's transactions cannot run twice (the body of a `with` is the caller's), so updates take
+// turns: `writer` is held by the thread that runs one. Reads of other threads go on beside them on
+// a snapshot and are repeated when they must be. Rules that keep threads from waiting for each
+// other in a ring: nobody waits for `writer`, a commit or a log with the interpreter's lock (GIL)
+// held; nobody who is in a transaction waits for the GIL, but for the one thread in a `with`, which
+// holds `writer` and one log, and a pool has two logs or its reads take `writer` too. No Python
+// code runs inside a single operation's transaction.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -37,7 +38,8 @@ class library_error : public std::exception {
 template <class Result>
 auto unwrap(Result&& r) {
   if (!r) throw library_error(std::move(r.error()));
-  if constexpr (!std::is_void_v<typename std::remove_cvref_t<Result>::value_type>) return std::move(*r);
+  if constexpr (!std::is_void_v<typename std::remove_cvref_t<Result>::value_type>)
+    return std::move(*r);
 }
 
 class transactions {
@@ -53,7 +55,8 @@ class transactions {
 
   // What follows is called with the GIL held and throws library_error.
 
-  // body() as an update of its own, or in the thread's open transaction. It touches no Python object and may run twice.
+  // body() as an update of its own, or in the thread's open transaction. It touches no Python
+  // object and may run twice.
   template <class Body>
   auto update(Body&& body);
   // body() on one state of the pool; likewise.
@@ -86,7 +89,8 @@ class transactions {
   std::string path_;
   detail::runtime& core_;
   const durability default_durability_;
-  const bool reads_take_writer_lock_;  // one log only: a reader might wait for the one that a `with` has
+  const bool
+      reads_take_writer_lock_;  // one log only: a reader might wait for the one that a `with` has
   std::atomic<bool> closed_{false};
   std::mutex writer_;
   std::atomic<std::thread::id> owner_{};  // of the open `with`, which holds writer_
@@ -103,12 +107,11 @@ auto transactions::run_in_open(Body& body) {
   } catch (const failure& f) {
     doom(f.why());
   } catch (const detail::restart&) {
-    doom(
-        {errc::full,
-         path_ +
-             " had no room left for this transaction, which cannot be run again from inside. Free memory that lay scattered "
-             "is gathered when it has been rolled back: run it once more; if that fails too, delete something or use a "
-             "larger pool"});
+    doom({errc::full, path_ + " had no room left for this transaction, which cannot be run again "
+                              "from inside. Free memory that lay scattered "
+                              "is gathered when it has been rolled back: run it once more; if that "
+                              "fails too, delete something or use a "
+                              "larger pool"});
   }
   throw library_error(*doomed_by_);
 }
@@ -129,8 +132,11 @@ auto transactions::read(Body&& body) {
   if (!reads_take_writer_lock_) {
     int attempts = 0;
     using found = std::optional<decltype(body())>;
-    const auto few = [&]() -> found { return ++attempts <= max_read_attempts ? found(body()) : found(); };
-    if (auto r = unwrap(detail::run_transaction(core(), false, durability::durable, few))) return std::move(*r);
+    const auto few = [&]() -> found {
+      return ++attempts <= max_read_attempts ? found(body()) : found();
+    };
+    if (auto r = unwrap(detail::run_transaction(core(), false, durability::durable, few)))
+      return std::move(*r);
   }
   const nb::gil_scoped_release gil_released;
   const std::lock_guard hold(writer_);

@@ -10,7 +10,8 @@ void raise(PyObject* type, const std::string& sentence) {
 
 namespace {
 
-constexpr unsigned max_copy_depth = 800;  // levels that a copy goes down, below what the interpreter's stack bears
+constexpr unsigned max_copy_depth =
+    800;  // levels that a copy goes down, below what the interpreter's stack bears
 
 std::string type_of(nb::handle object) {
   return Py_TYPE(object.ptr())->tp_name;
@@ -32,7 +33,8 @@ std::int64_t integer_of(nb::handle number) {
   const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0)
     raise(PyExc_OverflowError,
-          "an integer in a pool has 64 bits, from -2**63 to 2**63 - 1; store a larger one as str or bytes");
+          "an integer in a pool has 64 bits, from -2**63 to 2**63 - 1; store a larger one as str "
+          "or bytes");
   if (value == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   return value;
 }
@@ -96,17 +98,20 @@ draft draft_of_proxy(const Proxy& p) {
 draft draft_of_rest(nb::handle object) {
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) return draft_of_sequence(object);
   if (PyDict_Check(object.ptr())) return draft_of_mapping(object);
-  if (PyByteArray_Check(object.ptr()) || PyMemoryView_Check(object.ptr())) return draft_of_buffer(object);
+  if (PyByteArray_Check(object.ptr()) || PyMemoryView_Check(object.ptr()))
+    return draft_of_buffer(object);
   if (nb::isinstance<dict_proxy>(object)) return draft_of_proxy(*nb::inst_ptr<dict_proxy>(object));
   if (nb::isinstance<list_proxy>(object)) return draft_of_proxy(*nb::inst_ptr<list_proxy>(object));
-  raise(PyExc_TypeError, "a pool holds None, bool, int, float, str, bytes, list, tuple and dict, not " + type_of(object) +
-                             "; store what it is made of");
+  raise(PyExc_TypeError,
+        "a pool holds None, bool, int, float, str, bytes, list, tuple and dict, not " +
+            type_of(object) + "; store what it is made of");
 }
 
 void check_depth(unsigned depth) {
   if (depth > max_copy_depth)
-    throw library_error({errc::invalid_argument,
-                   "lists and dicts nested " + std::to_string(depth) + " deep are not copied at once; go down by hand"});
+    throw library_error(
+        {errc::invalid_argument, "lists and dicts nested " + std::to_string(depth) +
+                                     " deep are not copied at once; go down by hand"});
 }
 
 }  // namespace
@@ -176,9 +181,11 @@ template <class Container>
 Container& resolve_as(const proxy& p, const char* what) {
   auto& c = *static_cast<Container*>(p.at);
   if (c.id() != p.id)
-    throw library_error({errc::not_found, p.pool->path() + ": this " + what +
-                                        " is not in the pool any more: it was deleted or overwritten, or the transaction "
-                                        "that made it was rolled back"});
+    throw library_error(
+        {errc::not_found,
+         p.pool->path() + ": this " + what +
+             " is not in the pool any more: it was deleted or overwritten, or the transaction "
+             "that made it was rolled back"});
   return c;
 }
 
@@ -231,7 +238,8 @@ nb::object to_python(const loaded_tree& tree) {
   }
   if (tree.value.kind() != value_kind::dict) return to_python(tree.value);
   nb::dict to;
-  for (std::size_t i = 0; i < tree.items.size(); ++i) to[to_python(tree.keys[i])] = to_python(tree.items[i]);
+  for (std::size_t i = 0; i < tree.items.size(); ++i)
+    to[to_python(tree.keys[i])] = to_python(tree.items[i]);
   return to;
 }
 

@@ -1,8 +1,8 @@
 // Values between Python and a pool's document.
 //
-// Nothing of Python is touched inside a transaction: what goes in is first made a draft, what comes out a loaded value, both
-// plain C++. A draft views the characters of Python's objects, which the caller's arguments keep alive; drafts of lists and
-// dicts hold references of their own.
+// Nothing of Python is touched inside a transaction: what goes in is first made a draft, what comes
+// out a loaded value, both plain C++. A draft views the characters of Python's objects, which the
+// caller's arguments keep alive; drafts of lists and dicts hold references of their own.
 #pragma once
 
 #include "open_pool.h"
@@ -47,7 +47,8 @@ loaded_tree load_tree(const document_value& from, unsigned depth = 0);
 loaded_tree load_tree(const document_list& from, unsigned depth = 0);
 loaded_tree load_tree(const document_dict& from, unsigned depth = 0);
 
-// A list or dict that Python has in hand. It may have ended: ask before use, in the same transaction.
+// A list or dict that Python has in hand. It may have ended: ask before use, in the same
+// transaction.
 struct proxy {
   std::shared_ptr<open_pool> pool;
   void* at = nullptr;

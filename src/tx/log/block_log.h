@@ -1,9 +1,11 @@
-// The writing side of a block log: a running transaction's records, in place in its ring (execution in log).
-// Page: docs/format/blocks.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016), sections 3.2 and 4.2.1.
+// The writing side of a block log: a running transaction's records, in place in its ring (execution
+// in log). Page: docs/format/blocks.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016),
+// sections 3.2 and 4.2.1.
 //
-// A transaction begins on a fresh line, and its last line is filled up, so a line belongs to one transaction and every block
-// of a lap is written. A record may be stored many times before the commit. Nothing is flushed before the commit; an aborted
-// transaction's lines are left to the cache: what is not evicted is a hole. The owner thread's, all of it.
+// A transaction begins on a fresh line, and its last line is filled up, so a line belongs to one
+// transaction and every block of a lap is written. A record may be stored many times before the
+// commit. Nothing is flushed before the commit; an aborted transaction's lines are left to the
+// cache: what is not evicted is a hole. The owner thread's, all of it.
 #pragma once
 
 #include <base/checksum.h>
@@ -18,7 +20,8 @@ namespace stele::detail {
 template <class Media>
 class block_log {
  public:
-  block_log(Media& media, ring<Media>& r, std::uint64_t pool_id) : media_(media), ring_(r), pool_id_(pool_id) {}
+  block_log(Media& media, ring<Media>& r, std::uint64_t pool_id)
+      : media_(media), ring_(r), pool_id_(pool_id) {}
 
   // A transaction's first record goes to the line after the last one's.
   void begin() noexcept {
@@ -26,10 +29,16 @@ class block_log {
     next_ = first_line_ * format::blocks_per_line;
   }
   bool has_records() const noexcept { return records() != 0; }
-  std::uint64_t records() const noexcept { return next_ - first_line_ * format::blocks_per_line; }  // of the running transaction
-  std::uint64_t lines_used() const noexcept { return (next_ + format::blocks_per_line - 1) / format::blocks_per_line - first_line_; }
+  std::uint64_t records() const noexcept {
+    return next_ - first_line_ * format::blocks_per_line;
+  }  // of the running transaction
+  std::uint64_t lines_used() const noexcept {
+    return (next_ + format::blocks_per_line - 1) / format::blocks_per_line - first_line_;
+  }
   // Whether so many more records fit and leave a line for what ends the transaction.
-  bool has_room(std::uint64_t more = 1) const noexcept { return (next_ + more - 1) / format::blocks_per_line - ring_.tail() + 1 < ring_.free_lines(); }
+  bool has_room(std::uint64_t more = 1) const noexcept {
+    return (next_ + more - 1) / format::blocks_per_line - ring_.tail() + 1 < ring_.free_lines();
+  }
 
   // Stores a record at the log's end; has_room().
   format::log_block* append(const format::block_record& r) {
@@ -39,19 +48,24 @@ class block_log {
     return at;
   }
   // Stores a record of the running transaction anew.
-  void rewrite(format::log_block* at, const format::block_record& r) { overwrite(at, position_of(at), r); }
+  void rewrite(format::log_block* at, const format::block_record& r) {
+    overwrite(at, position_of(at), r);
+  }
 
-  // Ends the transaction with its commit record, and starts writing back all that the log needs to show it. Durable after the
-  // next fence; then publish().
+  // Ends the transaction with its commit record, and starts writing back all that the log needs to
+  // show it. Durable after the next fence; then publish().
   void commit(std::uint64_t txid) {
     using base::mutant;
     using base::planted;
     base::checksum sum(pool_id_ ^ first_line_);
-    for (std::uint64_t b = first_line_ * format::blocks_per_line; b < next_; ++b) sum.add(block(b)->data), sum.add(block(b)->metadata);
+    for (std::uint64_t b = first_line_ * format::blocks_per_line; b < next_; ++b)
+      sum.add(block(b)->data), sum.add(block(b)->metadata);
     append({format::block_kind::commit, 0, txid, sum.value() >> 16});
     pad_line();
     const std::uint64_t end = next_ / format::blocks_per_line;
-    for (std::uint64_t line = first_line_; line < end - planted<Media>(mutant::xil_commit_unflushed); ++line) flush(line);
+    for (std::uint64_t line = first_line_;
+         line < end - planted<Media>(mutant::xil_commit_unflushed); ++line)
+      flush(line);
     for (std::uint64_t line : unflushed_abort_lines_)
       if (!planted<Media>(mutant::xil_abort_unflushed)) flush(line);
     unflushed_abort_lines_.clear();
@@ -59,12 +73,13 @@ class block_log {
   }
   void publish() noexcept { ring_.set_tail(committed_end_); }
 
-  // Ends the transaction with abort records: one at the end, one every abort_record_interval blocks. Not flushed: the next commit does
-  // that, or the truncation. Returns the line after it.
+  // Ends the transaction with abort records: one at the end, one every abort_record_interval
+  // blocks. Not flushed: the next commit does that, or the truncation. Returns the line after it.
   std::uint64_t abort() noexcept {
     const std::uint64_t first = first_line_ * format::blocks_per_line;
     const format::block_record r{format::block_kind::abort, 0, committed_end_, 0};
-    for (std::uint64_t b = first + abort_record_interval - 1; b < next_; b += abort_record_interval) {
+    for (std::uint64_t b = first + abort_record_interval - 1; b < next_;
+         b += abort_record_interval) {
       overwrite(block(b), b, r);
       remember_abort(b / format::blocks_per_line);
     }
@@ -84,12 +99,15 @@ class block_log {
 
  private:
   format::log_block* block(std::uint64_t number) const noexcept {
-    return reinterpret_cast<format::log_block*>(ring_.bytes()) + number % (ring_.capacity_lines() * format::blocks_per_line);
+    return reinterpret_cast<format::log_block*>(ring_.bytes()) +
+           number % (ring_.capacity_lines() * format::blocks_per_line);
   }
   // Of a block of the running transaction.
   std::uint64_t position_of(const format::log_block* at) const noexcept {
-    const std::uint64_t all = ring_.capacity_lines() * format::blocks_per_line, first = first_line_ * format::blocks_per_line;
-    const auto index = static_cast<std::uint64_t>(at - reinterpret_cast<const format::log_block*>(ring_.bytes()));
+    const std::uint64_t all = ring_.capacity_lines() * format::blocks_per_line,
+                        first = first_line_ * format::blocks_per_line;
+    const auto index =
+        static_cast<std::uint64_t>(at - reinterpret_cast<const format::log_block*>(ring_.bytes()));
     return first + (index + all - first % all) % all;
   }
   void overwrite(format::log_block* at, std::uint64_t number, format::block_record r) {
@@ -110,7 +128,8 @@ class block_log {
         append({});
     }
   }
-  // Without memory to remember it by, the line starts to be written back now; the next fence covers that too.
+  // Without memory to remember it by, the line starts to be written back now; the next fence covers
+  // that too.
   void remember_abort(std::uint64_t line) noexcept {
     try {
       unflushed_abort_lines_.push_back(line);
@@ -118,15 +137,18 @@ class block_log {
       flush(line);
     }
   }
-  void flush(std::uint64_t line) { media_.flush(ring_.bytes() + line % ring_.capacity_lines() * line_size, line_size); }
+  void flush(std::uint64_t line) {
+    media_.flush(ring_.bytes() + line % ring_.capacity_lines() * line_size, line_size);
+  }
 
   Media& media_;
   ring<Media>& ring_;
   const std::uint64_t pool_id_;
-  std::uint64_t first_line_ = 0;  // line of the running transaction's first block
-  std::uint64_t next_ = 0;   // block
-  std::uint64_t committed_end_ = 0;   // line after the last commit record
-  std::vector<std::uint64_t> unflushed_abort_lines_;  // lines with abort records that no fence has covered yet
+  std::uint64_t first_line_ = 0;     // line of the running transaction's first block
+  std::uint64_t next_ = 0;           // block
+  std::uint64_t committed_end_ = 0;  // line after the last commit record
+  std::vector<std::uint64_t>
+      unflushed_abort_lines_;  // lines with abort records that no fence has covered yet
 };
 
 }  // namespace stele::detail

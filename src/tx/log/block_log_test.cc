@@ -1,7 +1,8 @@
-// The block log, written by block_log and read back by read_block_record: what a crash may have kept from media, line by
-// line, block by block and word by word, and bytes that no writer wrote.
+// The block log, written by block_log and read back by read_block_record: what a crash may have
+// kept from media, line by line, block by block and word by word, and bytes that no writer wrote.
 //
-// "Lost" is what a power failure does to a line that nobody flushed: it has its old content, or that of any moment since.
+// "Lost" is what a power failure does to a line that nobody flushed: it has its old content, or
+// that of any moment since.
 #include <base/checksum.h>
 #include <base/rng.h>
 #include <gtest/gtest.h>
@@ -27,7 +28,8 @@ class block_log_test : public ::testing::Test {
   static constexpr std::size_t size = 512 << 10;
 
   block_log_test() {
-    auto header = storage::pool_file::make_header({.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
+    auto header = storage::pool_file::make_header(
+        {.size = size, .log_size = 4096, .log_count = 1, .layout = ""});
     EXPECT_TRUE(header) << header.error().message;
     image_.reset(static_cast<std::byte*>(std::aligned_alloc(4096, size)));
     std::memset(image_.get(), 0, size);
@@ -47,7 +49,9 @@ class block_log_test : public ::testing::Test {
     truncate(0);
     log_->reset(0);
     committed_end_ = 0;
-    while (committed_end_ < head) truncate(committed_end_ = commit(1, {word(0, 0)}));  // as a log gets there: every line written in every lap
+    while (committed_end_ < head)
+      truncate(committed_end_ = commit(
+                   1, {word(0, 0)}));  // as a log gets there: every line written in every lap
   }
   void truncate(std::uint64_t head) {
     if (head == 0)
@@ -115,34 +119,46 @@ class block_log_test : public ::testing::Test {
     }
   }
 
-  std::byte* line_at(std::uint64_t position) const { return ring_->bytes() + position % ring_->capacity_lines() * line_size; }
+  std::byte* line_at(std::uint64_t position) const {
+    return ring_->bytes() + position % ring_->capacity_lines() * line_size;
+  }
   log_block* block_at(std::uint64_t number) const {
-    return reinterpret_cast<log_block*>(ring_->bytes()) + number % (ring_->capacity_lines() * blocks_per_line);
+    return reinterpret_cast<log_block*>(ring_->bytes()) +
+           number % (ring_->capacity_lines() * blocks_per_line);
   }
   using content = std::vector<std::byte>;
-  content log_content() const { return {ring_->bytes(), ring_->bytes() + ring_->capacity_lines() * line_size}; }
+  content log_content() const {
+    return {ring_->bytes(), ring_->bytes() + ring_->capacity_lines() * line_size};
+  }
   void restore(const content& c) const { std::memcpy(ring_->bytes(), c.data(), c.size()); }
   void lose_line(const content& old, std::uint64_t position) const {
-    std::memcpy(line_at(position), old.data() + position % ring_->capacity_lines() * line_size, line_size);
+    std::memcpy(line_at(position), old.data() + position % ring_->capacity_lines() * line_size,
+                line_size);
   }
   void lose_block(const content& old, std::uint64_t number) const {
-    std::memcpy(block_at(number), old.data() + number % (ring_->capacity_lines() * blocks_per_line) * sizeof(log_block),
-                sizeof(log_block));
+    std::memcpy(
+        block_at(number),
+        old.data() + number % (ring_->capacity_lines() * blocks_per_line) * sizeof(log_block),
+        sizeof(log_block));
   }
   // Each of a line's words old or new.
   void tear_line(const content& old, std::uint64_t position, base::rng& random) const {
     for (std::size_t w = 0; w < line_size; w += 8)
       if (random.below(2) != 0)
-        std::memcpy(line_at(position) + w, old.data() + position % ring_->capacity_lines() * line_size + w, 8);
+        std::memcpy(line_at(position) + w,
+                    old.data() + position % ring_->capacity_lines() * line_size + w, 8);
   }
 
-  // Where logs are begun: at the start, with the end of the lap in the middle of what follows, one and two laps on.
+  // Where logs are begun: at the start, with the end of the lap in the middle of what follows, one
+  // and two laps on.
   std::vector<std::uint64_t> heads() const {
     const std::uint64_t lines = ring_->capacity_lines();
-    return {0, 5, lines - 1, lines - 2, lines - 5, lines, lines + 7, 2 * lines - 3, 2 * lines, 3 * lines - 1};
+    return {0,     5,         lines - 1,     lines - 2, lines - 5,
+            lines, lines + 7, 2 * lines - 3, 2 * lines, 3 * lines - 1};
   }
 
-  // A transaction of records that a block log does not write, with the checksum of one that it does.
+  // A transaction of records that a block log does not write, with the checksum of one that it
+  // does.
   std::uint64_t forge(const std::vector<block_record>& records, std::uint64_t txid = 7) {
     put(records);
     log_->commit(txid);
@@ -248,11 +264,13 @@ TEST_F(block_log_test, steps_over_an_aborted_transaction_whichever_of_its_lines_
   for (const std::uint64_t head : heads())
     for (const std::uint64_t blocks : {1u, 3u, 4u, 7u, 20u, 30u}) {
       fresh(head);
-      SCOPED_TRACE("from line " + std::to_string(committed_end_) + ", " + std::to_string(blocks) + " blocks");
+      SCOPED_TRACE("from line " + std::to_string(committed_end_) + ", " + std::to_string(blocks) +
+                   " blocks");
       const auto old = log_content();
       const std::uint64_t first = ring_->tail(),
-                          last = abort(words(blocks, 5)) -
-                                 1;  // the last one has the abort record: durable with the next commit
+                          last =
+                              abort(words(blocks, 5)) -
+                              1;  // the last one has the abort record: durable with the next commit
       const stored after = words(3, 6);
       commit(11, after);
       const auto whole = log_content();
@@ -284,14 +302,16 @@ TEST_F(block_log_test, steps_over_long_aborted_transactions_with_lost_and_torn_l
         commit(12, words(6, 7));
         for (std::uint64_t l = first; l < end; ++l) {
           const bool holds_abort =
-              l + 1 == end || (l - first) % (abort_record_interval / blocks_per_line) == abort_record_interval / blocks_per_line - 1;
+              l + 1 == end || (l - first) % (abort_record_interval / blocks_per_line) ==
+                                  abort_record_interval / blocks_per_line - 1;
           if (holds_abort) continue;
           if (trial % 4 == 0 || random.below(3) == 0)
             lose_line(old, l);
           else if (trial % 4 != 1)
             tear_line(old, l, random);
         }
-        ASSERT_EQ(found(), (txids{11, 12})) << "from line " << committed_end_ << ", " << blocks << " blocks, trial " << trial;
+        ASSERT_EQ(found(), (txids{11, 12}))
+            << "from line " << committed_end_ << ", " << blocks << " blocks, trial " << trial;
       }
 }
 
@@ -346,8 +366,8 @@ TEST_F(block_log_test, does_not_return_a_commit_that_lacks_any_block) {
           lose_block(old, b);
           if (part == 0) block_at(b)->data = there.data;
           if (part == 1) block_at(b)->metadata = there.metadata;
-          ASSERT_EQ(found(), txids{10}) << "from line " << head << ", block " << b - first << " of " << blocks << ", part "
-                                        << part;
+          ASSERT_EQ(found(), txids{10}) << "from line " << head << ", block " << b - first << " of "
+                                        << blocks << ", part " << part;
         }
       restore(whole);
       ASSERT_EQ(found(), (txids{10, 11}));
@@ -395,7 +415,8 @@ TEST_F(block_log_test, calls_damage_before_another_commit_an_error) {
         }
         restore(whole);
         block_at(b)->metadata ^= 1 << 20;
-        ASSERT_EQ(found(), std::nullopt) << "from line " << head << ", address of block " << b - first;
+        ASSERT_EQ(found(), std::nullopt)
+            << "from line " << head << ", address of block " << b - first;
       }
     }
 }
@@ -445,23 +466,25 @@ TEST_F(block_log_test, survives_random_bytes) {
                            : random.below(20) == 0 ? static_cast<block_kind>(random.below(6))
                                                    : block_kind::data;
       words[i + 1] = (words[i + 1] & ~std::uint64_t{0xFC00}) | format::flags_of(k) | 1;
-      if (k == block_kind::abort) words[i] = (std::uint64_t{1} << 63) | random.below(3), words[i + 1] &= ~std::uint64_t{2};
+      if (k == block_kind::abort)
+        words[i] = (std::uint64_t{1} << 63) | random.below(3), words[i + 1] &= ~std::uint64_t{2};
     }
   };
   for (int trial = 0; trial < 2000; ++trial) {
     fill(trial % 3);
-    for (const std::uint64_t from :
-         {std::uint64_t{0}, random.below(1000), (std::uint64_t{1} << 46) - 1 - random.below(1000)}) {
+    for (const std::uint64_t from : {std::uint64_t{0}, random.below(1000),
+                                     (std::uint64_t{1} << 46) - 1 - random.below(1000)}) {
       log_record record;
       for (std::uint64_t position = from;;) {
         const std::uint64_t before = position;
         const auto whole = read(position, record);
         if (!whole || !*whole) break;
         ASSERT_GT(position, before);
-        (void)for_each_stored_run(*file_, record.payload, [&](format::run_header head, const std::uint64_t*) {
-          ASSERT_GE(head.offset, file_->header().home_offset);
-          ASSERT_LE(head.offset + 8 * head.count, size);
-        });
+        (void)for_each_stored_run(*file_, record.payload,
+                                  [&](format::run_header head, const std::uint64_t*) {
+                                    ASSERT_GE(head.offset, file_->header().home_offset);
+                                    ASSERT_LE(head.offset + 8 * head.count, size);
+                                  });
       }
     }
   }
@@ -470,18 +493,21 @@ TEST_F(block_log_test, survives_random_bytes) {
 TEST_F(block_log_test, calls_a_store_outside_home_an_error) {
   const auto& h = file_->header();
   const std::uint64_t good = h.chunks_offset;
-  for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{512}, h.home_offset - 8, h.size, h.size + 8,
-                                      (std::uint64_t{1} << 48) - 8, std::uint64_t{1} << 47, std::uint64_t{1} << 47 | good,
-                                      std::uint64_t{1} << 46 | good, std::uint64_t{1} << 45 | good, good + 1, good + 7}) {
+  for (const std::uint64_t address :
+       {std::uint64_t{0}, std::uint64_t{512}, h.home_offset - 8, h.size, h.size + 8,
+        (std::uint64_t{1} << 48) - 8, std::uint64_t{1} << 47, std::uint64_t{1} << 47 | good,
+        std::uint64_t{1} << 46 | good, std::uint64_t{1} << 45 | good, good + 1, good + 7}) {
     fresh(0);
     forge({{block_kind::data, 0xF0, 1, address}});
     log_record record;
     std::uint64_t position = 0;
     const auto whole = read(position, record);
-    const bool refused =
-        !whole || !*whole || !for_each_stored_run(*file_, record.payload, [](format::run_header, const std::uint64_t*) {});
-    EXPECT_TRUE(refused) << "address " << address << " was taken for " << format::run_header::unpack(record.payload[0]).offset
-                         << " with mask " << static_cast<int>(format::run_header::unpack(record.payload[0]).mask);
+    const bool refused = !whole || !*whole ||
+                         !for_each_stored_run(*file_, record.payload,
+                                              [](format::run_header, const std::uint64_t*) {});
+    EXPECT_TRUE(refused) << "address " << address << " was taken for "
+                         << format::run_header::unpack(record.payload[0]).offset << " with mask "
+                         << static_cast<int>(format::run_header::unpack(record.payload[0]).mask);
   }
 }
 
@@ -500,7 +526,8 @@ class spilled_block_log_test : public block_log_test {
     return found() == std::nullopt;
   }
   const std::uint64_t at_ = file_->header().chunks_offset;
-  const std::vector<std::uint64_t> payload_ = {format::run_header{at_ + 4096, 0xFF, 3}.pack(), 1, 2, 3};
+  const std::vector<std::uint64_t> payload_ = {format::run_header{at_ + 4096, 0xFF, 3}.pack(), 1, 2,
+                                               3};
   const std::uint64_t sum_ = stream(at_, payload_);
 };
 
@@ -526,21 +553,24 @@ TEST_F(spilled_block_log_test, calls_a_payload_that_is_elsewhere_or_another_an_e
   const auto& h = file_->header();
   const block_record sum{block_kind::spill_checksum, 0, sum_, 0};
   ASSERT_FALSE(refused({{block_kind::spill, 0, payload_.size(), at_}, sum}));
-  for (const std::uint64_t offset :
-       {std::uint64_t{0}, h.home_offset, at_ - 64, at_ + 8, at_ + 64, h.size, h.size - 64, (std::uint64_t{1} << 48) - 64})
+  for (const std::uint64_t offset : {std::uint64_t{0}, h.home_offset, at_ - 64, at_ + 8, at_ + 64,
+                                     h.size, h.size - 64, (std::uint64_t{1} << 48) - 64})
     EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), offset}, sum})) << offset;
-  for (const std::uint64_t words : {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{5}, (h.size - at_) / 8 + 1,
-                                    std::uint64_t{1} << 61, std::uint64_t{1} << 63, ~std::uint64_t{0}})
+  for (const std::uint64_t words :
+       {std::uint64_t{0}, std::uint64_t{3}, std::uint64_t{5}, (h.size - at_) / 8 + 1,
+        std::uint64_t{1} << 61, std::uint64_t{1} << 63, ~std::uint64_t{0}})
     EXPECT_TRUE(refused({{block_kind::spill, 0, words, at_}, sum})) << words;
-  EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), at_}, {block_kind::spill_checksum, 0, sum_ ^ 1, 0}}));
-  EXPECT_TRUE(refused(
-      {{block_kind::spill, 0, payload_.size(), at_}, {block_kind::spill_checksum, 0, sum_ ^ std::uint64_t{1} << 63, 0}}));
+  EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), at_},
+                       {block_kind::spill_checksum, 0, sum_ ^ 1, 0}}));
+  EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), at_},
+                       {block_kind::spill_checksum, 0, sum_ ^ std::uint64_t{1} << 63, 0}}));
   *file_->at(at_ + 9) ^= std::byte{1};
   EXPECT_TRUE(refused({{block_kind::spill, 0, payload_.size(), at_}, sum}));
 }
 
 TEST_F(spilled_block_log_test, calls_spill_records_that_do_not_come_as_a_pair_an_error) {
-  const block_record spill{block_kind::spill, 0, payload_.size(), at_}, sum{block_kind::spill_checksum, 0, sum_, 0};
+  const block_record spill{block_kind::spill, 0, payload_.size(), at_},
+      sum{block_kind::spill_checksum, 0, sum_, 0};
   EXPECT_TRUE(refused({spill}));
   EXPECT_TRUE(refused({sum}));
   EXPECT_TRUE(refused({sum, spill}));

@@ -1,8 +1,10 @@
-// The ends of one lane's logs in a log-structured pool: entries are staged, laid out in blocks, written, and then their places are known.
+// The ends of one lane's logs in a log-structured pool: entries are staged, laid out in blocks,
+// written, and then their places are known.
 //
-// stage -> reserve (takes chunks; may fail, nothing has changed) -> write (cannot fail) -> fence, by the caller -> advance_tails.
-// An entry that does not fit the rest of a chunk is split; the blocks of one transaction form a ring of peer pointers.
-// Source: Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), section 4.2.
+// stage -> reserve (takes chunks; may fail, nothing has changed) -> write (cannot fail) -> fence,
+// by the caller -> advance_tails. An entry that does not fit the rest of a chunk is split; the
+// blocks of one transaction form a ring of peer pointers. Source: Hu, Ren, Badam, Shu and
+// Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017), section 4.2.
 #pragma once
 
 #include <base/mutant.h>
@@ -21,17 +23,18 @@ class chunk_log {
   using log_space = storage::log_space;
   // What is at home, and where its data is until it is laid out.
   struct entry {
-    std::uint64_t home;           // words from home's start
+    std::uint64_t home;  // words from home's start
     std::uint32_t words;
-    std::uint32_t from;           // which of the words that were added is its first
+    std::uint32_t from;  // which of the words that were added is its first
     std::uint8_t log = 0;
     bool tombstone = false;
-    std::uint64_t version = 0;    // moved entries: of the block they come from
-    std::uint32_t source_index = 0;       // of who stages; its fragments have it too
-    storage::log_address at = 0;        // when laid out
+    std::uint64_t version = 0;       // moved entries: of the block they come from
+    std::uint32_t source_index = 0;  // of who stages; its fragments have it too
+    storage::log_address at = 0;     // when laid out
   };
 
-  chunk_log(log_space& space, std::uint32_t lane, std::span<const format::log_type> logs) : space_(space), lane_(lane) {
+  chunk_log(log_space& space, std::uint32_t lane, std::span<const format::log_type> logs)
+      : space_(space), lane_(lane) {
     for (const format::log_type type : logs) tails_.push_back({.type = type});
   }
 
@@ -41,7 +44,8 @@ class chunk_log {
     payload_size_ = 0;
     staged.clear();
   }
-  // Of the entry that is staged next, or was staged last; returns where they are until the next ones come.
+  // Of the entry that is staged next, or was staged last; returns where they are until the next
+  // ones come.
   std::uint64_t* append_words(const std::uint64_t* words, std::uint32_t count) {
     if (payload_.size() - payload_size_ < count) [[unlikely]]
       payload_.resize(2 * (std::size_t{payload_size_} + count));
@@ -56,7 +60,8 @@ class chunk_log {
   std::span<const entry> fragments() const noexcept { return fragments_; }
   bool has_new_chunks() const noexcept { return !taken_.empty(); }
 
-  // Finds a place for everything staged. False: that would leave fewer than `min_free` chunks free; nothing is taken then.
+  // Finds a place for everything staged. False: that would leave fewer than `min_free` chunks free;
+  // nothing is taken then.
   bool reserve(std::uint32_t min_free) try {
     release_chunks();  // of an attempt that did not come to be written
     fragments_.clear();
@@ -69,7 +74,8 @@ class chunk_log {
       return false;
     }
     for (const block& b : blocks_)  // write() takes no memory
-      if (buffer_.size() < format::padded_block_words(b.words)) buffer_.resize(format::padded_block_words(b.words));
+      if (buffer_.size() < format::padded_block_words(b.words))
+        buffer_.resize(format::padded_block_words(b.words));
     return true;
   } catch (...) {
     release_chunks();
@@ -80,30 +86,37 @@ class chunk_log {
     taken_.clear();
   }
 
-  // Writes what was laid out; durable after the medium's next fence. Version 0: each block has the highest of its entries.
+  // Writes what was laid out; durable after the medium's next fence. Version 0: each block has the
+  // highest of its entries.
   void write(Media& media, std::uint64_t version) {
     for (const taken_chunk& t : taken_) open_chunk(media, t, version);
-    if (!taken_.empty() && !base::planted<Media>(base::mutant::ls_header_late)) media.fence();  // headers before blocks: else a block that a crash left could come true under the next header of its chunk
+    if (!taken_.empty() && !base::planted<Media>(base::mutant::ls_header_late))
+      media.fence();  // headers before blocks: else a block that a crash left could come true under
+                      // the next header of its chunk
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       const block& next = blocks_[version != 0 ? (i + 1) % blocks_.size() : i];
-      write_block(media, blocks_[i], version, space_.offset_of(next.chunk) + 8 * next.at, i + 1 == blocks_.size());
+      write_block(media, blocks_[i], version, space_.offset_of(next.chunk) + 8 * next.at,
+                  i + 1 == blocks_.size());
     }
   }
 
   // What was laid out is in use from now on: before the map points to it.
   void count_as_live() noexcept {
-    for (const block& b : blocks_) space_.usage.add_live(space_.log_address_of(b.chunk, b.at), b.words - format::preamble_words);
+    for (const block& b : blocks_)
+      space_.usage.add_live(space_.log_address_of(b.chunk, b.at), b.words - format::preamble_words);
   }
 
   // The map has what was written: chunks that are full may be cleaned.
   void advance_tails() noexcept {
     for (log_tail& e : tails_) {
-      if (e.chunk != e.next_chunk && e.chunk != log_space::none) space_[e.chunk].use.store(storage::chunk_state::closed, std::memory_order_release);
+      if (e.chunk != e.next_chunk && e.chunk != log_space::none)
+        space_[e.chunk].use.store(storage::chunk_state::closed, std::memory_order_release);
       e.chunk = e.next_chunk;
       e.used = e.next_used;
     }
     for (const taken_chunk& t : taken_)
-      if (tails_[t.log].chunk != t.chunk) space_[t.chunk].use.store(storage::chunk_state::closed, std::memory_order_release);
+      if (tails_[t.log].chunk != t.chunk)
+        space_[t.chunk].use.store(storage::chunk_state::closed, std::memory_order_release);
     taken_.clear();
   }
   // Says of what was written, which is durable, that it is there: with the medium's next fence.
@@ -114,7 +127,9 @@ class chunk_log {
     }
   }
   // Words that still fit the chunk of a log with one kind of entries.
-  std::uint32_t free_words() const noexcept { return tails_[0].chunk == log_space::none ? 0 : space_.chunk_words() - tails_[0].used; }
+  std::uint32_t free_words() const noexcept {
+    return tails_[0].chunk == log_space::none ? 0 : space_.chunk_words() - tails_[0].used;
+  }
 
  private:
   struct log_tail {
@@ -144,8 +159,12 @@ class chunk_log {
       const std::uint32_t least = s.tombstone ? 1 : 2;
       for (std::uint32_t done = 0; done < s.words;) {
         if (open == nullptr) {
-          if ((e.next_chunk == log_space::none || space_.chunk_words() - e.next_used < format::preamble_words + least) && !take_chunk(log, min_free)) return false;
-          open = &blocks_.emplace_back(block{e.next_chunk, e.next_used, format::preamble_words, static_cast<std::uint32_t>(fragments_.size()), 0});
+          if ((e.next_chunk == log_space::none ||
+               space_.chunk_words() - e.next_used < format::preamble_words + least) &&
+              !take_chunk(log, min_free))
+            return false;
+          open = &blocks_.emplace_back(block{e.next_chunk, e.next_used, format::preamble_words,
+                                             static_cast<std::uint32_t>(fragments_.size()), 0});
         }
         const std::uint32_t room = space_.chunk_words() - open->at - open->words;
         if (room < least || open->entries == format::max_block_entries) {
@@ -155,7 +174,9 @@ class chunk_log {
         const std::uint32_t take = s.tombstone ? s.words : std::min(s.words - done, room - 1);
         entry& fragment = fragments_.emplace_back(s);
         fragment.home += done, fragment.from += done, fragment.words = take;
-        fragment.at = space_.log_address_of(open->chunk, open->at + open->words + (s.tombstone ? 0 : 1)) | (s.tombstone ? storage::tombstone_bit : 0);
+        fragment.at =
+            space_.log_address_of(open->chunk, open->at + open->words + (s.tombstone ? 0 : 1)) |
+            (s.tombstone ? storage::tombstone_bit : 0);
         open->words += 1 + (s.tombstone ? 0 : take);
         ++open->entries;
         done += take;
@@ -186,11 +207,14 @@ class chunk_log {
     chunk.previous = t.previous;
     chunk.next = log_space::none;
     chunk.newest.store(0, std::memory_order_relaxed);
-    format::chunk_header h = format::chunk_header_of(++chunk.generation, chunk.type, lane_, id, offset);
-    h.previous = format::guard(t.previous == log_space::none ? 0 : t.previous + 1, id, offset + offsetof(format::chunk_header, previous));
+    format::chunk_header h =
+        format::chunk_header_of(++chunk.generation, chunk.type, lane_, id, offset);
+    h.previous = format::guard(t.previous == log_space::none ? 0 : t.previous + 1, id,
+                               offset + offsetof(format::chunk_header, previous));
     h.first = format::guard(version, id, offset + offsetof(format::chunk_header, first));
     media.store(file.base() + offset, &h, sizeof h);
-    if (!base::planted<Media>(base::mutant::ls_header_unflushed)) media.flush(file.base() + offset, sizeof h);
+    if (!base::planted<Media>(base::mutant::ls_header_unflushed))
+      media.flush(file.base() + offset, sizeof h);
     if (t.previous == log_space::none) return;
     const std::lock_guard hold(space_.links_mutex);
     space_[t.previous].next = t.chunk;
@@ -206,7 +230,8 @@ class chunk_log {
     media.store(space_.file().base() + at, &word, 8);
   }
 
-  void write_block(Media& media, const block& b, std::uint64_t version, std::uint64_t peer, bool last) {
+  void write_block(Media& media, const block& b, std::uint64_t version, std::uint64_t peer,
+                   bool last) {
     using base::mutant;
     using base::planted;
     const std::size_t room = format::padded_block_words(b.words);
@@ -223,18 +248,23 @@ class chunk_log {
     buffer_[0] = highest;
     buffer_[1] = format::block_preamble::pack_link(peer, b.entries);
     buffer_[2] = std::uint64_t{b.words} << 32;
-    const std::uint64_t generation = planted<Media>(mutant::ls_crc_unseeded) ? 0 : space_[b.chunk].generation;
-    buffer_[2] |= format::block_crc(format::block_crc_seed(space_.file().header().id, offset, generation), std::span(buffer_).first(b.words));
+    const std::uint64_t generation =
+        planted<Media>(mutant::ls_crc_unseeded) ? 0 : space_[b.chunk].generation;
+    buffer_[2] |=
+        format::block_crc(format::block_crc_seed(space_.file().header().id, offset, generation),
+                          std::span(buffer_).first(b.words));
     std::byte* const to = space_.file().base() + offset;
     if (planted<Media>(mutant::ls_preamble_first)) {
       media.stream(to, buffer_.data(), 64);
       media.fence();
       media.store(to + 64, buffer_.data() + 8, room * 8 - 64);
     } else {
-      media.stream(to, buffer_.data(), room * 8 - (last && planted<Media>(mutant::ls_last_line) ? 64 : 0));
+      media.stream(to, buffer_.data(),
+                   room * 8 - (last && planted<Media>(mutant::ls_last_line) ? 64 : 0));
     }
     auto& newest = space_[b.chunk].newest;
-    newest.store(std::max(newest.load(std::memory_order_relaxed), highest), std::memory_order_release);
+    newest.store(std::max(newest.load(std::memory_order_relaxed), highest),
+                 std::memory_order_release);
   }
 
   log_space& space_;

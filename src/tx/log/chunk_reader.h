@@ -1,5 +1,6 @@
-// Reading the chunks of a log-structured pool: headers, blocks, entries. What media say is not trusted: a block is one exactly if its CRC
-// says so, and lies within its chunk with all its entries.
+// Reading the chunks of a log-structured pool: headers, blocks, entries. What media say is not
+// trusted: a block is one exactly if its CRC says so, and lies within its chunk with all its
+// entries.
 #pragma once
 
 #include <base/mutant.h>
@@ -12,9 +13,11 @@
 namespace stele::detail {
 
 struct chunk_block {
-  std::uint64_t offset;                   // in the pool
-  std::span<const std::uint64_t> words;   // preamble and entries
-  const format::block_preamble& preamble() const noexcept { return *reinterpret_cast<const format::block_preamble*>(words.data()); }
+  std::uint64_t offset;                  // in the pool
+  std::span<const std::uint64_t> words;  // preamble and entries
+  const format::block_preamble& preamble() const noexcept {
+    return *reinterpret_cast<const format::block_preamble*>(words.data());
+  }
 
   // entry(head, number of its first data word in the pool; of a tombstone: of the entry's own word)
   template <class Entry>
@@ -31,19 +34,29 @@ class chunk_reader {
  public:
   // `offset`: of the chunk; `words`: its size.
   chunk_reader(const storage::pool_file& file, std::uint64_t offset, std::uint32_t words)
-      : file_(file), offset_(offset), words_(reinterpret_cast<const std::uint64_t*>(file.base() + offset), words) {}
+      : file_(file),
+        offset_(offset),
+        words_(reinterpret_cast<const std::uint64_t*>(file.base() + offset), words) {}
 
-  const format::chunk_header& header() const noexcept { return *reinterpret_cast<const format::chunk_header*>(words_.data()); }
+  const format::chunk_header& header() const noexcept {
+    return *reinterpret_cast<const format::chunk_header*>(words_.data());
+  }
   // Where the blocks that have been read end, in words; and reading on from elsewhere.
   std::uint32_t position() const noexcept { return next_; }
   void seek(std::uint32_t word) noexcept { next_ = word; }
   // Blocks of this generation, in place of the header's.
   void set_generation(std::uint64_t generation) noexcept { generation_ = generation; }
   // Words with blocks, at least. Nothing: damaged.
-  std::optional<std::uint64_t> recorded_end() const noexcept { return guarded(offsetof(format::chunk_header, end)); }
+  std::optional<std::uint64_t> recorded_end() const noexcept {
+    return guarded(offsetof(format::chunk_header, end));
+  }
   // The version of the first block; 0: nothing is known. Nothing: damaged.
-  std::optional<std::uint64_t> first_version() const noexcept { return guarded(offsetof(format::chunk_header, first)); }
-  bool in_use() const noexcept { return header().checksum == format::chunk_checksum(header(), file_.header().id, offset_); }
+  std::optional<std::uint64_t> first_version() const noexcept {
+    return guarded(offsetof(format::chunk_header, first));
+  }
+  bool in_use() const noexcept {
+    return header().checksum == format::chunk_checksum(header(), file_.header().id, offset_);
+  }
   // The neighbour that a guarded word of the header names; none when it is damaged or 0.
   std::optional<std::uint32_t> neighbour(std::size_t at_byte) const noexcept {
     const auto value = guarded(at_byte);
@@ -61,7 +74,9 @@ class chunk_reader {
     const std::uint32_t at = next_;
     if (at + format::preamble_words > words_.size()) return std::nullopt;
     const auto& preamble = *reinterpret_cast<const format::block_preamble*>(&words_[at]);
-    if (preamble.version == 0 || preamble.words() < format::preamble_words || preamble.words() > words_.size() - at) return std::nullopt;
+    if (preamble.version == 0 || preamble.words() < format::preamble_words ||
+        preamble.words() > words_.size() - at)
+      return std::nullopt;
     const chunk_block block{offset_ + 8 * at, words_.subspan(at, preamble.words())};
     const std::uint64_t generation = base::planted(base::mutant::ls_crc_unseeded) ? 0 : generation_;
     const std::uint32_t seed = format::block_crc_seed(file_.header().id, block.offset, generation);
@@ -71,11 +86,14 @@ class chunk_reader {
   }
 
  private:
-  std::optional<std::uint64_t> guarded(std::size_t at_byte) const noexcept { return format::unguard(words_[at_byte / 8], file_.header().id, offset_ + at_byte); }
+  std::optional<std::uint64_t> guarded(std::size_t at_byte) const noexcept {
+    return format::unguard(words_[at_byte / 8], file_.header().id, offset_ + at_byte);
+  }
   static bool entries_fit(const chunk_block& b) noexcept {
     std::size_t at = format::preamble_words;
     std::uint32_t entries = 0;
-    for (; at < b.words.size(); ++entries) at += 1 + format::entry_header::unpack(b.words[at]).data_words();
+    for (; at < b.words.size(); ++entries)
+      at += 1 + format::entry_header::unpack(b.words[at]).data_words();
     return at == b.words.size() && entries == b.preamble().entries();
   }
 

@@ -1,8 +1,11 @@
-// Cleaning of a log-structured pool: what is live in sparse chunks moves to a new one, and they are free.
+// Cleaning of a log-structured pool: what is live in sparse chunks moves to a new one, and they are
+// free.
 //
-// docs/protocol/log_structured.md, C1 to C6. Source: Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017),
-// sections 3.4 and 4.4. Ours: entries of several transactions are moved as one block, whose version is the highest of theirs; a tombstone
-// goes when no older version of its region is left on media; liveness is whether the map points here, not a version.
+// docs/protocol/log_structured.md, C1 to C6. Source: Hu, Ren, Badam, Shu and Moscibroda,
+// "Log-Structured Non-Volatile Main Memory" (2017), sections 3.4 and 4.4. Ours: entries of several
+// transactions are moved as one block, whose version is the highest of theirs; a tombstone goes
+// when no older version of its region is left on media; liveness is whether the map points here,
+// not a version.
 #pragma once
 
 #include <tx/log/chunk_log.h>
@@ -26,13 +29,18 @@ class cleaner {
   using log_space = storage::log_space;
 
   cleaner(log_space& space, typename Media::shared& shared, unsigned reader, std::uint32_t lane)
-      : media(shared, reader + 1), space_(space), reader_(reader), log_(space, lane, moved_logs_), map_cache_(space.cache_entries()) {}
+      : media(shared, reader + 1),
+        space_(space),
+        reader_(reader),
+        log_(space, lane, moved_logs_),
+        map_cache_(space.cache_entries()) {}
 
-  // Empties chunks that `may_clean` allows, the sparsest first, none with more live data than `max_live_share` (a share). Versions up to
-  // `through` have all reached the map. Returns how
-  // many words that gained; 0: there was nothing worth it. Throws std::bad_alloc, with nothing lost.
+  // Empties chunks that `may_clean` allows, the sparsest first, none with more live data than
+  // `max_live_share` (a share). Versions up to `through` have all reached the map. Returns how many
+  // words that gained; 0: there was nothing worth it. Throws std::bad_alloc, with nothing lost.
   template <class MayGo>
-  std::uint64_t step(double max_live_share, std::uint64_t through, cleaning_totals& totals, MayGo&& may_clean) try {
+  std::uint64_t step(double max_live_share, std::uint64_t through, cleaning_totals& totals,
+                     MayGo&& may_clean) try {
     choose_victims(max_live_share, may_clean);  // C1
     if (victims_.empty()) return 0;
     log_.clear();
@@ -43,29 +51,33 @@ class cleaner {
     std::uint64_t live = 0;
     space_.epochs.pin(reader_);  // until C4 is over no place that was looked at is used again
     for (const std::uint32_t c : victims_) live += collect_live(c);  // C2
-    const bool moved = move_live();                                   // C3, C4
+    const bool moved = move_live();                                  // C3, C4
     space_.epochs.unpin(reader_);
     if (!moved) return abandon();
     sources_.clear();
-    free_victims(totals);                                             // C5, C6
+    free_victims(totals);  // C5, C6
     totals.moved_bytes.fetch_add(live * 8, std::memory_order_relaxed);
-    const std::uint64_t freed = victims_.size() * std::uint64_t{space_.chunk_words()} + pulled_in_words_;
+    const std::uint64_t freed =
+        victims_.size() * std::uint64_t{space_.chunk_words()} + pulled_in_words_;
     return freed > live ? freed - live : 0;
   } catch (...) {
     (void)abandon();
     throw;
   }
 
-  // Fast cleaning (section 3.4): frees chunks without live data among the next `max_chunks` in the file. How many words that gained. Throws
-  // std::bad_alloc, with nothing lost.
+  // Fast cleaning (section 3.4): frees chunks without live data among the next `max_chunks` in the
+  // file. How many words that gained. Throws std::bad_alloc, with nothing lost.
   template <class MayGo>
   std::uint64_t sweep(std::uint32_t max_chunks, cleaning_totals& totals, MayGo&& may_clean) try {
     victims_.clear();
     log_.clear();
     entries_.clear();
-    for (std::uint32_t i = 0; i < std::min(max_chunks, space_.chunk_count()); ++i, sweep_hand_ = (sweep_hand_ + 1) % space_.chunk_count()) {
+    for (std::uint32_t i = 0; i < std::min(max_chunks, space_.chunk_count());
+         ++i, sweep_hand_ = (sweep_hand_ + 1) % space_.chunk_count()) {
       auto& chunk = space_[sweep_hand_];
-      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_state::closed || space_.usage.live(sweep_hand_) != 0 || !may_clean(chunk)) continue;
+      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_state::closed ||
+          space_.usage.live(sweep_hand_) != 0 || !may_clean(chunk))
+        continue;
       (void)claim(sweep_hand_);
     }
     if (victims_.empty()) return 0;
@@ -94,13 +106,19 @@ class cleaner {
     candidates_.clear();
     for (std::uint32_t c = 0; c < space_.chunk_count(); ++c) {
       const auto& chunk = space_[c];
-      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_state::closed || !may_clean(chunk)) continue;
-      if (const std::uint32_t live = space_.usage.live(c); live <= limit) candidates_.push_back({live, c});
+      if (chunk.use.load(std::memory_order_acquire) != storage::chunk_state::closed ||
+          !may_clean(chunk))
+        continue;
+      if (const std::uint32_t live = space_.usage.live(c); live <= limit)
+        candidates_.push_back({live, c});
     }
     const std::size_t count = std::min(candidates_.size(), max_victims);
-    std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count), candidates_.end());
-    // What is moved must fit the chunks that are free now, with a block's preamble and the rest of its last line.
-    std::uint64_t& room = spare_words_ = log_.free_words() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
+    std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(count),
+                      candidates_.end());
+    // What is moved must fit the chunks that are free now, with a block's preamble and the rest of
+    // its last line.
+    std::uint64_t& room = spare_words_ =
+        log_.free_words() + std::uint64_t{std::min(space_.free_chunks(), 4u)} * payload;
     for (std::size_t i = 0; i < count; ++i) {
       const auto [live, c] = candidates_[i];
       const std::uint64_t needs = std::min<std::uint64_t>(payload, std::uint64_t{live} + 16);
@@ -112,7 +130,8 @@ class cleaner {
   // Makes a closed chunk a victim, unless another cleaner was quicker.
   bool claim(std::uint32_t c) {
     storage::chunk_state closed = storage::chunk_state::closed;
-    if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_state::cleaning)) return false;
+    if (!space_[c].use.compare_exchange_strong(closed, storage::chunk_state::cleaning))
+      return false;
     victims_.push_back(c);
     return true;
   }
@@ -134,19 +153,26 @@ class cleaner {
     while (const auto block = reader.next())
       block->for_each([&](const format::entry_header& e, std::uint64_t at) {
         const auto& h = space_.file().header();
-        if (e.offset < h.home_offset || e.offset >= h.offset_end() || std::uint64_t{e.words} * 8 > h.offset_end() - e.offset) return;  // damage that nobody has looked for
-        entries_.push_back({space_.home_of(e.offset), e.tombstone ? at | storage::tombstone_bit : at, block->preamble().version, e.words});
+        if (e.offset < h.home_offset || e.offset >= h.offset_end() ||
+            std::uint64_t{e.words} * 8 > h.offset_end() - e.offset)
+          return;  // damage that nobody has looked for
+        entries_.push_back({space_.home_of(e.offset),
+                            e.tombstone ? at | storage::tombstone_bit : at,
+                            block->preamble().version, e.words});
       });
   }
 
-  // work(i) for the numbers below `count`, while what the map has for the home address of those to come is fetched from memory.
+  // work(i) for the numbers below `count`, while what the map has for the home address of those to
+  // come is fetched from memory.
   template <class Home, class Work>
   void for_each_prefetched(std::size_t first, std::size_t count, Home&& home, Work&& work) {
     constexpr std::size_t entry_distance = 24, node_distance = 16, next_distance = 8;
     for (std::size_t i = first; i < count; ++i) {
-      if (i + entry_distance < count) space_.map.prefetch_cache_entry(home(i + entry_distance), map_cache_);
+      if (i + entry_distance < count)
+        space_.map.prefetch_cache_entry(home(i + entry_distance), map_cache_);
       if (i + node_distance < count) space_.map.prefetch_node(home(i + node_distance), map_cache_);
-      if (i + next_distance < count) space_.map.prefetch_next_node(home(i + next_distance), map_cache_);
+      if (i + next_distance < count)
+        space_.map.prefetch_next_node(home(i + next_distance), map_cache_);
       work(i);
     }
   }
@@ -160,7 +186,9 @@ class cleaner {
       return 0;
     }
     std::uint64_t live = 0;
-    for_each_prefetched(first, entries_.size(), [&](std::size_t i) { return entries_[i].home; }, [&](std::size_t i) { live += stage(entries_[i]); });
+    for_each_prefetched(
+        first, entries_.size(), [&](std::size_t i) { return entries_[i].home; },
+        [&](std::size_t i) { live += stage(entries_[i]); });
     return live;
   }
 
@@ -182,13 +210,15 @@ class cleaner {
     return live;
   }
 
-  // Small ranges side by side with one that is moved go with it, from wherever they are: as one entry with one head and one range of the
-  // map; freed ranges with freed ranges, of whatever size. What is there by now is the newest of all versions up to mapped_through_, so any
-  // version between its own and that one will do.
+  // Small ranges side by side with one that is moved go with it, from wherever they are: as one
+  // entry with one head and one range of the map; freed ranges with freed ranges, of whatever size.
+  // What is there by now is the newest of all versions up to mapped_through_, so any version
+  // between its own and that one will do.
   void join_neighbours(bool tombstone, std::uint64_t& version) {
     if (!space_.options.join_when_cleaning) return;
     const storage::home_map::mapped_range own = run_.front();
-    auto take = [&](std::uint64_t home, bool behind) -> std::optional<storage::home_map::mapped_range> {
+    auto take = [&](std::uint64_t home,
+                    bool behind) -> std::optional<storage::home_map::mapped_range> {
       const auto q = space_.map.range_at(home, map_cache_);
       if (q.words == 0 || tombstone == storage::is_data(q.at)) return std::nullopt;
       if (behind ? q.home != home : q.home + q.words != home + 1) return std::nullopt;
@@ -197,7 +227,8 @@ class cleaner {
       const std::uint32_t c = space_.usage.chunk_of(q.at);
       const std::uint64_t newest = space_[c].newest.load(std::memory_order_acquire);
       if (newest > mapped_through_ || !count_as_stale(q)) return std::nullopt;
-      if (!base::planted<Media>(base::mutant::ls_joined_as_older)) version = std::max(version, newest);
+      if (!base::planted<Media>(base::mutant::ls_joined_as_older))
+        version = std::max(version, newest);
       if (space_[c].use.load(std::memory_order_relaxed) == storage::chunk_state::cleaning)
         joined_.insert(q.home);
       else
@@ -219,11 +250,13 @@ class cleaner {
       run_.insert(run_.begin(), *q);
       first = q->home;
     }
-    if (run_.size() > 1 && !tombstone) space_.map.add_stale(own.home, own.words);  // as its neighbours
+    if (run_.size() > 1 && !tombstone)
+      space_.map.add_stale(own.home, own.words);  // as its neighbours
   }
 
-  // A copy counts as stale until it is mapped, so that a tombstone which hides it stays, even if another cleaner empties the chunk that it
-  // is a copy of. False: the range is no more what it was.
+  // A copy counts as stale until it is mapped, so that a tombstone which hides it stays, even if
+  // another cleaner empties the chunk that it is a copy of. False: the range is no more what it
+  // was.
   bool count_as_stale(const storage::home_map::mapped_range& q) {
     if (!storage::is_data(q.at)) return true;
     space_.map.add_stale(q.home, q.words);
@@ -236,7 +269,13 @@ class cleaner {
   // Returns how many words it takes.
   std::uint64_t stage_run(bool tombstone, std::uint64_t version) {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(space_.file().base());
-    typename chunk_log<Media>::entry staged{.home = run_.front().home, .words = 0, .from = log_.words_appended(), .tombstone = tombstone, .version = version, .source_index = static_cast<std::uint32_t>(sources_.size())};
+    typename chunk_log<Media>::entry staged{
+        .home = run_.front().home,
+        .words = 0,
+        .from = log_.words_appended(),
+        .tombstone = tombstone,
+        .version = version,
+        .source_index = static_cast<std::uint32_t>(sources_.size())};
     for (const storage::home_map::mapped_range& p : run_) {
       if (!tombstone) log_.append_words(words + p.at, p.words);
       staged.words += p.words;
@@ -256,13 +295,16 @@ class cleaner {
         log_.release_chunks();
         return false;
       }
-      pieces_.reserve(sources_.size());  // from the first copy that the map has there is no way back
+      pieces_.reserve(
+          sources_.size());  // from the first copy that the map has there is no way back
       log_.write(media, 0);
       if (!planted<Media>(mutant::ls_copy_unfenced)) media.fence();  // C3
       if (media.failed()) return false;
       const auto pieces = log_.fragments();
       const std::size_t count = pieces.size() - (planted<Media>(mutant::ls_stale_mapping) ? 1 : 0);
-      for_each_prefetched(0, count, [&](std::size_t i) { return pieces[i].home; }, [&](std::size_t i) { remap(pieces[i]); });  // C4
+      for_each_prefetched(
+          0, count, [&](std::size_t i) { return pieces[i].home; },
+          [&](std::size_t i) { remap(pieces[i]); });  // C4
       log_.advance_tails();
       log_.store_chunk_ends(media);
     }
@@ -271,14 +313,20 @@ class cleaner {
 
   void remap(const typename chunk_log<Media>::entry& e) {
     pieces_.clear();  // where this entry, or the part of it that fitted a chunk, comes from
-    for (std::size_t i = e.source_index; pieces_.empty() || pieces_.back().home + pieces_.back().words < e.home + e.words; ++i) {
+    for (std::size_t i = e.source_index;
+         pieces_.empty() || pieces_.back().home + pieces_.back().words < e.home + e.words; ++i) {
       const storage::home_map::mapped_range& p = sources_[i].from;
-      const std::uint64_t from = std::max(p.home, e.home), to = std::min(p.home + p.words, e.home + e.words);
-      if (from < to) pieces_.push_back({from, static_cast<std::uint32_t>(to - from), storage::advanced(p.at, from - p.home)});
+      const std::uint64_t from = std::max(p.home, e.home),
+                          to = std::min(p.home + p.words, e.home + e.words);
+      if (from < to)
+        pieces_.push_back(
+            {from, static_cast<std::uint32_t>(to - from), storage::advanced(p.at, from - p.home)});
     }
     const std::uint32_t moved = space_.map.move(map_writer_, pieces_, e.at, map_cache_);
     if (sources_[e.source_index].counted)
-      space_.map.remove_stale(map_writer_, e.home, moved);  // what was overwritten meanwhile stays stale: its copy is of no use
+      space_.map.remove_stale(
+          map_writer_, e.home,
+          moved);  // what was overwritten meanwhile stays stale: its copy is of no use
     else if (!e.tombstone && moved < e.words)
       space_.map.add_stale(e.home, e.words - moved);
   }
@@ -302,7 +350,8 @@ class cleaner {
     for (const found_entry& e : entries_) {
       if (!storage::is_data(e.at)) continue;
       for (std::uint32_t done = 0; done < e.words;) {
-        const std::uint32_t take = std::min<std::uint32_t>(e.words - done, format::region_words - (e.home + done) % format::region_words);
+        const std::uint32_t take = std::min<std::uint32_t>(
+            e.words - done, format::region_words - (e.home + done) % format::region_words);
         space_.map.remove_stale(map_writer_, e.home + done, take);
         done += take;
       }
@@ -324,7 +373,8 @@ class cleaner {
   }
   void write_link(std::uint32_t c, std::size_t at, std::uint32_t to) {
     const std::uint64_t offset = space_.offset_of(c) + at;
-    const std::uint64_t word = format::guard(to == log_space::none ? 0 : to + 1, space_.file().header().id, offset);
+    const std::uint64_t word =
+        format::guard(to == log_space::none ? 0 : to + 1, space_.file().header().id, offset);
     media.store(space_.file().base() + offset, &word, 8);
     media.flush(space_.file().base() + offset, 8);
   }
@@ -333,7 +383,8 @@ class cleaner {
     space_.epochs.unpin(reader_);
     for (const source& s : std::exchange(sources_, {}))
       if (s.counted) space_.map.remove_stale(map_writer_, s.from.home, s.from.words);
-    for (const std::uint32_t c : victims_) space_[c].use.store(storage::chunk_state::closed, std::memory_order_release);
+    for (const std::uint32_t c : victims_)
+      space_[c].use.store(storage::chunk_state::closed, std::memory_order_release);
     return 0;
   }
 
@@ -344,15 +395,19 @@ class cleaner {
   storage::home_map::cache map_cache_;
   std::vector<std::uint32_t> victims_;
   std::uint64_t empty_victims_ = 0;  // of the victims: had no live data
-  std::uint32_t sweep_hand_ = 0;  // of sweep: the chunk to look at next
+  std::uint32_t sweep_hand_ = 0;     // of sweep: the chunk to look at next
   std::vector<std::pair<std::uint32_t, std::uint32_t>> candidates_;  // live words, chunk
-  std::vector<found_entry> entries_;  // of the victims
+  std::vector<found_entry> entries_;                                 // of the victims
   std::vector<storage::home_map::mapped_range> pieces_, run_;
-  std::vector<source> sources_;  // of what is staged, in order; an entry's begin at its source_index
-  std::unordered_set<std::uint64_t> joined_;  // ranges of victims that went with a neighbour, by their first word
+  std::vector<source>
+      sources_;  // of what is staged, in order; an entry's begin at its source_index
+  std::unordered_set<std::uint64_t>
+      joined_;  // ranges of victims that went with a neighbour, by their first word
   std::uint64_t mapped_through_ = 0;
-  std::uint64_t pulled_in_words_ = 0;  // words, with heads, that neighbours in chunks which stay have left there
-  std::uint64_t spare_words_ = 0;  // words that the chunks have room for besides what the victims need
+  std::uint64_t pulled_in_words_ =
+      0;  // words, with heads, that neighbours in chunks which stay have left there
+  std::uint64_t spare_words_ =
+      0;  // words that the chunks have room for besides what the victims need
 };
 
 }  // namespace stele::detail

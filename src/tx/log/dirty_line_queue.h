@@ -1,8 +1,10 @@
-// What the records of a log change, noted beside it in ordinary memory for the truncation: the log need not be read back.
+// What the records of a log change, noted beside it in ordinary memory for the truncation: the log
+// need not be read back.
 //
-// Reading brings the log's lines into a cache, and streaming over a line that some cache holds costs a third more (measured:
-// docs/decisions/8-notes-beside-the-log.md). One writer, the log's owner; one reader, the truncation. As large as the ring
-// allows, so it is never full while the ring has room: a log line names at most four lines of home.
+// Reading brings the log's lines into a cache, and streaming over a line that some cache holds
+// costs a third more (measured: docs/decisions/8-notes-beside-the-log.md). One writer, the log's
+// owner; one reader, the truncation. As large as the ring allows, so it is never full while the
+// ring has room: a log line names at most four lines of home.
 #pragma once
 
 #include <media/cpu.h>
@@ -20,7 +22,8 @@ class dirty_line_queue {
   struct entry {
     std::uint64_t txid;
     std::uint64_t next;   // position in the log after the record
-    std::uint64_t lines;  // of home, this record's; 0: look in the log (the record has more than can be noted)
+    std::uint64_t lines;  // of home, this record's; 0: look in the log (the record has more than
+                          // can be noted)
   };
 
   void resize_for_log(std::uint64_t log_lines) {
@@ -28,13 +31,15 @@ class dirty_line_queue {
     words_.resize(size_ + prefetch_distance);
   }
 
-  // The owner's: a record and the lines that it changes (things with an offset), or none of them: see entry::lines.
+  // The owner's: a record and the lines that it changes (things with an offset), or none of them:
+  // see entry::lines.
   template <class Written>
   void push(std::uint64_t txid, std::uint64_t next, std::span<const Written> lines) noexcept {
     if (lines.size() > max_lines) [[unlikely]]
       lines = {};
     std::uint64_t at = write_at_;
-    media::cpu::prefetch_for_write(&words_[at + prefetch_distance]);  // the reader's cache has had it since the last lap
+    media::cpu::prefetch_for_write(
+        &words_[at + prefetch_distance]);  // the reader's cache has had it since the last lap
     put(at, txid);
     put(at, next << count_bits | lines.size());
     for (const Written& w : lines) put(at, w.offset);
@@ -44,7 +49,9 @@ class dirty_line_queue {
 
   // The reader's: the next note, if it is there; then its lines, each once; then it is gone.
   bool peek(entry& n) noexcept {
-    if (read_ == last_seen_written_) last_seen_written_ = written_.load(std::memory_order_acquire);  // not each time: the owner stores to it each commit
+    if (read_ == last_seen_written_)
+      last_seen_written_ = written_.load(
+          std::memory_order_acquire);  // not each time: the owner stores to it each commit
     if (read_ == last_seen_written_) return false;
     std::uint64_t at = read_at_;
     n.txid = get(at);

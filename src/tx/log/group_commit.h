@@ -1,9 +1,11 @@
-// Commits of many threads in one ring, made durable together: one of those that wait writes for all.
+// Commits of many threads in one ring, made durable together: one of those that wait writes for
+// all.
 //
-// Records lie in the ring in the order they were appended. A thread may say that its record is durable only when all before it are: recovery
-// reads a ring up to the first record that is not whole. So whoever writes, writes from the last durable position to the last record there is; the
-// others wait for that, and mostly find theirs written. Group commit as in DeWitt et al., "Implementation Techniques for Main Memory Database
-// Systems" (1984), section 5.2.
+// Records lie in the ring in the order they were appended. A thread may say that its record is
+// durable only when all before it are: recovery reads a ring up to the first record that is not
+// whole. So whoever writes, writes from the last durable position to the last record there is; the
+// others wait for that, and mostly find theirs written. Group commit as in DeWitt et al.,
+// "Implementation Techniques for Main Memory Database Systems" (1984), section 5.2.
 #pragma once
 
 #include <base/mutant.h>
@@ -24,7 +26,8 @@ class group_commit {
     appended_.store(position);
   }
 
-  // Positions after the record that was appended last, by one thread at a time, and after the last durable one.
+  // Positions after the record that was appended last, by one thread at a time, and after the last
+  // durable one.
   void set_appended(std::uint64_t end) noexcept { appended_.store(end, std::memory_order_release); }
   struct range {
     std::uint64_t from, to;
@@ -39,13 +42,15 @@ class group_commit {
     end_round();
   }
 
-  // Returns when everything up to `position` is durable, which `write(range)` makes a range; false when that failed, for this thread or the one
-  // that wrote for it. Nothing is tried again then.
+  // Returns when everything up to `position` is durable, which `write(range)` makes a range; false
+  // when that failed, for this thread or the one that wrote for it. Nothing is tried again then.
   template <class Write>
   bool make_durable(std::uint64_t position, Write&& write) {
     arrived_.fetch_add(1, std::memory_order_relaxed);
     for (;;) {
-      const std::uint32_t round = rounds_.load(std::memory_order_acquire);  // before the looks: whose round ends after them is not slept through
+      const std::uint32_t round =
+          rounds_.load(std::memory_order_acquire);  // before the looks: whose round ends after them
+                                                    // is not slept through
       if (failed_.load(std::memory_order_acquire)) return false;
       if (durable_.load(std::memory_order_acquire) >= position) return true;
       if (writing_.exchange(true, std::memory_order_acq_rel)) {
@@ -53,7 +58,9 @@ class group_commit {
         rounds_.wait(round, std::memory_order_acquire);
         continue;
       }
-      if (durable_.load(std::memory_order_acquire) < position && !failed_.load(std::memory_order_acquire)) write_group(write);
+      if (durable_.load(std::memory_order_acquire) < position &&
+          !failed_.load(std::memory_order_acquire))
+        write_group(write);
       writing_.store(false, std::memory_order_release);
       end_round();
     }
@@ -62,10 +69,12 @@ class group_commit {
  private:
   using clock = std::chrono::steady_clock;
 
-  // Those who came together last time are on their way, most likely: they are waited for, for a part of what the write will take.
+  // Those who came together last time are on their way, most likely: they are waited for, for a
+  // part of what the write will take.
   void wait_for_group() {
     const auto until = clock::now() + write_time_ / 2;
-    while (arrived_.load(std::memory_order_relaxed) < last_group_size_ && clock::now() < until) std::this_thread::yield();
+    while (arrived_.load(std::memory_order_relaxed) < last_group_size_ && clock::now() < until)
+      std::this_thread::yield();
     last_group_size_ = arrived_.exchange(0, std::memory_order_relaxed);
   }
   template <class Write>
@@ -81,7 +90,8 @@ class group_commit {
   }
   void advance_durable(std::uint64_t position) noexcept {
     std::uint64_t before = durable_.load(std::memory_order_relaxed);
-    while (before < position && !durable_.compare_exchange_weak(before, position, std::memory_order_acq_rel)) {
+    while (before < position &&
+           !durable_.compare_exchange_weak(before, position, std::memory_order_acq_rel)) {
     }
   }
   void end_round() noexcept {
@@ -93,7 +103,8 @@ class group_commit {
   std::atomic<std::uint32_t> rounds_{0};   // that have ended: who waits sleeps on it
   std::atomic<std::uint32_t> arrived_{0};  // since somebody last began to write
   std::atomic<bool> writing_{false}, failed_{false};
-  std::uint32_t last_group_size_ = 0;  // how many had arrived then; this and the next are the writer's
+  std::uint32_t last_group_size_ =
+      0;  // how many had arrived then; this and the next are the writer's
   clock::duration write_time_{0};
 };
 

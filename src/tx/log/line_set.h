@@ -1,6 +1,8 @@
-// A set of line offsets that keeps the order of insertion: a line that many records name is flushed once.
+// A set of line offsets that keeps the order of insertion: a line that many records name is flushed
+// once.
 //
-// add() throws std::bad_alloc with the set as it was; try_add() says so instead, for who has another way.
+// add() throws std::bad_alloc with the set as it was; try_add() says so instead, for who has
+// another way.
 #pragma once
 
 #include <stele/access.h>

@@ -11,20 +11,30 @@ using base::fail;
 
 namespace {
 
-std::unexpected<error> damaged(const storage::pool_file& file, const ring_view& ring, std::uint64_t position, const char* what) {
-  return fail(errc::corrupt, fmt::format("{}: the log at offset {} is damaged at line {}: {}; restore the pool from a copy", file.path(), ring.log_offset, position % ring.lines, what));
+std::unexpected<error> damaged(const storage::pool_file& file, const ring_view& ring,
+                               std::uint64_t position, const char* what) {
+  return fail(
+      errc::corrupt,
+      fmt::format(
+          "{}: the log at offset {} is damaged at line {}: {}; restore the pool from a copy",
+          file.path(), ring.log_offset, position % ring.lines, what));
 }
 
 bool valid_header(const format::line_header& h, bool first) {
-  return h.words >= 1 && h.words <= format::payload_words && h.first == first && h.kind != format::record_kind::none && h.kind <= format::last_record_kind &&
+  return h.words >= 1 && h.words <= format::payload_words && h.first == first &&
+         h.kind != format::record_kind::none && h.kind <= format::last_record_kind &&
          (h.last || (h.words == format::payload_words && h.checksum == 0));
 }
 
-// The payload of a record that did not fit its ring: words, streamed and fenced before the record was.
+// The payload of a record that did not fit its ring: words, streamed and fenced before the record
+// was.
 result<> read_spilled(const storage::pool_file& file, const ring_view& ring, log_record& record) {
-  if (record.payload.size() != 3) return damaged(file, ring, record.position, "a spilled record has another shape");
-  if (read_spilled_payload(file, {record.payload[0], record.payload[1], record.payload[2]}, record)) return {};
-  return damaged(file, ring, record.position, "the payload of a spilled record is outside the heap or fails its checksum");
+  if (record.payload.size() != 3)
+    return damaged(file, ring, record.position, "a spilled record has another shape");
+  if (read_spilled_payload(file, {record.payload[0], record.payload[1], record.payload[2]}, record))
+    return {};
+  return damaged(file, ring, record.position,
+                 "the payload of a spilled record is outside the heap or fails its checksum");
 }
 
 }  // namespace
@@ -33,11 +43,15 @@ result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_
   std::uint64_t word;
   std::memcpy(&word, file.base() + log_offset, 8);
   const auto head = format::unguard(word, file.header().id, log_offset);
-  if (!head) return fail(errc::corrupt, fmt::format("{}: the head of the log at offset {} is damaged (check bits); restore the pool from a copy", file.path(), log_offset));
+  if (!head)
+    return fail(errc::corrupt, fmt::format("{}: the head of the log at offset {} is damaged (check "
+                                           "bits); restore the pool from a copy",
+                                           file.path(), log_offset));
   return *head;
 }
 
-result<bool> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, log_record& record) {
+result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
+                         std::uint64_t& position, log_record& record) {
   record.payload.clear();
   record.position = position;
   record.spill_offset = record.spill_bytes = record.front = 0;
@@ -46,11 +60,15 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring, 
     format::log_line line;
     std::memcpy(&line, ring.bytes + at % ring.lines * line_size, line_size);
     const bool sense = ((at / ring.lines) & 1) == 0;
-    const bool there = base::planted(base::mutant::log_one_torn_bit) ? ((line.words[0] & format::torn_bit) != 0) == sense : format::is_untorn(line, sense);
+    const bool there = base::planted(base::mutant::log_one_torn_bit)
+                           ? ((line.words[0] & format::torn_bit) != 0) == sense
+                           : format::is_untorn(line, sense);
     if (!there) return false;
     const auto header = format::line_header::unpack(line.words[0]);
-    if (header.kind == format::record_kind::none && header.words == 0) return false;  // zeroes: never written
-    if (!valid_header(header, at == position)) return damaged(file, ring, at, "its header makes no sense");
+    if (header.kind == format::record_kind::none && header.words == 0)
+      return false;  // zeroes: never written
+    if (!valid_header(header, at == position))
+      return damaged(file, ring, at, "its header makes no sense");
     for (unsigned i = 1; i <= header.words; ++i) {
       const std::uint64_t word = format::payload(line, i);
       sum.add(word);
@@ -60,7 +78,8 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring, 
         record.payload.push_back(word);
     }
     if (!header.last) continue;
-    if (header.checksum != sum.value32()) return damaged(file, ring, at, "its record fails the checksum");
+    if (header.checksum != sum.value32())
+      return damaged(file, ring, at, "its record fails the checksum");
     record.kind = header.kind == format::record_kind::spilled ? header.spilled_kind : header.kind;
     if (format::has_prefix_word(record.kind)) {
       if (record.payload.empty()) return damaged(file, ring, at, "a record lacks a word");
@@ -68,16 +87,20 @@ result<bool> read_record(const storage::pool_file& file, const ring_view& ring, 
       record.payload.erase(record.payload.begin());
     }
     if (header.kind == format::record_kind::spilled)
-      if (auto read = read_spilled(file, ring, record); !read) return std::unexpected(std::move(read.error()));
+      if (auto read = read_spilled(file, ring, record); !read)
+        return std::unexpected(std::move(read.error()));
     position = at + 1;
     return true;
   }
   return damaged(file, ring, position, "a record is longer than the ring");
 }
 
-bool read_spilled_payload(const storage::pool_file& file, const spilled_payload& where, log_record& record) {
+bool read_spilled_payload(const storage::pool_file& file, const spilled_payload& where,
+                          log_record& record) {
   const auto& h = file.header();
-  if (where.offset < h.chunks_offset || where.offset % line_size != 0 || where.offset >= h.size || where.words > (h.size - where.offset) / 8) return false;
+  if (where.offset < h.chunks_offset || where.offset % line_size != 0 || where.offset >= h.size ||
+      where.words > (h.size - where.offset) / 8)
+    return false;
   record.spill_offset = where.offset;
   record.spill_bytes = where.words * 8;
   record.payload.assign(where.words, 0);
@@ -89,12 +112,18 @@ bool read_spilled_payload(const storage::pool_file& file, const spilled_payload&
 
 std::uint64_t payload_words(std::span<const written_line> lines) {
   std::uint64_t words = 0;
-  for_each_run(lines, format::max_run_words, [&](std::uint64_t, std::uint8_t, std::uint32_t) { ++words; }, [&](std::uint64_t) { ++words; });
+  for_each_run(
+      lines, format::max_run_words, [&](std::uint64_t, std::uint8_t, std::uint32_t) { ++words; },
+      [&](std::uint64_t) { ++words; });
   return words;
 }
 
 std::unexpected<error> bad_run(const storage::pool_file& file, std::uint64_t offset) {
-  return fail(errc::corrupt, fmt::format("{}: a log record names offset {}, which is outside home; restore the pool from a copy", file.path(), offset));
+  return fail(
+      errc::corrupt,
+      fmt::format(
+          "{}: a log record names offset {}, which is outside home; restore the pool from a copy",
+          file.path(), offset));
 }
 
 }  // namespace stele::detail

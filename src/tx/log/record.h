@@ -1,4 +1,5 @@
-// Reading records back from torn-bit logs, for recovery, truncation and `stele pool check`. Trusts nothing it reads.
+// Reading records back from torn-bit logs, for recovery, truncation and `stele pool check`. Trusts
+// nothing it reads.
 #pragma once
 
 #include <format/log_line.h>
@@ -15,10 +16,11 @@ namespace stele::detail {
 struct log_record {
   format::record_kind kind = format::record_kind::none;
   std::uint64_t txid = 0;
-  std::uint64_t position = 0;           // of its first line
-  std::vector<std::uint64_t> payload;   // runs, without the TxID
+  std::uint64_t position = 0;          // of its first line
+  std::vector<std::uint64_t> payload;  // runs, without the TxID
   std::uint64_t spill_offset = 0, spill_bytes = 0;
-  std::uint64_t front = 0;              // the word more of kinds that have one: redo_dependent's TxID that it counts only with; an epoch
+  std::uint64_t front = 0;  // the word more of kinds that have one: redo_dependent's TxID that it
+                            // counts only with; an epoch
 };
 
 struct ring_view {
@@ -28,21 +30,31 @@ struct ring_view {
 };
 
 // The head word of the log at `log_offset`, flags included. Errors: corrupt.
-[[nodiscard]] result<std::uint64_t> read_log_head(const storage::pool_file& file, std::uint64_t log_offset);
+[[nodiscard]] result<std::uint64_t> read_log_head(const storage::pool_file& file,
+                                                  std::uint64_t log_offset);
 
-// Reads the record that starts at `position` into `record` and moves `position` past it. False: the lines there were not all
-// written in this lap. Errors: corrupt.
-[[nodiscard]] result<bool> read_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, log_record& record);
+// Reads the record that starts at `position` into `record` and moves `position` past it. False: the
+// lines there were not all written in this lap. Errors: corrupt.
+[[nodiscard]] result<bool> read_record(const storage::pool_file& file, const ring_view& ring,
+                                       std::uint64_t& position, log_record& record);
 
-// The same for a log of blocks, where `position` is the line after the last commit record that was read: the next committed
-// transaction, over the aborted ones before it, as one run a word. Reads up to the line `end`. False: nothing more is committed.
-inline constexpr std::uint64_t abort_record_interval = 64;  // blocks: an aborted transaction has an abort record at least this often
+// The same for a log of blocks, where `position` is the line after the last commit record that was
+// read: the next committed transaction, over the aborted ones before it, as one run a word. Reads
+// up to the line `end`. False: nothing more is committed.
+inline constexpr std::uint64_t abort_record_interval =
+    64;  // blocks: an aborted transaction has an abort record at least this often
 inline constexpr std::uint64_t no_end = std::uint64_t{1} << 60;
-[[nodiscard]] result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring, std::uint64_t& position, std::uint64_t end, log_record& record);
+[[nodiscard]] result<bool> read_block_record(const storage::pool_file& file, const ring_view& ring,
+                                             std::uint64_t& position, std::uint64_t end,
+                                             log_record& record);
 
 // In the form that the log's head word names. Errors: corrupt.
-[[nodiscard]] inline result<bool> read_record_by_head(const storage::pool_file& file, const ring_view& ring, std::uint64_t head, std::uint64_t& position, log_record& record) {
-  return (head & format::log_blocks_bit) != 0 ? read_block_record(file, ring, position, no_end, record) : read_record(file, ring, position, record);
+[[nodiscard]] inline result<bool> read_record_by_head(const storage::pool_file& file,
+                                                      const ring_view& ring, std::uint64_t head,
+                                                      std::uint64_t& position, log_record& record) {
+  return (head & format::log_blocks_bit) != 0
+             ? read_block_record(file, ring, position, no_end, record)
+             : read_record(file, ring, position, record);
 }
 
 // Where the payload of a record lies that did not fit its ring.
@@ -50,37 +62,51 @@ struct spilled_payload {
   std::uint64_t offset, words, checksum;
 };
 // Reads it into the record. False: it is outside the heap, or not what was written.
-bool read_spilled_payload(const storage::pool_file& file, const spilled_payload& where, log_record& record);
+bool read_spilled_payload(const storage::pool_file& file, const spilled_payload& where,
+                          log_record& record);
 
 // Calls run(head, words) for each run of a payload. Errors: corrupt, for a run outside home.
 template <class Run>
-[[nodiscard]] result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run);
-// Also before(block, weight) for each word that says what the runs' words in a block of home weighed before; block 0: those of the next
-// stretch of runs that lie in one block.
+[[nodiscard]] result<> for_each_stored_run(const storage::pool_file& file,
+                                           std::span<const std::uint64_t> payload, Run&& run);
+// Also before(block, weight) for each word that says what the runs' words in a block of home
+// weighed before; block 0: those of the next stretch of runs that lie in one block.
 template <class Run, class Before>
-[[nodiscard]] result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before);
+[[nodiscard]] result<> for_each_logged_run(const storage::pool_file& file,
+                                           std::span<const std::uint64_t> payload, Run&& run,
+                                           Before&& before);
 
 // line(offset) for each line of home that a run stores to.
 template <class Line>
 void for_each_line(const format::run_header& run, Line&& line) {
-  for (std::uint64_t at = run.offset & ~std::uint64_t{line_size - 1}; at < run.offset + run.count * std::uint64_t{8}; at += line_size) line(at);
+  for (std::uint64_t at = run.offset & ~std::uint64_t{line_size - 1};
+       at < run.offset + run.count * std::uint64_t{8}; at += line_size)
+    line(at);
 }
 
-// How many payload words these lines take in a record, and the lines that many words need. The most that what they weighed takes.
+// How many payload words these lines take in a record, and the lines that many words need. The most
+// that what they weighed takes.
 std::uint64_t payload_words(std::span<const written_line> lines);
-constexpr std::uint64_t max_checksum_delta_words(std::uint64_t lines) noexcept { return lines + lines / format::max_run_words + 1; }
-constexpr std::uint64_t lines_for_words(std::uint64_t words) noexcept { return (words + format::payload_words - 1) / format::payload_words; }
+constexpr std::uint64_t max_checksum_delta_words(std::uint64_t lines) noexcept {
+  return lines + lines / format::max_run_words + 1;
+}
+constexpr std::uint64_t lines_for_words(std::uint64_t words) noexcept {
+  return (words + format::payload_words - 1) / format::payload_words;
+}
 
 // An error for a run that does not lie in home.
 std::unexpected<error> bad_run(const storage::pool_file& file, std::uint64_t offset);
 
 template <class Run>
-[[nodiscard]] result<> for_each_stored_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run) {
+[[nodiscard]] result<> for_each_stored_run(const storage::pool_file& file,
+                                           std::span<const std::uint64_t> payload, Run&& run) {
   return for_each_logged_run(file, payload, run, [](std::uint64_t, std::uint64_t) {});
 }
 
 template <class Run, class Before>
-[[nodiscard]] result<> for_each_logged_run(const storage::pool_file& file, std::span<const std::uint64_t> payload, Run&& run, Before&& before) {
+[[nodiscard]] result<> for_each_logged_run(const storage::pool_file& file,
+                                           std::span<const std::uint64_t> payload, Run&& run,
+                                           Before&& before) {
   const auto& h = file.header();
   for (std::size_t at = 0; at < payload.size();) {
     const auto head = format::run_header::unpack(payload[at]);
@@ -94,8 +120,11 @@ template <class Run, class Before>
       at += 2;
       continue;
     }
-    const bool inside = head.offset >= h.home_offset && head.offset < h.size && head.count * 8 <= h.size - head.offset;
-    if (!inside || head.count == 0 || head.count >= payload.size() - at || (head.mask != 0xFF && head.count != 1)) return bad_run(file, head.offset);
+    const bool inside = head.offset >= h.home_offset && head.offset < h.size &&
+                        head.count * 8 <= h.size - head.offset;
+    if (!inside || head.count == 0 || head.count >= payload.size() - at ||
+        (head.mask != 0xFF && head.count != 1))
+      return bad_run(file, head.offset);
     run(head, payload.data() + at + 1);
     at += 1 + head.count;
   }

@@ -1,16 +1,18 @@
-// archapt-undo, archapt-redo: home is not flushed by commits, and where the cache is estimated to have lost a line already, not at all:
-// checksums over matrices of lines cover it. Page: docs/protocol/archapt.md.
-// Source: Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019).
+// archapt-undo, archapt-redo: home is not flushed by commits, and where the cache is estimated to
+// have lost a line already, not at all: checksums over matrices of lines cover it. Page:
+// docs/protocol/archapt.md. Source: Wu, Ren and Li, "Architecture-Aware, High Performance
+// Transaction for Persistent Memory" (2019).
 //
-// Invariant: while a matrix is covered, the log has the values from before of every word of it that was stored since its block's epoch;
-// so what the block speaks for can be told from media, log and the sums, whatever of the later stores has reached media.
+// Invariant: while a matrix is covered, the log has the values from before of every word of it that
+// was stored since its block's epoch; so what the block speaks for can be told from media, log and
+// the sums, whatever of the later stores has reached media.
 #pragma once
 
 #include <tx/access_buffer.h>
 #include <tx/mechanism/archapt_recovery.h>
 #include <tx/mechanism/bulk.h>
-#include <tx/parity/parity_tracker.h>
 #include <tx/parity/home_copy.h>
+#include <tx/parity/parity_tracker.h>
 
 #include <deque>
 
@@ -23,8 +25,14 @@ class archapt : public bulk_engine<Media> {
   using mutant = base::mutant;
 
   archapt(pool_state& state, std::unique_ptr<typename Media::shared> shared, bool undo)
-      : bulk_engine<Media>(state, std::move(shared), undo ? log_kind::archapt_undo : log_kind::archapt_redo),
-        undo_(undo), gate_(this->lanes_.size()), tracker_(state.file, this->control_, gate_), checkpoint_copy_(state.file, tracker_.area, this->control_), collected_until_(this->lanes_.size()), truncate_at_(this->lanes_.size()) {
+      : bulk_engine<Media>(state, std::move(shared),
+                           undo ? log_kind::archapt_undo : log_kind::archapt_redo),
+        undo_(undo),
+        gate_(this->lanes_.size()),
+        tracker_(state.file, this->control_, gate_),
+        checkpoint_copy_(state.file, tracker_.area, this->control_),
+        collected_until_(this->lanes_.size()),
+        truncate_at_(this->lanes_.size()) {
     for (lane& l : this->lanes_) l.dirty_lines.resize_for_log(l.log.capacity_lines());
   }
   ~archapt() override { this->stop(); }
@@ -37,12 +45,16 @@ class archapt : public bulk_engine<Media> {
     bulk_engine<Media>::set_up(tuning);
   }
 
-  access_buffer* access_buffer_of(unsigned log) override { return load_buffers_.empty() ? nullptr : &load_buffers_[log]; }
+  access_buffer* access_buffer_of(unsigned log) override {
+    return load_buffers_.empty() ? nullptr : &load_buffers_[log];
+  }
 
   [[nodiscard]] result<> reserve_log(transaction& t) override {
     lane& l = this->lanes_[t.log()];
-    const std::uint64_t bound = 2 * (3 * t.lines().size() + 2);  // over redo: also what the lines held
-    if (bound <= l.log.free_lines() && l.log.free_lines() >= l.log.capacity_lines() / 2 && l.reserved_bytes == 0) [[likely]]
+    const std::uint64_t bound =
+        2 * (3 * t.lines().size() + 2);  // over redo: also what the lines held
+    if (bound <= l.log.free_lines() && l.log.free_lines() >= l.log.capacity_lines() / 2 &&
+        l.reserved_bytes == 0) [[likely]]
       return {};
     this->release_reserved(l);
     const std::uint64_t lines = 2 * this->lines_needed(t, l.log.capacity_lines() / 4) + 1;
@@ -56,18 +68,20 @@ class archapt : public bulk_engine<Media> {
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
     enter_gate(l, t);
-    undo_ ? append_old_values(l, t, txid) : append_old_and_new_values(l, t, txid);                                  // 1
-    if (!planted(mutant::archapt_no_log_fence) && !this->fence_ok(l)) return gate_.leave(l.number), false;  // 2: the record before home changes
+    undo_ ? append_old_values(l, t, txid) : append_old_and_new_values(l, t, txid);  // 1
+    if (!planted(mutant::archapt_no_log_fence) && !this->fence_ok(l))
+      return gate_.leave(l.number), false;  // 2: the record before home changes
     t.begin_home_stores();
     this->store_home_unflushed(l, t);  // 3
     l.log.publish();
-    this->queue_dirty_lines(l, t, txid);     // 4
+    this->queue_dirty_lines(l, t, txid);  // 4
     gate_.leave(l.number);
     if (txid >= checkpoint_due_.load(std::memory_order_relaxed)) [[unlikely]]
       checkpoint_if_due();
     if (!undo_ || t.ordered_requested() || planted(mutant::archapt_undo_acknowledged)) return true;
-    this->state_.committing[l.number].value.store(pool_state::no_commit, std::memory_order_release);  // home has it
-    const bool kept = commit_physically(txid);  // 5
+    this->state_.committing[l.number].value.store(pool_state::no_commit,
+                                                  std::memory_order_release);  // home has it
+    const bool kept = commit_physically(txid);                                 // 5
     this->state_.notify_durable_advanced();
     return kept;
   }
@@ -78,33 +92,40 @@ class archapt : public bulk_engine<Media> {
     if (!mark) return std::unexpected(mark.error());
     const auto fallback = this->read_word(format::fallback_state_offset);
     if (!fallback) return std::unexpected(fallback.error());
-    if (static_cast<format::fallback_state>(*fallback) == format::fallback_state::under_way) return restore_checkpoint(*mark);  // before R1: spilled payloads may be gone
+    if (static_cast<format::fallback_state>(*fallback) == format::fallback_state::under_way)
+      return restore_checkpoint(*mark);  // before R1: spilled payloads may be gone
     std::vector<typename torn_bit_engine<Media>::logged_record> records;
     std::vector<std::uint64_t> words;
     if (auto read = this->scan_logs(*mark, records, words); !read) return read;  // R1
     std::ranges::stable_sort(records, {}, &torn_bit_engine<Media>::logged_record::txid);
     const std::uint64_t newest = records.empty() ? *mark : std::max(*mark, records.back().txid);
-    if (auto whole = restore_stale_lines(records, words); !whole) return whole.error().code == errc::lost ? fall_back(whole.error(), newest) : whole;  // R2, R3
+    if (auto whole = restore_stale_lines(records, words); !whole)
+      return whole.error().code == errc::lost ? fall_back(whole.error(), newest) : whole;  // R2, R3
     if (undo_ && !planted(mutant::archapt_rolls_forward)) std::ranges::reverse(records);
     line_set lines;
     for (const auto& r : records) {  // R4
       if (!undo_ && r.kind != format::record_kind::redo_with_epoch) continue;
-      if (auto done = this->replay(std::span(words).subspan(r.first, r.words), lines); !done) return done;
+      if (auto done = this->replay(std::span(words).subspan(r.first, r.words), lines); !done)
+        return done;
     }
     return this->end_recovery(lines, newest);  // R5, R6
   }
 
-  // Over undo a commit that has returned may be taken back until home is durable; over redo the log has it.
+  // Over undo a commit that has returned may be taken back until home is durable; over redo the log
+  // has it.
   [[nodiscard]] result<> sync() override {
     flush_deferred();
     return this->check_medium();
   }
   void flush_deferred() override {
     if (!undo_) return;
-    commit_physically(this->state_.clock.load());  // also past commits with smaller TxIDs that are under way
+    commit_physically(
+        this->state_.clock.load());  // also past commits with smaller TxIDs that are under way
     this->state_.notify_durable_advanced();
   }
-  std::uint64_t durable_through() const noexcept override { return undo_ ? physically_committed_.load(std::memory_order_acquire) : pool_state::no_commit; }
+  std::uint64_t durable_through() const noexcept override {
+    return undo_ ? physically_committed_.load(std::memory_order_acquire) : pool_state::no_commit;
+  }
 
   [[nodiscard]] result<> close() override {
     this->stop();
@@ -118,7 +139,8 @@ class archapt : public bulk_engine<Media> {
 
   [[nodiscard]] result<> acknowledge_fallback() override {
     const auto hold = this->lock_truncation();
-    this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::none));
+    this->write_word(format::fallback_state_offset,
+                     static_cast<std::uint64_t>(format::fallback_state::none));
     this->control_.fence();
     return this->check_medium();
   }
@@ -132,7 +154,9 @@ class archapt : public bulk_engine<Media> {
   }
 
  private:
-  bool maintains_block_checksums() const noexcept override { return false; }  // its truncation leaves lines out
+  bool maintains_block_checksums() const noexcept override {
+    return false;
+  }  // its truncation leaves lines out
   static constexpr unsigned polls_before_yield = 64;
   static bool planted(mutant m) noexcept { return base::planted<Media>(m); }
   bool may_run_in_background() const noexcept override { return true; }
@@ -140,7 +164,8 @@ class archapt : public bulk_engine<Media> {
     if (this->is_any_log_low()) truncate();
   }
 
-  // Into the gate. A record that goes to chunks of home must find none of them covered, and brings no old values along.
+  // Into the gate. A record that goes to chunks of home must find none of them covered, and brings
+  // no old values along.
   void enter_gate(lane& l, const transaction& t) {
     gate_.enter(l.number);
     if (l.reserved_bytes == 0 || !tracker_.enabled()) [[likely]]
@@ -158,7 +183,9 @@ class archapt : public bulk_engine<Media> {
   }
   // Memory for that, and for the truncation that reads the record back.
   void reserve_spilled(const lane& l, const transaction& t) {
-    covered_hits_[l.number].reserve(tracker_.area.matrix_of(l.reserved_bytes + tracker_.area.offset_of(0, 0)) + 2 + t.lines().size());
+    covered_hits_[l.number].reserve(
+        tracker_.area.matrix_of(l.reserved_bytes + tracker_.area.offset_of(0, 0)) + 2 +
+        t.lines().size());
     const auto hold = this->lock_truncation();
     record_.payload.reserve(l.reserved_bytes / 8);
   }
@@ -168,17 +195,23 @@ class archapt : public bulk_engine<Media> {
     auto look = [&](std::uint64_t m) {
       if (tracker_.covered(m) && std::ranges::find(hit, m) == hit.end()) hit.push_back(m);
     };
-    for (std::uint64_t m = tracker_.area.matrix_of(l.reserved_spill); m <= tracker_.area.matrix_of(l.reserved_spill + l.reserved_bytes - 1); ++m) look(m);
+    for (std::uint64_t m = tracker_.area.matrix_of(l.reserved_spill);
+         m <= tracker_.area.matrix_of(l.reserved_spill + l.reserved_bytes - 1); ++m)
+      look(m);
     if (!undo_)
       for (const written_line& line : t.lines()) look(tracker_.area.matrix_of(line.offset));
     return hit;
   }
 
   auto old_value() const {
-    return [this](std::uint64_t offset, std::uint64_t) { return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)), __ATOMIC_RELAXED); };
+    return [this](std::uint64_t offset, std::uint64_t) {
+      return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)),
+                             __ATOMIC_RELAXED);
+    };
   }
   template <class WordOf>
-  void append_at(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t, WordOf&& word_of) {
+  void append_at(lane& l, format::record_kind kind, std::uint64_t txid, const transaction& t,
+                 WordOf&& word_of) {
     if (l.reserved_bytes != 0) [[unlikely]]
       return this->append_spilled(l, l, kind, txid, t, word_of, tracker_.epoch());
     l.log.append(kind, txid, [&](auto& out) {
@@ -186,7 +219,9 @@ class archapt : public bulk_engine<Media> {
       this->write_runs(t, out, word_of);
     });
   }
-  void append_old_values(lane& l, const transaction& t, std::uint64_t txid) { append_at(l, format::record_kind::undo_with_epoch, txid, t, old_value()); }
+  void append_old_values(lane& l, const transaction& t, std::uint64_t txid) {
+    append_at(l, format::record_kind::undo_with_epoch, txid, t, old_value());
+  }
   void append_old_and_new_values(lane& l, const transaction& t, std::uint64_t txid) {
     if (l.reserved_bytes == 0 && tracker_.enabled()) append_covered(l, t, txid);
     append_at(l, format::record_kind::redo_with_epoch, txid, t, this->new_value);
@@ -194,7 +229,9 @@ class archapt : public bulk_engine<Media> {
   // What the transaction's lines that are covered hold until now.
   void append_covered(lane& l, const transaction& t, std::uint64_t txid) {
     const auto lines = t.lines();
-    const auto covered = [this](const written_line& line) { return tracker_.covered(tracker_.area.matrix_of(line.offset)); };
+    const auto covered = [this](const written_line& line) {
+      return tracker_.covered(tracker_.area.matrix_of(line.offset));
+    };
     if (std::ranges::none_of(lines, covered) || planted(mutant::archapt_no_old_values)) return;
     std::uint64_t kept = 0;
     l.log.append(format::record_kind::undo_with_epoch, txid, [&](auto& out) {
@@ -240,14 +277,21 @@ class archapt : public bulk_engine<Media> {
 
   std::uint64_t make_home_durable() {
     const std::uint64_t through = this->advance_completed();  // T1: all of these have stored home
-    for (lane& l : this->lanes_) collect_dirty_lines(l, through);         // T2
-    for (access_buffer& b : load_buffers_) b.drain([this](std::uint64_t offset) { if (offset >= this->state_.file.header().home_offset) tracker_.record_load(offset); });
+    for (lane& l : this->lanes_) collect_dirty_lines(l, through);  // T2
+    for (access_buffer& b : load_buffers_)
+      b.drain([this](std::uint64_t offset) {
+        if (offset >= this->state_.file.header().home_offset) tracker_.record_load(offset);
+      });
     truncate_at_ = collected_until_;
-    tracker_.flush_or_cover([this] { collect_all_dirty_lines(); }, [this] { return checkpoint_before_covering(); });  // T3
-    if (checkpoint_interval_ != 0 && tracker_.any_covered()) checkpoint_due_.store(checkpoint_valid_until_, std::memory_order_relaxed);
-    if (!planted(mutant::archapt_log_released)) this->control_.fence();  // home and blocks are durable before the watermark moves
-    this->write_word(format::watermark_offset, through);     // T4
-    this->control_.fence();  // the watermark is durable before a commit is told of it, or a head moves
+    tracker_.flush_or_cover([this] { collect_all_dirty_lines(); },
+                            [this] { return checkpoint_before_covering(); });  // T3
+    if (checkpoint_interval_ != 0 && tracker_.any_covered())
+      checkpoint_due_.store(checkpoint_valid_until_, std::memory_order_relaxed);
+    if (!planted(mutant::archapt_log_released))
+      this->control_.fence();  // home and blocks are durable before the watermark moves
+    this->write_word(format::watermark_offset, through);  // T4
+    this->control_
+        .fence();  // the watermark is durable before a commit is told of it, or a head moves
     physically_committed_.store(through, std::memory_order_release);
     (void)this->check_medium();
     return through;
@@ -273,38 +317,48 @@ class archapt : public bulk_engine<Media> {
   void collect_logged_lines(lane& l, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t at = from; at < to;) {
       (void)l.read(at, to, record_);
-      (void)for_each_stored_run(this->state_.file, record_.payload, [&](format::run_header head, const std::uint64_t*) {
-        for_each_line(head, [&](std::uint64_t line) { record_store(line); });
-      });
+      (void)for_each_stored_run(
+          this->state_.file, record_.payload, [&](format::run_header head, const std::uint64_t*) {
+            for_each_line(head, [&](std::uint64_t line) { record_store(line); });
+          });
     }
   }
-  // Home is durable, and from the next fence on no block counts any more. The gate is closed, or there are no commits.
+  // Home is durable, and from the next fence on no block counts any more. The gate is closed, or
+  // there are no commits.
   void end_epochs() {
     const std::uint64_t epoch = tracker_.end_all();
-    if (!planted(mutant::archapt_checkpoint_unflushed)) this->control_.fence();  // home is durable before blocks stop to count
-    if (tracker_.area.present() && !planted(mutant::archapt_checkpoint_covered)) this->write_word(format::parity_epoch_offset, epoch);
+    if (!planted(mutant::archapt_checkpoint_unflushed))
+      this->control_.fence();  // home is durable before blocks stop to count
+    if (tracker_.area.present() && !planted(mutant::archapt_checkpoint_covered))
+      this->write_word(format::parity_epoch_offset, epoch);
   }
 
   // --- checkpoints: docs/protocol/archapt.md, C1 to C5 ---
 
   // The first one comes before anything is covered in this session.
-  void begin_checkpoints(std::uint64_t between) { checkpoint_interval_ = between != 0 ? between : this->state_.file.header().checkpoint_commits; }
+  void begin_checkpoints(std::uint64_t between) {
+    checkpoint_interval_ = between != 0 ? between : this->state_.file.header().checkpoint_commits;
+  }
   // All of home as it is now. Under truncation_mutex_.
   void make_checkpoint() {
     gate_.close();  // C1
     collect_all_dirty_lines();
-    end_epochs();   // C2, C3
+    end_epochs();  // C2, C3
     const std::uint64_t newest = this->state_.clock.load();
-    checkpoint_copy_.update();  // C4: home is whole and nothing covered, so nobody goes back to a copy in the making
+    checkpoint_copy_.update();  // C4: home is whole and nothing covered, so nobody goes back to a
+                                // copy in the making
     this->write_word(format::checkpoint_offset, newest + 1);  // C5
-    this->control_.fence();  // before anything is covered
+    this->control_.fence();                                   // before anything is covered
     checkpoint_valid_until_ = newest + checkpoint_interval_;
     checkpoint_due_.store(pool_state::no_commit, std::memory_order_relaxed);
     gate_.open();
   }
-  // What is covered can be lost, with all since the checkpoint: that must be there, and young enough.
+  // What is covered can be lost, with all since the checkpoint: that must be there, and young
+  // enough.
   bool checkpoint_before_covering() {
-    if (checkpoint_interval_ == 0 || this->state_.clock.load() < checkpoint_valid_until_ || planted(mutant::archapt_no_first_checkpoint)) return false;
+    if (checkpoint_interval_ == 0 || this->state_.clock.load() < checkpoint_valid_until_ ||
+        planted(mutant::archapt_no_first_checkpoint))
+      return false;
     make_checkpoint();
     return true;
   }
@@ -325,7 +379,8 @@ class archapt : public bulk_engine<Media> {
 
   // R2 and R3.
   template <class Records>
-  [[nodiscard]] result<> restore_stale_lines(const Records& records, std::span<const std::uint64_t> words) {
+  [[nodiscard]] result<> restore_stale_lines(const Records& records,
+                                             std::span<const std::uint64_t> words) {
     const parity_area& area = tracker_.area;
     if (!area.present()) return {};
     const auto first = this->read_word(format::parity_epoch_offset);
@@ -333,21 +388,30 @@ class archapt : public bulk_engine<Media> {
     old_values olds(area);
     for (const auto& r : records)
       if (r.kind == format::record_kind::undo_with_epoch)
-        if (auto added = olds.add(this->state_.file, std::span(words).subspan(r.first, r.words), r.front); !added) return added;
+        if (auto added =
+                olds.add(this->state_.file, std::span(words).subspan(r.first, r.words), r.front);
+            !added)
+          return added;
     const covered_home now = find_covered(area, *first, olds);
     if (auto possible = check_epoch(now.newest_epoch); !possible) return possible;
     this->state_.stale_lines = now.stale, this->state_.lost_lines = now.lost.size();
     if (!now.lost.empty()) return report_loss(this->state_.file, this->state_.heap, now);
-    for (const covered_home::line& line : now.restored) this->control_.store(this->state_.file.at(line.offset), line.content.data(), line_size);
+    for (const covered_home::line& line : now.restored)
+      this->control_.store(this->state_.file.at(line.offset), line.content.data(), line_size);
     for (std::uint64_t m : now.matrices) tracker_.flush(m, area.lines_in_home(m));
-    if (!planted(mutant::archapt_recover_unfenced)) this->control_.fence();  // all of a covered matrix is durable before its block stops to count
+    if (!planted(mutant::archapt_recover_unfenced))
+      this->control_.fence();  // all of a covered matrix is durable before its block stops to count
     if (now.newest_epoch != 0) this->write_word(format::parity_epoch_offset, now.newest_epoch + 1);
-    this->control_.fence();  // R3: no block counts any more before home changes from what it speaks for
+    this->control_
+        .fence();  // R3: no block counts any more before home changes from what it speaks for
     return {};
   }
   [[nodiscard]] result<> check_epoch(std::uint64_t newest) const {
     if (newest < format::txid_limit) return {};
-    return base::fail(errc::corrupt, fmt::format("{}: a block of checksums over home is of epoch {}, which no program reaches; restore the pool from a copy", this->state_.file.path(), newest));
+    return base::fail(errc::corrupt,
+                      fmt::format("{}: a block of checksums over home is of epoch {}, which no "
+                                  "program reaches; restore the pool from a copy",
+                                  this->state_.file.path(), newest));
   }
 
   // --- recovery falls back: docs/protocol/archapt.md, F1 to F4 ---
@@ -360,20 +424,28 @@ class archapt : public bulk_engine<Media> {
     if (planted(mutant::archapt_fallback_undecided)) return restore_checkpoint(newest);
     this->write_word(format::fallback_to_offset, *to);  // F1
     this->write_word(format::fallback_from_offset, newest);
-    this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::under_way));
+    this->write_word(format::fallback_state_offset,
+                     static_cast<std::uint64_t>(format::fallback_state::under_way));
     this->control_.fence();  // it is decided before home stops to be what was found wanting
     return restore_checkpoint(newest);
   }
   [[nodiscard]] result<> restore_checkpoint(std::uint64_t newest) {
-    const auto first = this->read_word(format::parity_epoch_offset), from = this->read_word(format::fallback_from_offset);
+    const auto first = this->read_word(format::parity_epoch_offset),
+               from = this->read_word(format::fallback_from_offset);
     if (!first) return std::unexpected(first.error());
     if (!from) return std::unexpected(from.error());
     const std::uint64_t epoch = newest_epoch(tracker_.area, *first);
     if (auto possible = check_epoch(epoch); !possible) return possible;
     checkpoint_copy_.restore_home();  // F2
-    if (epoch != 0 && !planted(mutant::archapt_fallback_covered)) this->write_word(format::parity_epoch_offset, epoch + 1);  // F3
-    if (auto emptied = planted(mutant::archapt_fallback_replayed) ? this->check_medium() : this->end_recovery({}, std::max(newest, *from)); !emptied) return emptied;
-    this->write_word(format::fallback_state_offset, static_cast<std::uint64_t>(format::fallback_state::done));  // F4
+    if (epoch != 0 && !planted(mutant::archapt_fallback_covered))
+      this->write_word(format::parity_epoch_offset, epoch + 1);  // F3
+    if (auto emptied = planted(mutant::archapt_fallback_replayed)
+                           ? this->check_medium()
+                           : this->end_recovery({}, std::max(newest, *from));
+        !emptied)
+      return emptied;
+    this->write_word(format::fallback_state_offset,
+                     static_cast<std::uint64_t>(format::fallback_state::done));  // F4
     this->control_.fence();
     return this->check_medium();
   }
@@ -382,23 +454,31 @@ class archapt : public bulk_engine<Media> {
   commit_gate gate_;
   parity_tracker<Media> tracker_;
   home_copy<Media> checkpoint_copy_;
-  std::uint64_t checkpoint_interval_ = 0;           // commits from one checkpoint to the next; 0: none are made
-  std::uint64_t checkpoint_valid_until_ = 0;        // under truncation_mutex_: by then the newest checkpoint has too many commits after it
-  std::atomic<std::uint64_t> checkpoint_due_{pool_state::no_commit};  // the same while anything is covered: that commit makes the next
-  std::atomic<std::uint64_t> physically_committed_{0};         // TxID through which home is durable; set under truncation_mutex_, like what follows
-  std::deque<access_buffer> load_buffers_;                // of each log; none when nothing is ever skipped
-  std::vector<std::uint64_t> collected_until_, truncate_at_;  // of each log: what has been gathered; what may be cut
-  std::vector<std::vector<std::uint64_t>> covered_hits_{this->lanes_.size()};  // of each log: covered_matrices_of's
+  std::uint64_t checkpoint_interval_ =
+      0;  // commits from one checkpoint to the next; 0: none are made
+  std::uint64_t checkpoint_valid_until_ =
+      0;  // under truncation_mutex_: by then the newest checkpoint has too many commits after it
+  std::atomic<std::uint64_t> checkpoint_due_{
+      pool_state::no_commit};  // the same while anything is covered: that commit makes the next
+  std::atomic<std::uint64_t> physically_committed_{
+      0};  // TxID through which home is durable; set under truncation_mutex_, like what follows
+  std::deque<access_buffer> load_buffers_;  // of each log; none when nothing is ever skipped
+  std::vector<std::uint64_t> collected_until_,
+      truncate_at_;  // of each log: what has been gathered; what may be cut
+  std::vector<std::vector<std::uint64_t>> covered_hits_{
+      this->lanes_.size()};  // of each log: covered_matrices_of's
   log_record record_;
 };
 
 template <class Media>
 struct archapt_undo final : archapt<Media> {
-  archapt_undo(pool_state& state, std::unique_ptr<typename Media::shared> shared) : archapt<Media>(state, std::move(shared), true) {}
+  archapt_undo(pool_state& state, std::unique_ptr<typename Media::shared> shared)
+      : archapt<Media>(state, std::move(shared), true) {}
 };
 template <class Media>
 struct archapt_redo final : archapt<Media> {
-  archapt_redo(pool_state& state, std::unique_ptr<typename Media::shared> shared) : archapt<Media>(state, std::move(shared), false) {}
+  archapt_redo(pool_state& state, std::unique_ptr<typename Media::shared> shared)
+      : archapt<Media>(state, std::move(shared), false) {}
 };
 
 }  // namespace stele::detail

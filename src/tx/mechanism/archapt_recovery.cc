@@ -12,20 +12,24 @@ namespace stele::detail {
 using base::mutant;
 using base::planted;
 
-result<> old_values::add(const storage::pool_file& file, std::span<const std::uint64_t> runs, std::uint64_t epoch) {
+result<> old_values::add(const storage::pool_file& file, std::span<const std::uint64_t> runs,
+                         std::uint64_t epoch) {
   return for_each_stored_run(file, runs, [&](format::run_header head, const std::uint64_t* values) {
     for (std::uint32_t i = 0; i < head.count; ++i) {
       const std::uint64_t offset = head.offset + 8 * i;
-      words_[area_.matrix_of(offset)].push_back({static_cast<std::uint8_t>(area_.line_of(offset)), static_cast<std::uint8_t>(offset % line_size / 8), head.mask, epoch, values[i]});
+      words_[area_.matrix_of(offset)].push_back({static_cast<std::uint8_t>(area_.line_of(offset)),
+                                                 static_cast<std::uint8_t>(offset % line_size / 8),
+                                                 head.mask, epoch, values[i]});
     }
   });
 }
 
-void old_values::roll_back_to(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept {
+void old_values::roll_back_to(std::uint64_t number, std::uint64_t epoch,
+                              matrix& content) const noexcept {
   const auto found = words_.find(number);
   if (found == words_.end()) return;
   for (auto w = found->second.rbegin(); w != found->second.rend(); ++w) {  // the oldest comes last
-    if (w->epoch < epoch) continue;                                       // from before the block
+    if (w->epoch < epoch) continue;                                        // from before the block
     std::uint64_t& to = content.lines[w->line][w->word];
     const std::uint64_t counting = expand_mask(w->mask);
     to = (to & ~counting) | (w->value & counting);
@@ -44,13 +48,18 @@ covered_home find_covered(const parity_area& area, std::uint64_t first, const ol
     area.read(m, media);
     content = media;
     olds.roll_back_to(m, at->block.epoch, content);
-    const correction done = planted(mutant::archapt_no_detection) ? correction{} : correct(content, area.halves(), at->block);
+    const correction done = planted(mutant::archapt_no_detection)
+                                ? correction{}
+                                : correct(content, area.halves(), at->block);
     all.stale += static_cast<std::uint64_t>(std::popcount(done.stale));
     for (unsigned line = 0; line < format::matrix_lines; ++line) {
       const std::uint64_t offset = area.offset_of(m, line);
       if ((done.uncorrected >> line & 1) != 0) all.lost.push_back(offset);
-      // Also what only the old values made right: their transaction may not have committed, and no replay would come.
-      const bool differs = planted(mutant::archapt_stale_only) ? (done.stale >> line & 1) != 0 : content.lines[line] != media.lines[line];
+      // Also what only the old values made right: their transaction may not have committed, and no
+      // replay would come.
+      const bool differs = planted(mutant::archapt_stale_only)
+                               ? (done.stale >> line & 1) != 0
+                               : content.lines[line] != media.lines[line];
       if (differs && area.in_home(offset)) all.restored.push_back({offset, content.lines[line]});
     }
   }
@@ -67,7 +76,8 @@ std::uint64_t newest_epoch(const parity_area& area, std::uint64_t first) {
 namespace {
 
 // What lies at a pool offset, as far as the heap's own lines still say so.
-std::string object_at(const storage::pool_file& file, const storage::heap& heap, std::uint64_t offset) {
+std::string object_at(const storage::pool_file& file, const storage::heap& heap,
+                      std::uint64_t offset) {
   const auto& h = file.header();
   if (offset < h.chunks_offset) return fmt::format("the heap's table at offset {}", offset);
   const std::uint64_t chunk_size = std::uint64_t{1} << h.chunk_shift;
@@ -76,17 +86,22 @@ std::string object_at(const storage::pool_file& file, const storage::heap& heap,
   auto d = heap.descriptor(chunk);
   while (d && d->kind == format::chunk_kind::tail && chunk > 0) d = heap.descriptor(--chunk);
   const std::uint64_t begin = h.chunks_offset + chunk * chunk_size;
-  if (d && d->kind == format::chunk_kind::extent) return fmt::format("the object of {} bytes at offset {}", d->length * chunk_size, begin);
-  if (!d || d->kind != format::chunk_kind::small) return fmt::format("unused space at offset {}", offset);
+  if (d && d->kind == format::chunk_kind::extent)
+    return fmt::format("the object of {} bytes at offset {}", d->length * chunk_size, begin);
+  if (!d || d->kind != format::chunk_kind::small)
+    return fmt::format("unused space at offset {}", offset);
   const std::uint64_t size = format::class_size(d->size_class);
   const auto layout = format::slab_layout_of(chunk_size, size);
-  if (offset - begin < layout.first) return fmt::format("the states of the objects from offset {} on", begin + layout.first);
-  return fmt::format("the objects of {} bytes at offset {}", size, begin + layout.first + (offset - begin - layout.first) / size * size);
+  if (offset - begin < layout.first)
+    return fmt::format("the states of the objects from offset {} on", begin + layout.first);
+  return fmt::format("the objects of {} bytes at offset {}", size,
+                     begin + layout.first + (offset - begin - layout.first) / size * size);
 }
 
 }  // namespace
 
-std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap, const covered_home& found) {
+std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap,
+                                   const covered_home& found) {
   constexpr std::size_t most = 8;
   std::vector<std::string> names;
   for (std::uint64_t offset : found.lost) {
@@ -95,8 +110,13 @@ std::unexpected<error> report_loss(const storage::pool_file& file, const storage
   }
   const std::size_t more = names.size() > most ? names.size() - most : 0;
   names.resize(names.size() - more);
-  return base::fail(errc::lost, fmt::format("{}: {} lines of committed data were in the cache when power failed, and their checksums cannot restore them: {}{}; nothing was changed. Restore the pool from a copy",
-                                            file.path(), found.lost.size(), fmt::join(names, ", "), more != 0 ? fmt::format(" and {} more", more) : ""));
+  return base::fail(
+      errc::lost,
+      fmt::format(
+          "{}: {} lines of committed data were in the cache when power failed, and their checksums "
+          "cannot restore them: {}{}; nothing was changed. Restore the pool from a copy",
+          file.path(), found.lost.size(), fmt::join(names, ", "),
+          more != 0 ? fmt::format(" and {} more", more) : ""));
 }
 
 }  // namespace stele::detail

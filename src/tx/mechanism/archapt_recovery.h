@@ -1,5 +1,5 @@
-// What recovery of archapt finds out before it changes anything: which matrices are covered, and what of them has to be restored.
-// docs/protocol/archapt.md, R2.
+// What recovery of archapt finds out before it changes anything: which matrices are covered, and
+// what of them has to be restored. docs/protocol/archapt.md, R2.
 #pragma once
 
 #include <pool/heap.h>
@@ -18,7 +18,8 @@ class old_values {
   explicit old_values(const parity_area& area) : area_(area) {}
 
   // A record's, in order of TxID. Errors: corrupt, for a run outside home.
-  [[nodiscard]] result<> add(const storage::pool_file& file, std::span<const std::uint64_t> runs, std::uint64_t epoch);
+  [[nodiscard]] result<> add(const storage::pool_file& file, std::span<const std::uint64_t> runs,
+                             std::uint64_t epoch);
   // Makes of a matrix's content what it was at an epoch: of each word the oldest value since then.
   void roll_back_to(std::uint64_t number, std::uint64_t epoch, matrix& content) const noexcept;
 
@@ -39,8 +40,9 @@ struct covered_home {
   std::vector<std::uint64_t> matrices;  // that are covered
   std::vector<line> restored;           // lines that are not what the blocks speak for, and that
   std::vector<std::uint64_t> lost;      // offsets of stale lines that cannot be restored
-  std::uint64_t stale = 0;              // lines that are not what the blocks speak for, the logs' old values taken back
-  std::uint64_t newest_epoch = 0;       // of any block
+  std::uint64_t stale =
+      0;  // lines that are not what the blocks speak for, the logs' old values taken back
+  std::uint64_t newest_epoch = 0;  // of any block
 };
 
 // Blocks of epochs before `first` do not count.
@@ -50,6 +52,7 @@ covered_home find_covered(const parity_area& area, std::uint64_t first, const ol
 std::uint64_t newest_epoch(const parity_area& area, std::uint64_t first);
 
 // The objects that the lost lines belong to, as a sentence.
-std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap, const covered_home& found);
+std::unexpected<error> report_loss(const storage::pool_file& file, const storage::heap& heap,
+                                   const covered_home& found);
 
 }  // namespace stele::detail

@@ -14,7 +14,11 @@ using ::testing::HasSubstr;
 
 struct lost_lines : ::testing::Test {
   stele::testing::scratch_directory dir;
-  std::unique_ptr<runtime> pool = std::move(*open_path(dir.file("pool"), {.create_size = 4 << 20, .mechanism = "archapt-redo", .media = "process", .background = false}));
+  std::unique_ptr<runtime> pool =
+      std::move(*open_path(dir.file("pool"), {.create_size = 4 << 20,
+                                              .mechanism = "archapt-redo",
+                                              .media = "process",
+                                              .background = false}));
   const storage::pool_file& file = pool->state().file;
   std::uint64_t chunk = std::uint64_t{1} << file.header().chunk_shift;
 
@@ -37,22 +41,28 @@ struct lost_lines : ::testing::Test {
 TEST_F(lost_lines, are_named_by_what_lies_there) {
   const std::uint64_t small = allocated(100), large = allocated(2 * chunk + 64);
   EXPECT_THAT(sentence({file.header().table_offset}), HasSubstr("the heap's table at offset"));
-  EXPECT_THAT(sentence({small}), HasSubstr("the objects of 112 bytes at offset " + std::to_string(small)));
+  EXPECT_THAT(sentence({small}),
+              HasSubstr("the objects of 112 bytes at offset " + std::to_string(small)));
   const std::uint64_t first = file.header().chunks_offset;
-  EXPECT_THAT(sentence({small - (small - first) % chunk}), HasSubstr("the states of the objects from offset"));
+  EXPECT_THAT(sentence({small - (small - first) % chunk}),
+              HasSubstr("the states of the objects from offset"));
   for (const std::uint64_t at : {large, large + chunk, large + 2 * chunk})
-    EXPECT_THAT(sentence({at}), HasSubstr("the object of " + std::to_string(3 * chunk) + " bytes at offset " + std::to_string(large)));
+    EXPECT_THAT(sentence({at}), HasSubstr("the object of " + std::to_string(3 * chunk) +
+                                          " bytes at offset " + std::to_string(large)));
   const std::uint64_t last = file.header().chunks_offset + file.header().chunk_count * chunk;
-  EXPECT_THAT(sentence({last - 64}), HasSubstr("unused space at offset " + std::to_string(last - 64)));
+  EXPECT_THAT(sentence({last - 64}),
+              HasSubstr("unused space at offset " + std::to_string(last - 64)));
   EXPECT_THAT(sentence({last}), HasSubstr("unused space at offset " + std::to_string(last)));
 }
 
 // What is lost may be the table itself.
 TEST_F(lost_lines, are_named_beside_a_table_that_says_nothing) {
-  const std::uint64_t small = allocated(100), first = file.header().chunks_offset, word = file.header().table_offset + (small - first) / chunk * 8;
+  const std::uint64_t small = allocated(100), first = file.header().chunks_offset,
+                      word = file.header().table_offset + (small - first) / chunk * 8;
   std::uint64_t was;
   std::memcpy(&was, file.at(word), 8);
-  const std::uint64_t tail = format::guard(format::chunk_descriptor{format::chunk_kind::tail, 0, 0}.pack(), file.header().id, word);
+  const std::uint64_t tail = format::guard(
+      format::chunk_descriptor{format::chunk_kind::tail, 0, 0}.pack(), file.header().id, word);
   for (const std::uint64_t damage : {was ^ 1, tail}) {
     std::memcpy(file.at(word), &damage, 8);
     EXPECT_THAT(sentence({small}), HasSubstr("unused space at offset " + std::to_string(small)));
@@ -62,7 +72,8 @@ TEST_F(lost_lines, are_named_beside_a_table_that_says_nothing) {
 
 TEST_F(lost_lines, are_named_once_and_not_all_of_them) {
   const std::uint64_t small = allocated(100);
-  EXPECT_EQ(sentence({small, small + 64}).find("objects", sentence({small}).find("objects") + 1), std::string::npos);
+  EXPECT_EQ(sentence({small, small + 64}).find("objects", sentence({small}).find("objects") + 1),
+            std::string::npos);
   std::vector<std::uint64_t> many;
   for (std::uint64_t i = 0; i < 11; ++i) many.push_back(allocated(100));
   EXPECT_THAT(sentence(many), HasSubstr(" and 3 more; nothing was changed"));

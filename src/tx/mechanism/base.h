@@ -1,10 +1,12 @@
 // base: the conventional order - log, commit record, home, cut - with a fence after each.
-// Page: docs/protocol/base.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016), section 2.3 and figure 2(b).
+// Page: docs/protocol/base.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016), section 2.3
+// and figure 2(b).
 //
-// A log has two slots, each a commit line and room for records, used in turn: a transaction's records leave those of the one
-// before it alone, so a memory controller may write them early (docs/protocol/dp2.md). The commit line's first word is its
-// TxID, guarded, stored last: stores to one line persist in order, so while it is 0 the slot holds nothing, and when it is
-// not, everything is there.
+// A log has two slots, each a commit line and room for records, used in turn: a transaction's
+// records leave those of the one before it alone, so a memory controller may write them early
+// (docs/protocol/dp2.md). The commit line's first word is its TxID, guarded, stored last: stores to
+// one line persist in order, so while it is 0 the slot holds nothing, and when it is not,
+// everything is there.
 #pragma once
 
 #include <format/slot_log.h>
@@ -18,7 +20,8 @@ template <class Media>
 class base_log final : public lane_engine<Media> {
  public:
   base_log(pool_state& state, std::unique_ptr<typename Media::shared> shared)
-      : lane_engine<Media>(state, std::move(shared), log_kind::ordered_writes), slot_cursors_(state.file.header().log_count) {}
+      : lane_engine<Media>(state, std::move(shared), log_kind::ordered_writes),
+        slot_cursors_(state.file.header().log_count) {}
 
   [[nodiscard]] result<> reserve_log(transaction& t) override {
     auto& l = this->lanes_[t.log()];
@@ -38,26 +41,32 @@ class base_log final : public lane_engine<Media> {
     const slot at{&l, slot_cursors_[l.number].next};
     const format::slot_commit_record line = make_commit_line(t, at, txid);
     if (planted<Media>(mutant::base_commit_first)) write_commit(at, line);
-    write_records(t, l, line.offset);                                                    // 1
-    if (!planted<Media>(mutant::base_no_log_fence) && !this->fence_ok(l)) return false;   // 2: records before the commit line
-    write_commit(at, line);                                                              // 3
-    if (!planted<Media>(mutant::base_no_commit_fence) && !this->fence_ok(l)) return false;  // 4: the commit before home changes
+    write_records(t, l, line.offset);  // 1
+    if (!planted<Media>(mutant::base_no_log_fence) && !this->fence_ok(l))
+      return false;          // 2: records before the commit line
+    write_commit(at, line);  // 3
+    if (!planted<Media>(mutant::base_no_commit_fence) && !this->fence_ok(l))
+      return false;  // 4: the commit before home changes
     t.begin_home_stores();
-    this->store_home_flushed(l, t, mutant::base_last_home_line);                                        // 5
-    if (!planted<Media>(mutant::base_no_data_fence) && !this->fence_ok(l)) return false;  // 6: home before the log is cut
-    clear_commit(l.media, at);                                                           // 7
-    if (!planted<Media>(mutant::base_no_truncate_fence) && !this->fence_ok(l)) return false;  // 8: the cut before locks go
+    this->store_home_flushed(l, t, mutant::base_last_home_line);  // 5
+    if (!planted<Media>(mutant::base_no_data_fence) && !this->fence_ok(l))
+      return false;             // 6: home before the log is cut
+    clear_commit(l.media, at);  // 7
+    if (!planted<Media>(mutant::base_no_truncate_fence) && !this->fence_ok(l))
+      return false;  // 8: the cut before locks go
     this->release_reserved(l);
     slot_cursors_[l.number].next = (at.number + 1) % format::slot_count;
     return true;
   }
 
-  // Replays the transaction of each slot that has one; see docs/protocol/base.md. Safe to run again: a slot is cut after home
-  // is durable.
+  // Replays the transaction of each slot that has one; see docs/protocol/base.md. Safe to run
+  // again: a slot is cut after home is durable.
   [[nodiscard]] result<> recover() override {
     std::vector<log_record> records;
     for (auto& l : this->lanes_)
-      for (unsigned s = 0; s < (base::planted<Media>(base::mutant::base_first_slot_only) ? 1 : format::slot_count); ++s)
+      for (unsigned s = 0;
+           s < (base::planted<Media>(base::mutant::base_first_slot_only) ? 1 : format::slot_count);
+           ++s)
         if (auto read = read_slot({&l, s}, records); !read) return read;
     const auto sums = this->block_checksums_.state();
     if (!sums) return std::unexpected(sums.error());
@@ -65,16 +74,20 @@ class base_log final : public lane_engine<Media> {
     line_set lines;
     for (const log_record& r : records) {
       auto& file = this->state_.file;
-      auto replayed = for_each_stored_run(file, r.payload, [&](format::run_header head, const std::uint64_t* words) {
-        for (std::uint32_t i = 0; i < head.count; ++i) this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i, head.mask);
-        this->control_.flush(file.at(head.offset), head.count * 8);
-        for_each_line(head, [&](std::uint64_t line) { lines.add(line); });
-      });
+      auto replayed = for_each_stored_run(
+          file, r.payload, [&](format::run_header head, const std::uint64_t* words) {
+            for (std::uint32_t i = 0; i < head.count; ++i)
+              this->store_word_home(this->control_, file.at(head.offset + 8 * i), words + i,
+                                    head.mask);
+            this->control_.flush(file.at(head.offset), head.count * 8);
+            for_each_line(head, [&](std::uint64_t line) { lines.add(line); });
+          });
       if (!replayed) return replayed;
       newest = std::max(newest, r.txid);
     }
     this->recompute_block_checksums(lines.all(), *sums);
-    if (!base::planted<Media>(base::mutant::base_recover_unfenced)) this->control_.fence();  // home before the logs are cut
+    if (!base::planted<Media>(base::mutant::base_recover_unfenced))
+      this->control_.fence();  // home before the logs are cut
     clear_all();
     this->state_.clock.store(newest);
     return this->check_medium();
@@ -91,9 +104,12 @@ class base_log final : public lane_engine<Media> {
     unsigned next = 0;
   };
 
-  std::uint64_t commit_offset(slot s) const { return this->log_offset(*s.l) + format::slot_commit_offset(s.number); }
+  std::uint64_t commit_offset(slot s) const {
+    return this->log_offset(*s.l) + format::slot_commit_offset(s.number);
+  }
   std::uint64_t records_offset(slot s) const {
-    return this->log_offset(*s.l) + format::slot_records_offset(s.number, this->state_.file.header().log_size);
+    return this->log_offset(*s.l) +
+           format::slot_records_offset(s.number, this->state_.file.header().log_size);
   }
 
   format::slot_commit_record make_commit_line(const transaction& t, slot s, std::uint64_t txid) {
@@ -108,7 +124,8 @@ class base_log final : public lane_engine<Media> {
     return {format::guard(txid, h.id, commit_offset(s)), offset, out.words, out.sum.value(), {}};
   }
 
-  void write_records(const transaction& t, typename lane_engine<Media>::lane& l, std::uint64_t offset) {
+  void write_records(const transaction& t, typename lane_engine<Media>::lane& l,
+                     std::uint64_t offset) {
     struct writer {
       Media* media;
       std::byte* to;
@@ -149,22 +166,29 @@ class base_log final : public lane_engine<Media> {
     const auto& file = this->state_.file;
     const auto& h = file.header();
     auto damaged = [&](const char* what) {
-      return base::fail(errc::corrupt, fmt::format("{}: the log slot at offset {} is damaged: {}; restore the pool from a copy", file.path(), commit_offset(s), what));
+      return base::fail(
+          errc::corrupt,
+          fmt::format("{}: the log slot at offset {} is damaged: {}; restore the pool from a copy",
+                      file.path(), commit_offset(s), what));
     };
     format::slot_commit_record line;
     std::memcpy(&line, file.at(commit_offset(s)), sizeof line);
     const auto txid = format::unguard(line.txid, h.id, commit_offset(s));
     if (!txid) return damaged("its commit word fails the check bits");
     if (*txid == 0) return {};
-    const bool inside = line.offset == records_offset(s) || (line.offset >= h.chunks_offset && line.offset < h.size && line.offset % line_size == 0);
-    if (!inside || line.words > (h.size - line.offset) / 8) return damaged("its commit line points outside the pool");
+    const bool inside =
+        line.offset == records_offset(s) ||
+        (line.offset >= h.chunks_offset && line.offset < h.size && line.offset % line_size == 0);
+    if (!inside || line.words > (h.size - line.offset) / 8)
+      return damaged("its commit line points outside the pool");
     log_record r;
     r.txid = *txid;
     r.payload.resize(line.words);
     if (line.words != 0) std::memcpy(r.payload.data(), file.at(line.offset), line.words * 8);
     base::checksum sum(h.id ^ *txid);
     for (std::uint64_t w : r.payload) sum.add(w);
-    if (sum.value() != line.checksum && !base::planted<Media>(base::mutant::base_no_checksum)) return damaged("its records fail the checksum");
+    if (sum.value() != line.checksum && !base::planted<Media>(base::mutant::base_no_checksum))
+      return damaged("its records fail the checksum");
     records.push_back(std::move(r));
     return {};
   }

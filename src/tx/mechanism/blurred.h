@@ -1,11 +1,14 @@
-// xil, vcbp, blurred, adaptive: execution in log and volatile checkpoint with bulk persistence, each alone, both, and whichever
-// is better. Pages: docs/protocol/{xil,vcbp,blurred,adaptive}.md. Source: Lu, Shu and Sun, "Blurred Persistence" (2016).
+// xil, vcbp, blurred, adaptive: execution in log and volatile checkpoint with bulk persistence,
+// each alone, both, and whichever is better. Pages: docs/protocol/{xil,vcbp,blurred,adaptive}.md.
+// Source: Lu, Shu and Sun, "Blurred Persistence" (2016).
 //
 //   xil       stores go to block records in the cache; commit: one fence for the log, one for home
-//   vcbp      stores go to the write set; commit: a streamed record of lines, one fence; home volatile until bulk persistence
-//   blurred   xil's log with vcbp's checkpoint: one fence
-//   adaptive  blurred or vcbp, as the mode choice says; a log goes from one form to the other while it is empty
-// No thread of its own: bulk persistence is done by the commit that finds its log full, as in the paper.
+//   vcbp      stores go to the write set; commit: a streamed record of lines, one fence; home
+//   volatile until bulk persistence blurred   xil's log with vcbp's checkpoint: one fence adaptive
+//   blurred or vcbp, as the mode choice says; a log goes from one form to the other while it is
+//   empty
+// No thread of its own: bulk persistence is done by the commit that finds its log full, as in the
+// paper.
 #pragma once
 
 #include <tx/mechanism/bulk.h>
@@ -22,12 +25,17 @@ class blurred_engine : public bulk_engine<Media> {
  public:
   using typename lane_engine<Media>::lane;
 
-  blurred_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared, blurred_variant variant)
-      : bulk_engine<Media>(state, std::move(shared), variant.in_log ? log_kind::lines_or_blocks : log_kind::torn_bit), variant_(variant), commit_counts_(this->lanes_.size()) {}
+  blurred_engine(pool_state& state, std::unique_ptr<typename Media::shared> shared,
+                 blurred_variant variant)
+      : bulk_engine<Media>(state, std::move(shared),
+                           variant.in_log ? log_kind::lines_or_blocks : log_kind::torn_bit),
+        variant_(variant),
+        commit_counts_(this->lanes_.size()) {}
 
   void set_up(const engine_tuning& tuning) override {
     bulk_engine<Media>::set_up(tuning);
-    if (variant_.adaptive) mode_choice_.emplace(tuning.adaptive, tuning.media_latency_ns, Media::under_exploration);
+    if (variant_.adaptive)
+      mode_choice_.emplace(tuning.adaptive, tuning.media_latency_ns, Media::under_exploration);
   }
 
   bool may_execute_in_log() const noexcept override { return variant_.in_log; }
@@ -41,7 +49,8 @@ class blurred_engine : public bulk_engine<Media> {
     return true;
   }
 
-  format::log_block* store_in_log(transaction& t, format::log_block* at, std::uint64_t offset, std::uint64_t value, std::uint8_t mask) override {
+  format::log_block* store_in_log(transaction& t, format::log_block* at, std::uint64_t offset,
+                                  std::uint64_t value, std::uint8_t mask) override {
     lane& l = this->lanes_[t.log()];
     const format::block_record r{format::block_kind::data, mask, value, offset};
     if (at != nullptr) {
@@ -56,8 +65,10 @@ class blurred_engine : public bulk_engine<Media> {
   void abort(transaction& t) noexcept override {
     lane& l = this->lanes_[t.log()];
     if (!l.blocks.has_records()) return;
-    const std::lock_guard hold(l.spills_mutex);  // a truncation that sees the tail moved sees the hole
-    const typename lane_engine<Media>::aborted_range aborted{l.blocks.first_line(), l.blocks.first_line() + l.blocks.lines_used() + 1};
+    const std::lock_guard hold(
+        l.spills_mutex);  // a truncation that sees the tail moved sees the hole
+    const typename lane_engine<Media>::aborted_range aborted{
+        l.blocks.first_line(), l.blocks.first_line() + l.blocks.lines_used() + 1};
     const bool noted = record_aborted_range(l, aborted);
     l.blocks.abort();
     if (noted) return;
@@ -68,12 +79,14 @@ class blurred_engine : public bulk_engine<Media> {
   [[nodiscard]] result<> reserve_log(transaction& t) override {
     lane& l = this->lanes_[t.log()];
     if (t.in_log()) return {};  // every block left room for what ends the transaction
-    return exclude_wait([&] { return l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
+    return exclude_wait(
+        [&] { return l.has_blocks ? prepare_blocks(l, t) : this->prepare_lines(l, t); });
   }
 
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = this->lanes_[t.log()];
-    const bool kept = l.has_blocks ? commit_blocks(l, t, txid) : this->commit_lines(l, t, txid, [] {});
+    const bool kept =
+        l.has_blocks ? commit_blocks(l, t, txid) : this->commit_lines(l, t, txid, [] {});
     if (mode_choice_ && ++commit_counts_[t.log()].commits == mode_choice_->batch()) [[unlikely]] {
       commit_counts_[t.log()].commits = 0;
       mode_choice_->committed(mode_choice_->batch());
@@ -93,10 +106,13 @@ class blurred_engine : public bulk_engine<Media> {
     std::uint64_t commits = 0;
   };
 
-  bool begins_with_blocks() const noexcept override { return variant_.in_log && (!mode_choice_ || mode_choice_->wants_blocks()); }
+  bool begins_with_blocks() const noexcept override {
+    return variant_.in_log && (!mode_choice_ || mode_choice_->wants_blocks());
+  }
   bool commits_flush_home() const noexcept override { return !variant_.volatile_checkpoint; }
 
-  static bool record_aborted_range(lane& l, const typename lane_engine<Media>::aborted_range& h) noexcept {
+  static bool record_aborted_range(lane& l,
+                                   const typename lane_engine<Media>::aborted_range& h) noexcept {
     try {
       l.aborted_ranges.push_back(h);
       return true;
@@ -111,11 +127,14 @@ class blurred_engine : public bulk_engine<Media> {
     using base::planted;
     t.in_log() ? append_checksum_deltas(l, t) : append_all(l, t);
     if (planted<Media>(mutant::xil_home_first)) store_home_of(l, t, false);
-    l.blocks.commit(txid);                                                                // 1, 2
-    if (!planted<Media>(mutant::xil_no_log_fence) && !this->fence_ok(l)) return false;     // 3: the log is durable before home changes
+    l.blocks.commit(txid);  // 1, 2
+    if (!planted<Media>(mutant::xil_no_log_fence) && !this->fence_ok(l))
+      return false;  // 3: the log is durable before home changes
     t.begin_home_stores();
-    store_home_of(l, t, !variant_.volatile_checkpoint);                                     // 4, 5
-    if (!variant_.volatile_checkpoint && !planted<Media>(mutant::xil_no_data_fence) && !this->fence_ok(l)) return false;  // 6: home, before the log may be cut
+    store_home_of(l, t, !variant_.volatile_checkpoint);  // 4, 5
+    if (!variant_.volatile_checkpoint && !planted<Media>(mutant::xil_no_data_fence) &&
+        !this->fence_ok(l))
+      return false;  // 6: home, before the log may be cut
     l.blocks.publish();
     return true;
   }
@@ -132,19 +151,26 @@ class blurred_engine : public bulk_engine<Media> {
           this->store_word_home(l.media, home + 8 * w, &word, lines[i].word_mask(w));
         }
       }
-      if (flushes && !(i + 1 == lines.size() && base::planted<Media>(base::mutant::xil_last_home_line))) l.media.flush(this->state_.file.at(lines[i].offset), line_size);
+      if (flushes &&
+          !(i + 1 == lines.size() && base::planted<Media>(base::mutant::xil_last_home_line)))
+        l.media.flush(this->state_.file.at(lines[i].offset), line_size);
     }
   }
 
-  // A transaction that ran in the write set: it outgrew the log once, or its log's form has changed.
+  // A transaction that ran in the write set: it outgrew the log once, or its log's form has
+  // changed.
   static std::uint64_t words_stored(const transaction& t) {
     std::uint64_t words = 0;
-    for (const written_line& line : t.lines()) words += static_cast<unsigned>(std::popcount(stored_words(line.mask)));
+    for (const written_line& line : t.lines())
+      words += static_cast<unsigned>(std::popcount(stored_words(line.mask)));
     return words;
   }
   [[nodiscard]] result<> prepare_blocks(lane& l, transaction& t) {
     this->release_reserved(l);
-    std::uint64_t lines = (words_stored(t) + (this->logs_checksum_deltas_ ? this->checksum_delta_count(t) : 0)) / format::blocks_per_line + 2;
+    std::uint64_t lines =
+        (words_stored(t) + (this->logs_checksum_deltas_ ? this->checksum_delta_count(t) : 0)) /
+            format::blocks_per_line +
+        2;
     if (lines >= l.log.capacity_lines()) {
       if (auto made = this->reserve_spill_chunks(l, t, l.media); !made) return made;
       lines = 2;
@@ -161,17 +187,24 @@ class blurred_engine : public bulk_engine<Media> {
     }
     for (const written_line& line : t.lines())
       for (unsigned w = next_word(line.mask, 0); w < 8; w = next_word(line.mask, w + 1))
-        l.blocks.append({format::block_kind::data, line.word_mask(w), line.words[w] & expand_mask(line.word_mask(w)), line.offset + 8 * w});
+        l.blocks.append({format::block_kind::data, line.word_mask(w),
+                         line.words[w] & expand_mask(line.word_mask(w)), line.offset + 8 * w});
     append_checksum_deltas(l, t);
   }
   void append_checksum_deltas(lane& l, const transaction& t) {
     if (!this->logs_checksum_deltas_) return;
     const bool zero_deltas = base::planted<Media>(base::mutant::sums_blocks_weightless);
-    this->for_each_checksum_delta(t, [&](std::uint64_t block, std::uint64_t weight) { l.blocks.append({format::block_kind::checksum_delta, 0, zero_deltas ? 0 : weight, block}); });
+    this->for_each_checksum_delta(t, [&](std::uint64_t block, std::uint64_t weight) {
+      l.blocks.append({format::block_kind::checksum_delta, 0, zero_deltas ? 0 : weight, block});
+    });
   }
-  // Records of the running transaction that need room when it stores one more word: that one, and a weight for each at most.
+  // Records of the running transaction that need room when it stores one more word: that one, and a
+  // weight for each at most.
   std::uint64_t blocks_needed(const lane& l) const noexcept {
-    return 1 + (this->logs_checksum_deltas_ && !base::planted<Media>(base::mutant::sums_weights_crowded) ? l.blocks.records() + 1 : 0);
+    return 1 +
+           (this->logs_checksum_deltas_ && !base::planted<Media>(base::mutant::sums_weights_crowded)
+                ? l.blocks.records() + 1
+                : 0);
   }
 
   void wait_for_block_space(lane& l, transaction& t) {
@@ -204,7 +237,9 @@ class blurred_engine : public bulk_engine<Media> {
       const auto alone = this->lock_truncation();  // others truncate too
       return l.log.head() == l.log.tail();
     };
-    while (!is_empty() && !planted<Media>(mutant::switch_no_truncate)) {  // S1: nothing above the watermark is left in it
+    while (!is_empty() &&
+           !planted<Media>(
+               mutant::switch_no_truncate)) {  // S1: nothing above the watermark is left in it
       this->truncate();
       if (this->state_.poisoned.load()) return;
       if (!is_empty()) this->state_.await_announced(l.number);
@@ -213,11 +248,16 @@ class blurred_engine : public bulk_engine<Media> {
     const std::uint64_t old_form = l.flags();
     l.has_blocks = !l.has_blocks;
     const std::uint64_t form = planted<Media>(mutant::switch_old_form) ? old_form : l.flags();
-    if (planted<Media>(mutant::switch_head_first)) this->write_head(l, 0, form), this->control_.fence();
-    if (!planted<Media>(mutant::switch_no_zero)) this->zero_log(l, planted<Media>(mutant::switch_half_zeroed) ? l.log.capacity_lines() / 2 : l.log.capacity_lines());  // S2
-    if (!planted<Media>(mutant::switch_no_zero_fence)) this->control_.fence();  // zeroes before the head that has them read in the new form
-    this->write_head(l, 0, form);                                              // S3
-    if (!planted<Media>(mutant::switch_no_head_fence)) this->control_.fence();  // the head before the first record of the new form
+    if (planted<Media>(mutant::switch_head_first))
+      this->write_head(l, 0, form), this->control_.fence();
+    if (!planted<Media>(mutant::switch_no_zero))
+      this->zero_log(l, planted<Media>(mutant::switch_half_zeroed) ? l.log.capacity_lines() / 2
+                                                                   : l.log.capacity_lines());  // S2
+    if (!planted<Media>(mutant::switch_no_zero_fence))
+      this->control_.fence();      // zeroes before the head that has them read in the new form
+    this->write_head(l, 0, form);  // S3
+    if (!planted<Media>(mutant::switch_no_head_fence))
+      this->control_.fence();  // the head before the first record of the new form
     switches_.fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -229,15 +269,23 @@ class blurred_engine : public bulk_engine<Media> {
 
 template <class Media, blurred_variant variant>
 struct blurred_as final : blurred_engine<Media> {
-  blurred_as(pool_state& state, std::unique_ptr<typename Media::shared> shared) : blurred_engine<Media>(state, std::move(shared), variant) {}
+  blurred_as(pool_state& state, std::unique_ptr<typename Media::shared> shared)
+      : blurred_engine<Media>(state, std::move(shared), variant) {}
 };
 template <class Media>
-using xil = blurred_as<Media, blurred_variant{.in_log = true, .volatile_checkpoint = false, .adaptive = false}>;
+using xil = blurred_as<Media, blurred_variant{
+                                  .in_log = true, .volatile_checkpoint = false, .adaptive = false}>;
 template <class Media>
-using vcbp = blurred_as<Media, blurred_variant{.in_log = false, .volatile_checkpoint = true, .adaptive = false}>;
+using vcbp =
+    blurred_as<Media,
+               blurred_variant{.in_log = false, .volatile_checkpoint = true, .adaptive = false}>;
 template <class Media>
-using blurred = blurred_as<Media, blurred_variant{.in_log = true, .volatile_checkpoint = true, .adaptive = false}>;
+using blurred =
+    blurred_as<Media,
+               blurred_variant{.in_log = true, .volatile_checkpoint = true, .adaptive = false}>;
 template <class Media>
-using adaptive = blurred_as<Media, blurred_variant{.in_log = true, .volatile_checkpoint = true, .adaptive = true}>;
+using adaptive =
+    blurred_as<Media,
+               blurred_variant{.in_log = true, .volatile_checkpoint = true, .adaptive = true}>;
 
 }  // namespace stele::detail

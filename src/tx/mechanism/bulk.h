@@ -1,13 +1,16 @@
-// Volatile checkpoint with bulk persistence: commits store home unflushed, and later all of it is made durable at once, for the
-// whole pool, and the logs are cut. Page: docs/protocol/bulk.md, steps T1 to T6. Source: Lu, Shu and Sun, "Blurred
-// Persistence" (2016), section 3.3; the pool-wide watermark is ours.
+// Volatile checkpoint with bulk persistence: commits store home unflushed, and later all of it is
+// made durable at once, for the whole pool, and the logs are cut. Page: docs/protocol/bulk.md,
+// steps T1 to T6. Source: Lu, Shu and Sun, "Blurred Persistence" (2016), section 3.3; the pool-wide
+// watermark is ours.
 //
-// Three ways: walking the logs for the lines they name, each flushed once (what user space can do); the whole of home at
-// once, where the medium has that (a file's sync; the paper's wbinvd on simulated media). By a thread of its own when a ring
-// is half full (the two halves are the epochs), or by the commit that finds its ring short.
+// Three ways: walking the logs for the lines they name, each flushed once (what user space can do);
+// the whole of home at once, where the medium has that (a file's sync; the paper's wbinvd on
+// simulated media). By a thread of its own when a ring is half full (the two halves are the
+// epochs), or by the commit that finds its ring short.
 //
-// A truncation that finds no memory has cut nothing and forgotten nothing: where lines are taken from notes, a line for which there is no
-// memory is flushed at once; where the logs are read back, they are read again.
+// A truncation that finds no memory has cut nothing and forgotten nothing: where lines are taken
+// from notes, a line for which there is no memory is flushed at once; where the logs are read back,
+// they are read again.
 #pragma once
 
 #include <tx/lane_engine.h>
@@ -27,7 +30,10 @@ class bulk_engine : public torn_bit_engine<Media> {
   ~bulk_engine() override { stop(); }
 
   void set_up(const engine_tuning& tuning) override {
-    persist_whole_home_ = Media::whole_cache == media::whole_cache::preferred ? tuning.bulk != bulk_persistence::log_walk : Media::whole_cache == media::whole_cache::supported && tuning.bulk == bulk_persistence::whole_cache;
+    persist_whole_home_ = Media::whole_cache == media::whole_cache::preferred
+                              ? tuning.bulk != bulk_persistence::log_walk
+                              : Media::whole_cache == media::whole_cache::supported &&
+                                    tuning.bulk == bulk_persistence::whole_cache;
     this->logs_checksum_deltas_ = this->block_checksums_.present() && maintains_block_checksums();
     heads_.reserve(this->lanes_.size());
     record_.payload.reserve(this->lanes_.front().log.capacity_lines() * format::payload_words);
@@ -42,7 +48,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     stop();
     truncate();
     if (auto sound = this->check_medium(); !sound) return sound;
-    for (auto& l : this->lanes_) base::check(l.log.head() == l.log.tail(), "a log is not empty after its last truncation");
+    for (auto& l : this->lanes_)
+      base::check(l.log.head() == l.log.tail(), "a log is not empty after its last truncation");
     return lane_engine<Media>::close();
   }
 
@@ -53,15 +60,16 @@ class bulk_engine : public torn_bit_engine<Media> {
     return lane_engine<Media>::grow(to);
   }
   [[nodiscard]] result<> checkpoint() override {
-    while (truncate() < this->state_.clock.load() && !this->state_.poisoned.load()) this->state_.await_announced(no_log);
+    while (truncate() < this->state_.clock.load() && !this->state_.poisoned.load())
+      this->state_.await_announced(no_log);
     return this->check_medium();
   }
 
  protected:
   bool maintains_block_checksums() const noexcept override { return !checksums_lost_; }
 
-  // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush. What is to be flushed is in
-  // the lanes' notes: no need to read the logs.
+  // Whether a thread of its own may do it. Home is durable when a commit returns: nothing to flush.
+  // What is to be flushed is in the lanes' notes: no need to read the logs.
   virtual bool may_run_in_background() const noexcept { return false; }
   virtual bool queues_dirty_lines() const noexcept { return false; }
   virtual void background_step() { truncate(); }
@@ -81,24 +89,31 @@ class bulk_engine : public torn_bit_engine<Media> {
   static constexpr unsigned no_log = ~0u;
   // The same, and chunks for a record that outgrows the ring.
   [[nodiscard]] result<> reserve_spill_chunks(lane& l, transaction& t, Media& media) {
-    const std::uint64_t words = payload_words(t.lines()) + max_checksum_delta_words(t.lines().size());
+    const std::uint64_t words =
+        payload_words(t.lines()) + max_checksum_delta_words(t.lines().size());
     {
       const std::lock_guard hold(truncation_mutex_);
       record_.payload.reserve(words);  // the truncation reads it back
     }
     if (auto reserved = this->reserve_spill(l, t, words); !reserved) return reserved;
     const std::uint64_t newest = this->state_.clock.load();
-    while (truncate() < newest) {  // until no record that would be replayed still names these chunks
+    while (truncate() <
+           newest) {  // until no record that would be replayed still names these chunks
       if (this->state_.poisoned.load()) return this->check_medium();
       this->state_.await_announced(l.number);
     }
-    return this->invalidate_block_checksums(media, l) ? result<>{} : this->check_medium();  // nothing is said of these blocks before the record goes there
+    return this->invalidate_block_checksums(media, l)
+               ? result<>{}
+               : this->check_medium();  // nothing is said of these blocks before the record goes
+                                        // there
   }
 
   // Room and chunks for a record of lines.
   [[nodiscard]] result<> prepare_lines(lane& l, transaction& t) {
-    const std::uint64_t bound = 3 * t.lines().size() + 1;  // a line in eight parts takes sixteen words of a record
-    const bool plenty = bound <= l.log.free_lines() && l.log.free_lines() >= l.log.capacity_lines() / 2 && l.reserved_bytes == 0;
+    const std::uint64_t bound =
+        3 * t.lines().size() + 1;  // a line in eight parts takes sixteen words of a record
+    const bool plenty = bound <= l.log.free_lines() &&
+                        l.log.free_lines() >= l.log.capacity_lines() / 2 && l.reserved_bytes == 0;
     return plenty ? result<>{} : prepare_lines_slow(l, t);
   }
   [[gnu::noinline]] result<> prepare_lines_slow(lane& l, transaction& t) {
@@ -109,8 +124,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     return wait_for_log_space(l, std::min(lines, l.log.capacity_lines()));
   }
 
-  // A commit by a streamed record of lines: one fence, home unflushed. What can be done before the fence is, for stores after
-  // it wait for it: `before_fence()`, when the record is appended.
+  // A commit by a streamed record of lines: one fence, home unflushed. What can be done before the
+  // fence is, for stores after it wait for it: `before_fence()`, when the record is appended.
   template <class BeforeFence>
   bool commit_lines(lane& l, transaction& t, std::uint64_t txid, BeforeFence&& before_fence) {
     using base::mutant;
@@ -118,7 +133,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     this->append(l, format::record_kind::redo, txid, t, this->new_value);  // 1
     before_fence();
     if (planted<Media>(mutant::bulk_home_first)) store_home_unflushed(l, t);
-    if (!planted<Media>(mutant::bulk_no_log_fence) && !this->fence_ok(l)) return false;  // 2: the log is durable before home changes
+    if (!planted<Media>(mutant::bulk_no_log_fence) && !this->fence_ok(l))
+      return false;  // 2: the log is durable before home changes
     t.begin_home_stores();
     store_home_unflushed(l, t);  // 3
     l.log.publish();
@@ -136,44 +152,58 @@ class bulk_engine : public torn_bit_engine<Media> {
     using base::mutant;
     using base::planted;
     const std::lock_guard hold(truncation_mutex_);
-    if (this->state_.deferred_logs.load() != 0) this->flush_deferred();  // what waits to be stored home keeps its log
+    if (this->state_.deferred_logs.load() != 0)
+      this->flush_deferred();  // what waits to be stored home keeps its log
     const std::uint64_t through = advance_completed();  // T1: all of these have stored home
     dirty_lines_.clear();
     heads_.clear();
-    if (!checksum_deltas_.empty()) abandon_checksums();  // a truncation did not come to its end: what its records change is not known any more
+    if (!checksum_deltas_.empty())
+      abandon_checksums();  // a truncation did not come to its end: what its records change is not
+                            // known any more
     checksum_deltas_.clear();
     for (lane& l : this->lanes_) heads_.push_back(collect_dirty_lines(l, through));  // T2
     checksummed_through_ = through;
     const bool moves = this->logs_checksum_deltas_ && !checksums_lost_ && !checksum_deltas_.empty();
     if (moves) this->mark_checksums_moving(mutant::sums_move_unsaid);  // S3
-    if (moves && this->control_.failed()) return (void)this->check_medium(), through;  // a sum that moves unsaid would be counted twice
+    if (moves && this->control_.failed())
+      return (void)this->check_medium(), through;  // a sum that moves unsaid would be counted twice
     if (!planted<Media>(mutant::sums_after_mark)) apply_checksum_deltas(through);
-    persist_home();                                                     // T3
-    if (!planted<Media>(mutant::bulk_no_data_fence)) this->control_.fence();  // home is durable before the watermark moves
+    persist_home();  // T3
+    if (!planted<Media>(mutant::bulk_no_data_fence))
+      this->control_.fence();                          // home is durable before the watermark moves
     if (this->state_.poisoned.load()) return through;  // what should be durable may be gone
-    this->write_word(format::watermark_offset, through + planted<Media>(mutant::bulk_mark_ahead));  // T4
-    if (moves && planted<Media>(mutant::sums_said_early)) this->write_checksum_state(format::block_checksum_state::valid);
-    if (!planted<Media>(mutant::bulk_no_mark_fence)) this->control_.fence();  // the watermark is durable before any head moves, and before sums are said to stand still
+    this->write_word(format::watermark_offset,
+                     through + planted<Media>(mutant::bulk_mark_ahead));  // T4
+    if (moves && planted<Media>(mutant::sums_said_early))
+      this->write_checksum_state(format::block_checksum_state::valid);
+    if (!planted<Media>(mutant::bulk_no_mark_fence))
+      this->control_.fence();  // the watermark is durable before any head moves, and before sums
+                               // are said to stand still
     if (planted<Media>(mutant::sums_after_mark)) apply_checksum_deltas(through);
     if (moves && !checksums_lost_) this->write_checksum_state(format::block_checksum_state::valid);
-    advance_heads(heads_);                                                              // T5, T6
+    advance_heads(heads_);  // T5, T6
     checksum_deltas_.clear();
     (void)this->check_medium();
     return through;
   }
 
-  // T1: H. It never goes back, whatever a commit announces late: a watermark that did would have recovery replay, or take back, what is cut.
+  // T1: H. It never goes back, whatever a commit announces late: a watermark that did would have
+  // recovery replay, or take back, what is cut.
   std::uint64_t advance_completed() {
     const std::uint64_t now = this->state_.completed();
-    completed_through_ = base::planted<Media>(base::mutant::bulk_mark_back) ? now : std::max(completed_through_, now);
+    completed_through_ = base::planted<Media>(base::mutant::bulk_mark_back)
+                             ? now
+                             : std::max(completed_through_, now);
     return completed_through_;
   }
 
   // T5 and T6: the logs begin at these positions.
   void advance_heads(std::span<const std::uint64_t> heads) {
     for (std::size_t i = 0; i < heads.size(); ++i)
-      if (heads[i] != this->lanes_[i].log.head()) this->write_word(this->log_offset(this->lanes_[i]), heads[i] | this->lanes_[i].flags());
-    if (!base::planted<Media>(base::mutant::bulk_no_head_fence)) this->control_.fence();  // heads are durable before their lines are written again
+      if (heads[i] != this->lanes_[i].log.head())
+        this->write_word(this->log_offset(this->lanes_[i]), heads[i] | this->lanes_[i].flags());
+    if (!base::planted<Media>(base::mutant::bulk_no_head_fence))
+      this->control_.fence();  // heads are durable before their lines are written again
     for (std::size_t i = 0; i < heads.size(); ++i) {
       lane& l = this->lanes_[i];
       if (heads[i] == l.log.head()) continue;
@@ -183,18 +213,23 @@ class bulk_engine : public torn_bit_engine<Media> {
     ++this->truncations_;
   }
 
-  // Leaves a record's lines beside the log, for the truncation; those of a spilled one are in the log.
+  // Leaves a record's lines beside the log, for the truncation; those of a spilled one are in the
+  // log.
   void queue_dirty_lines(lane& l, const transaction& t, std::uint64_t txid) {
     const bool spilled = l.spilled;
     if (spilled) l.spilled = false;
-    l.dirty_lines.push(txid, l.log.appended_end(), spilled ? std::span<const written_line>() : t.lines());
+    l.dirty_lines.push(txid, l.log.appended_end(),
+                       spilled ? std::span<const written_line>() : t.lines());
   }
 
   bool has_background() const noexcept { return background_.joinable(); }
   bool is_any_log_low() const {
-    return std::ranges::any_of(this->lanes_, [](const lane& l) { return l.log.free_lines() < l.log.capacity_lines() / 2; });
+    return std::ranges::any_of(this->lanes_, [](const lane& l) {
+      return l.log.free_lines() < l.log.capacity_lines() / 2;
+    });
   }
-  // Once a piece of work: commits that come while it is done must not pay for a locked instruction each.
+  // Once a piece of work: commits that come while it is done must not pay for a locked instruction
+  // each.
   void wake() {
     if (!has_background() || busy_.load(std::memory_order_relaxed)) return;
     busy_.store(true, std::memory_order_relaxed);
@@ -204,7 +239,8 @@ class bulk_engine : public torn_bit_engine<Media> {
   // A class with overrides calls it in its own destructor, before they are gone.
   void stop() {
     if (!background_.joinable()) return;
-    if (opening_pid_ != ::getpid()) return background_.detach();  // a child of fork has no such thread
+    if (opening_pid_ != ::getpid())
+      return background_.detach();  // a child of fork has no such thread
     stopping_.store(true);
     wake_requested_.store(true);
     wake_requested_.notify_one();
@@ -215,15 +251,21 @@ class bulk_engine : public torn_bit_engine<Media> {
   void apply_checksum_deltas(std::uint64_t through) {
     if (!this->logs_checksum_deltas_ || checksums_lost_) return;
     lane_engine<Media>::apply_checksum_deltas(checksum_deltas_);
-    checksum_deltas_.for_each([&](std::uint64_t block, checksum_deltas::delta) { compute_unknown_checksum(block, through); });
+    checksum_deltas_.for_each([&](std::uint64_t block, checksum_deltas::delta) {
+      compute_unknown_checksum(block, through);
+    });
   }
   // A block of which nothing is said is summed up, unless a commit may be storing to it meanwhile.
   void compute_unknown_checksum(std::uint64_t block, std::uint64_t through) {
-    if (this->block_checksums_.stored(block) != format::block_checksum_unknown || this->state_.clock.load() != through) return;
+    if (this->block_checksums_.stored(block) != format::block_checksum_unknown ||
+        this->state_.clock.load() != through)
+      return;
     const std::uint64_t sum = this->block_checksums_.compute(block);
-    if (this->state_.clock.load() == through) this->block_checksums_.set(this->control_, block, sum);
+    if (this->state_.clock.load() == through)
+      this->block_checksums_.set(this->control_, block, sum);
   }
-  // Without memory for what records change, the sums of this session do not count; closing makes them anew.
+  // Without memory for what records change, the sums of this session do not count; closing makes
+  // them anew.
   void abandon_checksums() {
     if (checksums_lost_) return;
     checksums_lost_ = true;
@@ -239,7 +281,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     }
   }
 
-  // The home lines of the records up to `through` in one log, and its holes; the position after them.
+  // The home lines of the records up to `through` in one log, and its holes; the position after
+  // them.
   std::uint64_t collect_dirty_lines(lane& l, std::uint64_t through) {
     if (queues_dirty_lines()) return pop_dirty_lines(l, through);
     const std::uint64_t tail = l.log.tail();
@@ -257,13 +300,16 @@ class bulk_engine : public torn_bit_engine<Media> {
       add_checksum_deltas(record_);
       position = next;
     }
-    if (!base::planted<Media>(base::mutant::xil_holes_left)) this->flush_aborted_ranges(l, position);
+    if (!base::planted<Media>(base::mutant::xil_holes_left))
+      this->flush_aborted_ranges(l, position);
     return position;
   }
 
   // Whether it matters which lines of home a log's records name.
   bool needs_dirty_lines_of(const lane& l) const {
-    return !persist_whole_home_ && !commits_flush_home() && (!base::planted<Media>(base::mutant::bulk_first_log_only) || &l == &this->lanes_.front());
+    return !persist_whole_home_ && !commits_flush_home() &&
+           (!base::planted<Media>(base::mutant::bulk_first_log_only) ||
+            &l == &this->lanes_.front());
   }
 
   // The same from the notes.
@@ -271,7 +317,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     std::uint64_t position = l.log.head();
     const bool wanted = needs_dirty_lines_of(l);
     for (dirty_line_queue::entry n; l.dirty_lines.peek(n) && n.txid <= through;) {
-      if (this->logs_checksum_deltas_ || (n.lines == 0 && wanted)) add_logged_record(l, position, n.lines == 0 && wanted);
+      if (this->logs_checksum_deltas_ || (n.lines == 0 && wanted))
+        add_logged_record(l, position, n.lines == 0 && wanted);
       position = n.next;
       l.dirty_lines.pop(n, [&](std::uint64_t line) {
         if (wanted) add_dirty_line(line);
@@ -285,7 +332,8 @@ class bulk_engine : public torn_bit_engine<Media> {
     if (with_lines) add_dirty_lines(record_);
     add_checksum_deltas(record_);
   }
-  // In a log of many threads, records up to `through` may lie behind later ones. They stay, but the watermark passes them now.
+  // In a log of many threads, records up to `through` may lie behind later ones. They stay, but the
+  // watermark passes them now.
   void add_overtaken_deltas(lane& l, std::uint64_t position, std::uint64_t through) {
     for (const std::uint64_t tail = l.log.tail(); position < tail;) {
       (void)l.read(position, tail, record_);
@@ -293,9 +341,10 @@ class bulk_engine : public torn_bit_engine<Media> {
     }
   }
   void add_dirty_lines(const log_record& r) {
-    (void)for_each_stored_run(this->state_.file, r.payload, [&](format::run_header head, const std::uint64_t*) {
-      for_each_line(head, [&](std::uint64_t line) { add_dirty_line(line); });
-    });
+    (void)for_each_stored_run(
+        this->state_.file, r.payload, [&](format::run_header head, const std::uint64_t*) {
+          for_each_line(head, [&](std::uint64_t line) { add_dirty_line(line); });
+        });
   }
   // Without memory to remember it by, a line is flushed at once, whenever it is named.
   void add_dirty_line(std::uint64_t line) noexcept {
@@ -310,13 +359,15 @@ class bulk_engine : public torn_bit_engine<Media> {
       const media::range home{this->state_.file.at(h.home_offset), h.size - h.home_offset};
       return this->control_.bulk_persist({&home, 1});
     }
-    for (std::uint64_t line : dirty_lines_.all()) this->control_.flush(this->state_.file.at(line), line_size);
+    for (std::uint64_t line : dirty_lines_.all())
+      this->control_.flush(this->state_.file.at(line), line_size);
   }
 
   void background_loop() {
     for (;;) {
       wake_requested_.wait(false);
-      wake_requested_.store(false);  // before stopping_ is read: stop() sets that first, so its call is not lost
+      wake_requested_.store(
+          false);  // before stopping_ is read: stop() sets that first, so its call is not lost
       if (stopping_.load()) return;
       do {
         try_background_step();
@@ -333,9 +384,10 @@ class bulk_engine : public torn_bit_engine<Media> {
   }
 
   bool persist_whole_home_ = false;
-  bool checksums_lost_ = false;            // under truncation_mutex_
-  std::uint64_t completed_through_ = 0;         // the last H
-  std::uint64_t checksummed_through_ = 0;  // likewise: what records up to here change is in the sums
+  bool checksums_lost_ = false;          // under truncation_mutex_
+  std::uint64_t completed_through_ = 0;  // the last H
+  std::uint64_t checksummed_through_ =
+      0;  // likewise: what records up to here change is in the sums
   std::mutex truncation_mutex_;
   line_set dirty_lines_;  // truncate's, like the next three: kept for their memory
   checksum_deltas checksum_deltas_;

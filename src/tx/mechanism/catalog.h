@@ -1,5 +1,6 @@
-// The mechanisms by name, and the media by specification. Adding a mechanism: its header here, a file in on_media/ and one in
-// lab/media/makers/, a line in the makers.h of both, in catalog.cc and in lab/media/lab_medium.cc.
+// The mechanisms by name, and the media by specification. Adding a mechanism: its header here, a
+// file in on_media/ and one in lab/media/makers/, a line in the makers.h of both, in catalog.cc and
+// in lab/media/lab_medium.cc.
 #pragma once
 
 #include <format/parity_block.h>
@@ -15,15 +16,17 @@
 namespace stele::media {
 class tape_writer;
 struct lab_medium;
-}
+}  // namespace stele::media
 
 namespace stele::detail {
 
-// A medium: adr, eadr, process and file are the library's; those of the laboratory are for measuring and exploring.
+// A medium: adr, eadr, process and file are the library's; those of the laboratory are for
+// measuring and exploring.
 struct media_choice {
   enum class kind : std::uint8_t { adr, eadr, process, file, lab };
   kind what = kind::adr;
-  std::shared_ptr<const media::lab_medium> lab = nullptr;  // which of the laboratory's, for kind::lab
+  std::shared_ptr<const media::lab_medium> lab =
+      nullptr;  // which of the laboratory's, for kind::lab
   engine_tuning tuning = {};
 };
 // By name. Errors: invalid_argument, naming what is possible.
@@ -34,7 +37,8 @@ struct lab_media {
   const char* names;  // for a sentence
   std::optional<media_choice> (*parse)(std::string_view specification);
   media_choice (*on_tape)(media::tape_writer& tape, const engine_tuning& tuning);
-  std::unique_ptr<engine> (*make)(std::string_view mechanism, pool_state& state, const media_choice& choice);
+  std::unique_ptr<engine> (*make)(std::string_view mechanism, pool_state& state,
+                                  const media_choice& choice);
 };
 void register_lab_media(const lab_media& media);  // outlives everything; before main()
 // Null: this program has none.
@@ -45,9 +49,9 @@ struct mechanism_entry {
   std::string summary;
   log_kind logs = log_kind::none;
   std::function<std::unique_ptr<engine>(pool_state&, const media_choice&)> make;
-  storage::map_kind map = storage::map_kind::shared;  // on media in memory
+  storage::map_kind map = storage::map_kind::shared;     // on media in memory
   format::home_kind home = format::home_kind::in_place;  // of the pools that it works on
-  bool has_parity = false;                               // pools made for it have room for checksums over home
+  bool has_parity = false;  // pools made for it have room for checksums over home
 
   // Its engine on a medium; set_up is done.
   std::unique_ptr<engine> on(pool_state& state, const media_choice& choice) const;

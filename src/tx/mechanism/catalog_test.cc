@@ -8,7 +8,10 @@ namespace {
 using kind = media_choice::kind;
 
 TEST(media_names, name_media_without_parameters) {
-  for (const auto& [name, what] : {std::pair{"adr", kind::adr}, {"eadr", kind::eadr}, {"process", kind::process}, {"file", kind::file}}) {
+  for (const auto& [name, what] : {std::pair{"adr", kind::adr},
+                                   {"eadr", kind::eadr},
+                                   {"process", kind::process},
+                                   {"file", kind::file}}) {
     const auto c = parse_media(name);
     ASSERT_TRUE(c) << c.error().message;
     EXPECT_EQ(c->what, what) << name;

@@ -1,16 +1,20 @@
-// default: what pools get that ask for nothing. One streamed record of lines and one fence a durable commit, no fence an
-// ordered one, home volatile until bulk persistence in the background. Page: docs/protocol/default.md.
+// default: what pools get that ask for nothing. One streamed record of lines and one fence a
+// durable commit, no fence an ordered one, home volatile until bulk persistence in the background.
+// Page: docs/protocol/default.md.
 //
-// It takes the torn-bit log from Volos, Tack and Swift, "Mnemosyne" (2011), volatile checkpoint and bulk persistence from Lu,
-// Shu and Sun, "Blurred Persistence" (2016); runs of words make one record with a length; what bulk persistence has to
-// flush is noted beside the log, not read back from it.
+// It takes the torn-bit log from Volos, Tack and Swift, "Mnemosyne" (2011), volatile checkpoint and
+// bulk persistence from Lu, Shu and Sun, "Blurred Persistence" (2016); runs of words make one
+// record with a length; what bulk persistence has to flush is noted beside the log, not read back
+// from it.
 //
-// Ordered commits: records are stored, not streamed, so that any thread can make them durable; their values stay in the
-// owner's overlay (transaction::pending) and their locks held until somebody settles: flush the records, fence, store home.
-// Each record names the ordered commit before it, and recovery drops what follows a missing one.
+// Ordered commits: records are stored, not streamed, so that any thread can make them durable;
+// their values stay in the owner's overlay (transaction::pending) and their locks held until
+// somebody settles: flush the records, fence, store home. Each record names the ordered commit
+// before it, and recovery drops what follows a missing one.
 //
-// On a file, where a place written costs as much as a page, all threads append to one ring after the other and commit in batches (one log
-// for all): a commit's record, then everything that is before it in the ring, is made durable by whoever writes.
+// On a file, where a place written costs as much as a page, all threads append to one ring after
+// the other and commit in batches (one log for all): a commit's record, then everything that is
+// before it in the ring, is made durable by whoever writes.
 #pragma once
 
 #include <base/in_one_piece.h>
@@ -25,27 +29,36 @@ class default_mechanism final : public bulk_engine<Media> {
  public:
   using typename lane_engine<Media>::lane;
 
-  default_mechanism(pool_state& state, std::unique_ptr<typename Media::shared> shared) : bulk_engine<Media>(state, std::move(shared)), deferred_flush_medium_(*this->shared_, state.file.header().log_count + 1), deferred_batches_(this->lanes_.size()) {
+  default_mechanism(pool_state& state, std::unique_ptr<typename Media::shared> shared)
+      : bulk_engine<Media>(state, std::move(shared)),
+        deferred_flush_medium_(*this->shared_, state.file.header().log_count + 1),
+        deferred_batches_(this->lanes_.size()) {
     for (lane& l : this->lanes_) l.dirty_lines.resize_for_log(l.log.capacity_lines());
   }
   ~default_mechanism() override { this->stop(); }
 
   void set_up(const engine_tuning& tuning) override {
     if constexpr (supports_shared_log) shared_log_ = tuning.shared_log;
-    for (unsigned i = 0; shared_log_ && i < this->lanes_.size(); ++i) shared_log_media_.emplace_back(*this->shared_, this->state_.file.header().log_count + 2 + i);
+    for (unsigned i = 0; shared_log_ && i < this->lanes_.size(); ++i)
+      shared_log_media_.emplace_back(*this->shared_, this->state_.file.header().log_count + 2 + i);
     bulk_engine<Media>::set_up(tuning);
   }
   [[nodiscard]] result<> start(std::uint8_t logs_were) override {
     auto started = bulk_engine<Media>::start(logs_were);
-    for (std::size_t i = 0; i < commit_queues_.size(); ++i) commit_queues_[i].reset(this->lanes_[i].log.tail());
+    for (std::size_t i = 0; i < commit_queues_.size(); ++i)
+      commit_queues_[i].reset(this->lanes_[i].log.tail());
     return started;
   }
 
-  // In one piece, like the rest of the way of a commit: a call stores its registers, and stores are dear here (docs/decisions/7-tried.md).
-  STELE_IN_ONE_PIECE commit_status run_commit(transaction& t) override { return t.commit_by(*this); }
+  // In one piece, like the rest of the way of a commit: a call stores its registers, and stores are
+  // dear here (docs/decisions/7-tried.md).
+  STELE_IN_ONE_PIECE commit_status run_commit(transaction& t) override {
+    return t.commit_by(*this);
+  }
 
   [[nodiscard]] result<> reserve_log(transaction& t) override {
-    if (!t.ordered() && this->state_.deferred_logs.load(std::memory_order_relaxed) != 0 && !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
+    if (!t.ordered() && this->state_.deferred_logs.load(std::memory_order_relaxed) != 0 &&
+        !base::planted<Media>(base::mutant::default_no_wait)) [[unlikely]]
       flush_deferred();
     if (t.ordered()) reserve_overlay(t);
     if constexpr (supports_shared_log)
@@ -64,8 +77,11 @@ class default_mechanism final : public bulk_engine<Media> {
     if constexpr (supports_shared_log)
       if (shared_log_) return commit_shared(t, txid);
     if (t.in_order()) [[unlikely]]
-      return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid) : commit_after_ordered(l, t, txid);
-    return this->commit_lines(l, t, txid, [&] { this->queue_dirty_lines(l, t, txid); });  // no truncation asks for it while txid is announced
+      return t.ordered() && l.reserved_bytes == 0 ? commit_ordered(l, t, txid)
+                                                  : commit_after_ordered(l, t, txid);
+    return this->commit_lines(l, t, txid, [&] {
+      this->queue_dirty_lines(l, t, txid);
+    });  // no truncation asks for it while txid is announced
   }
 
   bool defers_ordered() const noexcept override { return true; }
@@ -86,13 +102,16 @@ class default_mechanism final : public bulk_engine<Media> {
     return t;
   }
 
-  // Makes every ordered commit that has returned durable and stores it home: steps G1 to G3. Any thread's.
+  // Makes every ordered commit that has returned durable and stores it home: steps G1 to G3. Any
+  // thread's.
   void flush_deferred() override {
     flush_all_deferred();
     this->state_.notify_durable_advanced();
   }
   std::uint64_t durable_through() const noexcept override {
-    return this->state_.deferred_logs.load(std::memory_order_acquire) == 0 ? pool_state::no_commit : this->state_.completed();
+    return this->state_.deferred_logs.load(std::memory_order_acquire) == 0
+               ? pool_state::no_commit
+               : this->state_.completed();
   }
 
  private:
@@ -100,18 +119,24 @@ class default_mechanism final : public bulk_engine<Media> {
     using base::mutant;
     using base::planted;
     const std::lock_guard one(deferred_flush_mutex_);
-    if (this->state_.deferred_logs.load(std::memory_order_acquire) == 0) return leave_ordered_mode();
-    const all_batches_lock hold(deferred_batches_);  // so that what is settled is a prefix of the order
-    flush_records();                                                             // G1
-    if (!planted<Media>(mutant::default_no_settle_fence)) deferred_flush_medium_.fence();  // G2: records before home
+    if (this->state_.deferred_logs.load(std::memory_order_acquire) == 0)
+      return leave_ordered_mode();
+    const all_batches_lock hold(
+        deferred_batches_);  // so that what is settled is a prefix of the order
+    flush_records();         // G1
+    if (!planted<Media>(mutant::default_no_settle_fence))
+      deferred_flush_medium_.fence();  // G2: records before home
     if (deferred_flush_medium_.failed()) return this->state_.poisoned.store(true);
-    for (std::size_t i = 0; shared_log_ && i < commit_queues_.size(); ++i) commit_queues_[i].set_durable(flush_ends_[i]);
+    for (std::size_t i = 0; shared_log_ && i < commit_queues_.size(); ++i)
+      commit_queues_[i].set_durable(flush_ends_[i]);
     for (std::size_t i = 0; i < deferred_batches_.size(); ++i)
-      if (deferred_batches_[i].owner != nullptr) store_home(i, i != 0 && planted<Media>(mutant::settle_own_alone));  // G3
+      if (deferred_batches_[i].owner != nullptr)
+        store_home(i, i != 0 && planted<Media>(mutant::settle_own_alone));  // G3
     leave_ordered_mode();
   }
 
-  // Ordered commits of one log that are not settled: records [from, to) of its ring, unless it is shared.
+  // Ordered commits of one log that are not settled: records [from, to) of its ring, unless it is
+  // shared.
   struct alignas(64) deferred_batch {
     std::mutex mutex;
     std::uint64_t from = 0, to = 0;
@@ -120,7 +145,8 @@ class default_mechanism final : public bulk_engine<Media> {
   };
   class all_batches_lock {
    public:
-    explicit all_batches_lock(std::deque<deferred_batch>& batches) noexcept : deferred_batches_(batches) {
+    explicit all_batches_lock(std::deque<deferred_batch>& batches) noexcept
+        : deferred_batches_(batches) {
       for (deferred_batch& g : deferred_batches_) g.mutex.lock();
     }
     ~all_batches_lock() {
@@ -132,8 +158,10 @@ class default_mechanism final : public bulk_engine<Media> {
    private:
     std::deque<deferred_batch>& deferred_batches_;
   };
-  static constexpr std::uint64_t max_batch_commits = Media::under_exploration ? 3 : 256;         // commits in a deferred_batch before somebody is told
-  static constexpr std::uint64_t max_overlay_lines = 8192;                          // lines in an overlay before its owner waits
+  static constexpr std::uint64_t max_batch_commits =
+      Media::under_exploration ? 3 : 256;  // commits in a deferred_batch before somebody is told
+  static constexpr std::uint64_t max_overlay_lines =
+      8192;  // lines in an overlay before its owner waits
 
   bool may_run_in_background() const noexcept override { return true; }
   bool queues_dirty_lines() const noexcept override { return true; }
@@ -144,13 +172,15 @@ class default_mechanism final : public bulk_engine<Media> {
     }
     if (is_log_low()) this->truncate();
   }
-  static constexpr auto batch_delay = std::chrono::microseconds(100);  // an ordered commit is durable about so long after
+  static constexpr auto batch_delay =
+      std::chrono::microseconds(100);  // an ordered commit is durable about so long after
 
   // When no ordered commit is about, TxIDs need not be drawn in order.
   void leave_ordered_mode() {
     auto& s = this->state_;
     const std::unique_lock lock(s.txid_mutex, std::try_to_lock);
-    if (lock.owns_lock() && s.deferred_logs.load(std::memory_order_acquire) == 0) s.ordered_mode.store(false, std::memory_order_relaxed);
+    if (lock.owns_lock() && s.deferred_logs.load(std::memory_order_acquire) == 0)
+      s.ordered_mode.store(false, std::memory_order_relaxed);
   }
 
   // Memory for O2. Others read the overlay while they settle.
@@ -165,11 +195,13 @@ class default_mechanism final : public bulk_engine<Media> {
     if (base::planted<Media>(base::mutant::settle_joined_early)) t.release_txid_lock();
     std::unique_lock hold(g.mutex);
     if (!shared_log_)
-      l.log.template append<store_mode::cached>(format::record_kind::redo_dependent, txid, [&](auto& out) {  // O1
-        out.append_word(predecessor_of(t));
-        this->write_redo(t, out);
-      });
-    if (base::planted<Media>(base::mutant::default_ordered_home_first)) this->store_home_unflushed(l, t);
+      l.log.template append<store_mode::cached>(format::record_kind::redo_dependent, txid,
+                                                [&](auto& out) {  // O1
+                                                  out.append_word(predecessor_of(t));
+                                                  this->write_redo(t, out);
+                                                });
+    if (base::planted<Media>(base::mutant::default_ordered_home_first))
+      this->store_home_unflushed(l, t);
     if (g.owner == nullptr) {
       g.from = l.log.tail();
       g.owner = &t;
@@ -191,16 +223,21 @@ class default_mechanism final : public bulk_engine<Media> {
   }
 
   // The ordered commit that t's record names.
-  static std::uint64_t predecessor_of(const transaction& t) noexcept { return base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.previous_ordered(); }
+  static std::uint64_t predecessor_of(const transaction& t) noexcept {
+    return base::planted<Media>(base::mutant::default_no_chain) ? 0 : t.previous_ordered();
+  }
 
   void request_deferred_flush(bool full, bool wait) {
     if (!this->has_background()) return full ? flush_deferred() : void();
     this->wake();
     if (!wait) return;
-    while (this->state_.deferred_logs.load(std::memory_order_acquire) != 0 && !this->state_.poisoned.load()) std::this_thread::yield();
+    while (this->state_.deferred_logs.load(std::memory_order_acquire) != 0 &&
+           !this->state_.poisoned.load())
+      std::this_thread::yield();
   }
 
-  // A durable commit while ordered ones may be pending: its record names the last of them, and it returns when they are durable.
+  // A durable commit while ordered ones may be pending: its record names the last of them, and it
+  // returns when they are durable.
   [[gnu::noinline]] bool commit_after_ordered(lane& l, transaction& t, std::uint64_t txid) {
     using base::mutant;
     using base::planted;
@@ -209,13 +246,15 @@ class default_mechanism final : public bulk_engine<Media> {
       this->write_redo(t, out);
     };
     if (l.reserved_bytes != 0)
-      this->append_spilled(l, l, format::record_kind::redo_dependent, txid, t, this->new_value, t.previous_ordered());
+      this->append_spilled(l, l, format::record_kind::redo_dependent, txid, t, this->new_value,
+                           t.previous_ordered());
     else
       l.log.append(format::record_kind::redo_dependent, txid, fill);
     const bool durable = this->fence_ok(l);
     t.release_txid_lock();
     if (!durable) return false;
-    if (!planted<Media>(mutant::default_no_wait)) flush_deferred();  // those before it are durable and home before it is
+    if (!planted<Media>(mutant::default_no_wait))
+      flush_deferred();  // those before it are durable and home before it is
     t.begin_home_stores();
     this->store_home_unflushed(l, t);
     l.log.publish();
@@ -226,13 +265,18 @@ class default_mechanism final : public bulk_engine<Media> {
   void flush_records() {
     for (std::size_t i = 0; i < deferred_batches_.size(); ++i) {
       const deferred_batch& g = deferred_batches_[i];
-      const group_commit::range r = shared_log_ ? commit_queues_[i].pending_range() : g.owner != nullptr ? group_commit::range{g.from, g.to} : group_commit::range{0, 0};
+      const group_commit::range r = shared_log_          ? commit_queues_[i].pending_range()
+                                    : g.owner != nullptr ? group_commit::range{g.from, g.to}
+                                                         : group_commit::range{0, 0};
       if (shared_log_) flush_ends_[i] = r.to;
-      if (r.from < r.to) flush_lines(deferred_flush_medium_, this->lanes_[i], {r.from, r.to - base::planted<Media>(base::mutant::default_last_record)});
+      if (r.from < r.to)
+        flush_lines(deferred_flush_medium_, this->lanes_[i],
+                    {r.from, r.to - base::planted<Media>(base::mutant::default_last_record)});
     }
   }
   static void flush_lines(Media& media, const lane& l, group_commit::range r) {
-    for (std::uint64_t line = r.from; line < r.to; ++line) media.flush(l.log.bytes() + line % l.log.capacity_lines() * line_size, line_size);
+    for (std::uint64_t line = r.from; line < r.to; ++line)
+      media.flush(l.log.bytes() + line % l.log.capacity_lines() * line_size, line_size);
   }
 
   void store_home(std::size_t log, bool skip = false) {
@@ -250,8 +294,9 @@ class default_mechanism final : public bulk_engine<Media> {
   // One log for all: docs/protocol/default.md, steps L1 to L4.
   static constexpr bool supports_shared_log = Media::whole_cache != media::whole_cache::unsupported;
 
-  // Lines of a ring that a log's owner has been promised. Before a TxID is drawn: later ones would fill what it waits for, and could not be
-  // cut before it. An attempt that did not come to commit keeps its promise until the log's next one.
+  // Lines of a ring that a log's owner has been promised. Before a TxID is drawn: later ones would
+  // fill what it waits for, and could not be cut before it. An attempt that did not come to commit
+  // keeps its promise until the log's next one.
   struct log_reservation {
     std::size_t lane = 0;
     std::uint64_t lines = 0;
@@ -260,7 +305,8 @@ class default_mechanism final : public bulk_engine<Media> {
     this->release_reserved(own);
     std::uint64_t lines = this->lines_needed(t, own.log.capacity_lines() / 2);
     if (lines > own.log.capacity_lines()) {
-      if (auto made = this->reserve_spill_chunks(own, t, shared_log_media_[t.log()]); !made) return made;
+      if (auto made = this->reserve_spill_chunks(own, t, shared_log_media_[t.log()]); !made)
+        return made;
       lines = lines_for_words(5);  // TxID, the ordered commit before it, and where the rest is
     }
     while (!try_reserve_log(t.log(), lines)) {
@@ -285,14 +331,16 @@ class default_mechanism final : public bulk_engine<Media> {
     reservations_[log].lines = 0;
   }
 
-  // L1: a ring's TxIDs grow, for each is drawn where the place is taken. A truncation through H finds all up to H before all others.
+  // L1: a ring's TxIDs grow, for each is drawn where the place is taken. A truncation through H
+  // finds all up to H before all others.
   bool draw_shared(transaction& t, std::uint64_t& txid) {
     const bool txid_first = base::planted<Media>(base::mutant::default_txid_before_place);
     std::unique_lock one(append_mutex_, std::defer_lock);
     if (!txid_first) one.lock();
     if (!t.assign_txid(txid)) return false;
     if (txid_first) one.lock();
-    append_shared(t, t.in_order() ? format::record_kind::redo_dependent : format::record_kind::redo, txid);
+    append_shared(t, t.in_order() ? format::record_kind::redo_dependent : format::record_kind::redo,
+                  txid);
     return true;
   }
   bool commit_shared(transaction& t, std::uint64_t txid) {
@@ -310,7 +358,8 @@ class default_mechanism final : public bulk_engine<Media> {
   }
   void store_home_shared(transaction& t) {
     t.begin_home_stores();
-    for (const written_line& line : t.lines()) lane_engine<Media>::store_home(shared_log_media_[t.log()], this->state_.file, line);
+    for (const written_line& line : t.lines())
+      lane_engine<Media>::store_home(shared_log_media_[t.log()], this->state_.file, line);
   }
 
   struct appended_record {
@@ -325,7 +374,8 @@ class default_mechanism final : public bulk_engine<Media> {
     const bool spilled = own.reserved_bytes != 0;
     release_reservation(t.log());
     if (spilled) {
-      this->template append_spilled<store_mode::cached>(own, *l, kind, txid, t, this->new_value, predecessor_of(t));
+      this->template append_spilled<store_mode::cached>(own, *l, kind, txid, t, this->new_value,
+                                                        predecessor_of(t));
     } else {
       l->log.template append<store_mode::cached>(kind, txid, [&](auto& out) {
         if (format::has_prefix_word(kind)) out.append_word(predecessor_of(t));
@@ -350,8 +400,10 @@ class default_mechanism final : public bulk_engine<Media> {
   bool make_durable(transaction& t, const appended_record& at) {
     Media& medium = shared_log_media_[t.log()];
     return commit_queues_[at.lane].make_durable(at.end, [&](group_commit::range r) {
-      if (base::planted<Media>(base::mutant::default_shared_alone)) r.from = std::max(r.from, at.end - 1);
-      if (!base::planted<Media>(base::mutant::default_shared_unflushed)) flush_lines(medium, this->lanes_[at.lane], r);
+      if (base::planted<Media>(base::mutant::default_shared_alone))
+        r.from = std::max(r.from, at.end - 1);
+      if (!base::planted<Media>(base::mutant::default_shared_unflushed))
+        flush_lines(medium, this->lanes_[at.lane], r);
       return this->fence_ok(medium);
     });
   }
@@ -365,13 +417,18 @@ class default_mechanism final : public bulk_engine<Media> {
 
   bool shared_log_ = false;
   std::mutex append_mutex_;  // of the rings, the lanes' media, and what follows
-  std::vector<log_reservation> reservations_ = std::vector<log_reservation>(this->lanes_.size());              // by log
-  std::vector<appended_record> appended_records_ = std::vector<appended_record>(this->lanes_.size());      // likewise, of the running commit: its owner's
-  std::vector<std::uint64_t> reserved_lines_ = std::vector<std::uint64_t>(this->lanes_.size());  // by ring
+  std::vector<log_reservation> reservations_ =
+      std::vector<log_reservation>(this->lanes_.size());  // by log
+  std::vector<appended_record> appended_records_ = std::vector<appended_record>(
+      this->lanes_.size());  // likewise, of the running commit: its owner's
+  std::vector<std::uint64_t> reserved_lines_ =
+      std::vector<std::uint64_t>(this->lanes_.size());  // by ring
   std::size_t current_lane_ = 0;
   std::deque<group_commit> commit_queues_{this->lanes_.size()};  // a ring each
-  std::deque<Media> shared_log_media_;                              // one for each log's owner: what its commits fence and store home with
-  std::vector<std::uint64_t> flush_ends_ = std::vector<std::uint64_t>(this->lanes_.size());  // under deferred_flush_mutex_
+  std::deque<Media>
+      shared_log_media_;  // one for each log's owner: what its commits fence and store home with
+  std::vector<std::uint64_t> flush_ends_ =
+      std::vector<std::uint64_t>(this->lanes_.size());  // under deferred_flush_mutex_
 
   std::mutex deferred_flush_mutex_;
   Media deferred_flush_medium_;  // under deferred_flush_mutex_

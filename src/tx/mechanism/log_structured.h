@@ -1,5 +1,6 @@
-// log_structured: the log is the only home. A commit appends blocks and points the map at them; nothing is copied anywhere.
-// Page: docs/protocol/log_structured.md. Source: Hu, Ren, Badam, Shu and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017).
+// log_structured: the log is the only home. A commit appends blocks and points the map at them;
+// nothing is copied anywhere. Page: docs/protocol/log_structured.md. Source: Hu, Ren, Badam, Shu
+// and Moscibroda, "Log-Structured Non-Volatile Main Memory" (2017).
 #pragma once
 
 #include <media/cpu.h>
@@ -24,7 +25,8 @@ class log_structured final : public media_engine<Media> {
   using log_space = storage::log_space;
   using entry = typename chunk_log<Media>::entry;
 
-  log_structured(pool_state& state, std::unique_ptr<typename Media::shared> shared) : media_engine<Media>(state, std::move(shared), log_kind::chunks) {}
+  log_structured(pool_state& state, std::unique_ptr<typename Media::shared> shared)
+      : media_engine<Media>(state, std::move(shared), log_kind::chunks) {}
   ~log_structured() override { stop_cleaners(); }
 
   void set_up(const engine_tuning& tuning) override { tuning_ = tuning; }
@@ -34,7 +36,8 @@ class log_structured final : public media_engine<Media> {
     lane& l = lanes_[t.log()];
     stage_transaction(l, t);
     const auto& changes = t.allocations();
-    const bool only_frees = changes.allocated.empty() && changes.runs_allocated.empty() && !(changes.freed.empty() && changes.runs_freed.empty());
+    const bool only_frees = changes.allocated.empty() && changes.runs_allocated.empty() &&
+                            !(changes.freed.empty() && changes.runs_freed.empty());
     const std::uint32_t min_free = only_frees ? reserved_for_cleaning : reserved_for_freeing;
     for (unsigned failures = 0; !l.log.reserve(min_free);) {
       if (!make_room(t.log(), min_free, failures)) return full("in the log");
@@ -48,13 +51,15 @@ class log_structured final : public media_engine<Media> {
   // docs/protocol/log_structured.md, 1 to 4.
   bool commit(transaction& t, std::uint64_t txid) override {
     lane& l = lanes_[t.log()];
-    l.log.write(l.media, txid);                                                                          // 1
-    if (!base::planted<Media>(base::mutant::ls_no_fence) && !this->fence_ok(l.media)) return false;  // 2: the blocks are durable before anybody sees them
+    l.log.write(l.media, txid);  // 1
+    if (!base::planted<Media>(base::mutant::ls_no_fence) && !this->fence_ok(l.media))
+      return false;  // 2: the blocks are durable before anybody sees them
     t.begin_home_stores();
-    l.log.count_as_live();                                                                                     // 3
-    for (const entry& e : l.log.fragments()) space().map.map(l.map_writer, {e.home, e.words, e.at}, &t.map_cache());
+    l.log.count_as_live();  // 3
+    for (const entry& e : l.log.fragments())
+      space().map.map(l.map_writer, {e.home, e.words, e.at}, &t.map_cache());
     l.newest.store(txid, std::memory_order_release);
-    l.log.advance_tails();                                                                                       // 4
+    l.log.advance_tails();  // 4
     return true;
   }
 
@@ -62,27 +67,42 @@ class log_structured final : public media_engine<Media> {
   [[nodiscard]] result<> recover() override {
     const auto mark = this->read_word(format::watermark_offset);
     if (!mark) return std::unexpected(mark.error());
-    if (auto loaded = load_closed_mapping(*mark); !loaded || *loaded) return loaded ? result<>{} : std::unexpected(loaded.error());
+    if (auto loaded = load_closed_mapping(*mark); !loaded || *loaded)
+      return loaded ? result<>{} : std::unexpected(loaded.error());
     make_space();
     const unsigned wanted = tuning_.log_structured.recovery_threads;
-    const unsigned threads = !tuning_.background || Media::under_exploration ? 1 : wanted != 0 ? wanted : std::max(1u, std::thread::hardware_concurrency());
+    const unsigned threads = !tuning_.background || Media::under_exploration ? 1
+                             : wanted != 0                                   ? wanted
+                                           : std::max(1u, std::thread::hardware_concurrency());
     auto found = rebuild(space(), *mark, threads);  // R1 to R4
     if (!found) return std::unexpected(found.error());
     for (const std::uint64_t block : found->words_to_zero) {
       std::byte* const at = state_.file.base() + block;
       const std::uint64_t none = 0;
-      control_.store(at, base::planted<Media>(base::mutant::ls_abandoned_left) ? static_cast<const void*>(at) : &none, 8);
+      control_.store(at,
+                     base::planted<Media>(base::mutant::ls_abandoned_left)
+                         ? static_cast<const void*>(at)
+                         : &none,
+                     8);
       control_.flush(at, 8);
     }
-    if (!found->words_to_zero.empty()) control_.fence();  // R5: they are no blocks any more before their TxIDs may mean something else
+    if (!found->words_to_zero.empty())
+      control_
+          .fence();  // R5: they are no blocks any more before their TxIDs may mean something else
     state_.clock.store(std::max(found->newest, *mark));
-    return control_.failed() ? base::fail(errc::io, state_.file.path() + ": recovery could not write to the device; open the pool again") : result<>{};
+    return control_.failed()
+               ? base::fail(errc::io,
+                            state_.file.path() +
+                                ": recovery could not write to the device; open the pool again")
+               : result<>{};
   }
 
   [[nodiscard]] result<> close() override {
     stop_cleaners();
     if (auto status = this->check_medium(); !status) return status;
-    this->write_word(format::saved_map_offset, save_mapping());  // counts in a closed session alone; media_engine fences before it says closed
+    this->write_word(format::saved_map_offset,
+                     save_mapping());  // counts in a closed session alone; media_engine fences
+                                       // before it says closed
     return media_engine<Media>::close();
   }
 
@@ -95,13 +115,17 @@ class log_structured final : public media_engine<Media> {
     t.moved_bytes = cleaned_.moved_bytes.load(std::memory_order_relaxed);
     return t;
   }
-  void note(unsigned log, media::tape_mark m, std::uint64_t argument) override { lanes_[log].media.note(m, argument); }
+  void note(unsigned log, media::tape_mark m, std::uint64_t argument) override {
+    lanes_[log].media.note(m, argument);
+  }
 
  private:
   static constexpr std::uint32_t reserved_for_cleaning = 2, reserved_for_freeing = 5;  // chunks
-  static constexpr double max_victim_live_share = 0.99;       // live share of chunks that are cleaned when nothing else helps
-  static constexpr std::uint32_t sweep_chunks = 32;                              // chunks, for each that a lane begins
-  static constexpr format::log_type separate_logs_[] = {format::log_type::update, format::log_type::allocation, format::log_type::deallocation};
+  static constexpr double max_victim_live_share =
+      0.99;  // live share of chunks that are cleaned when nothing else helps
+  static constexpr std::uint32_t sweep_chunks = 32;  // chunks, for each that a lane begins
+  static constexpr format::log_type separate_logs_[] = {
+      format::log_type::update, format::log_type::allocation, format::log_type::deallocation};
   static constexpr format::log_type one_log_[] = {format::log_type::update};
   static std::span<const format::log_type> logs_of(const log_structured_options& o) noexcept {
     if (o.separate_logs) return separate_logs_;
@@ -116,15 +140,18 @@ class log_structured final : public media_engine<Media> {
     chunk_log<Media> log;
     storage::home_map::writer map_writer;
     std::vector<const written_line*> order;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;  // blocks that the transaction allocated: home words from, to
-    std::atomic<std::uint64_t> newest{0};                        // version that is durable
+    std::vector<std::pair<std::uint64_t, std::uint64_t>>
+        taken;  // blocks that the transaction allocated: home words from, to
+    std::atomic<std::uint64_t> newest{0};  // version that is durable
   };
 
   log_space& space() const noexcept { return *state_.space; }
   unsigned lane_count() const noexcept { return state_.file.header().log_count; }
 
   void make_space() {
-    state_.space = std::make_unique<log_space>(state_.file, tuning_.log_structured, lane_count() + std::max(1u, tuning_.log_structured.cleaners));
+    state_.space =
+        std::make_unique<log_space>(state_.file, tuning_.log_structured,
+                                    lane_count() + std::max(1u, tuning_.log_structured.cleaners));
   }
 
   // What a clean close left, if it did.
@@ -139,15 +166,19 @@ class log_structured final : public media_engine<Media> {
     return load_mapping(space(), static_cast<std::uint32_t>(*first - 1), mark);
   }
 
-  // Everything up to here has committed: chunks of earlier sessions may be cleaned, their rings need no second look.
+  // Everything up to here has committed: chunks of earlier sessions may be cleaned, their rings
+  // need no second look.
   [[nodiscard]] result<> attach_logs(log_kind) override {
     committed_through_ = state_.clock.load();
     this->write_word(format::watermark_offset, committed_through_);
-    control_.fence();  // before the first commit of the session, and before a chunk of an earlier one goes
+    control_.fence();  // before the first commit of the session, and before a chunk of an earlier
+                       // one goes
     for (unsigned i = 0; i < lane_count(); ++i) lanes_.emplace_back(*this->shared_, i, space());
     const unsigned count = std::max(1u, tuning_.log_structured.cleaners);
-    for (unsigned i = 0; i < count; ++i) cleaners_.emplace_back(space(), *this->shared_, lane_count() + i, lane_count() + i);
-    if (!tuning_.background || (Media::under_exploration && !base::schedule_explorer_build)) return {};
+    for (unsigned i = 0; i < count; ++i)
+      cleaners_.emplace_back(space(), *this->shared_, lane_count() + i, lane_count() + i);
+    if (!tuning_.background || (Media::under_exploration && !base::schedule_explorer_build))
+      return {};
     threads_.reserve(count);
     try {
       for (auto& c : cleaners_) threads_.emplace_back([this, &c] { clean_in_background(c); });
@@ -160,7 +191,10 @@ class log_structured final : public media_engine<Media> {
   }
 
   [[nodiscard]] result<> full(const char* where) const {
-    return base::fail(errc::full, fmt::format("{}: no room {} for this transaction; destroy something, or create a larger pool and copy this one", state_.file.path(), where));
+    return base::fail(errc::full,
+                      fmt::format("{}: no room {} for this transaction; destroy something, or "
+                                  "create a larger pool and copy this one",
+                                  state_.file.path(), where));
   }
 
   // What was laid out goes when there is none.
@@ -173,7 +207,8 @@ class log_structured final : public media_engine<Media> {
     throw;
   }
 
-  // Stages t's stores in order of home, then what it freed. Group update: words side by side are one entry.
+  // Stages t's stores in order of home, then what it freed. Group update: words side by side are
+  // one entry.
   void stage_transaction(lane& l, transaction& t) {
     l.log.clear();
     l.order.clear();
@@ -194,7 +229,10 @@ class log_structured final : public media_engine<Media> {
   void collect_allocated(lane& l, const transaction& t) {
     l.taken.clear();
     if (!space().options.separate_logs) return;
-    auto add = [&](std::pair<std::uint64_t, std::size_t> range) { l.taken.push_back({space().home_of(range.first), space().home_of(range.first + range.second)}); };
+    auto add = [&](std::pair<std::uint64_t, std::size_t> range) {
+      l.taken.push_back(
+          {space().home_of(range.first), space().home_of(range.first + range.second)});
+    };
     for (const auto& b : t.allocations().allocated) add(state_.heap.range_of(b));
     for (const auto& r : t.allocations().runs_allocated)
       if (!r.slab) add(state_.heap.range_of(r));
@@ -202,29 +240,38 @@ class log_structured final : public media_engine<Media> {
   }
   std::uint8_t log_of(const lane& l, std::uint64_t home) const noexcept {
     if (l.taken.empty()) return updates;
-    const auto after = std::ranges::upper_bound(l.taken, home, {}, &std::pair<std::uint64_t, std::uint64_t>::first);
+    const auto after = std::ranges::upper_bound(l.taken, home, {},
+                                                &std::pair<std::uint64_t, std::uint64_t>::first);
     return after != l.taken.begin() && home < std::prev(after)->second ? allocations : updates;
   }
 
   void stage_line(lane& l, transaction& t, const written_line& line) {
     const std::uint64_t first = space().home_of(line.offset);
     for (unsigned left = stored_words(line.mask); left != 0;) {
-      const auto w = static_cast<unsigned>(std::countr_zero(left)), words = space().options.group_update ? static_cast<unsigned>(std::countr_one(left >> w)) : 1;
+      const auto w = static_cast<unsigned>(std::countr_zero(left)),
+                 words = space().options.group_update
+                             ? static_cast<unsigned>(std::countr_one(left >> w))
+                             : 1;
       left &= ~0u << (w + words);
       const std::uint64_t home = first + w;
       if (extends_last_entry(l, home, words))
         l.log.staged.back().words += words;
       else
-        l.log.staged.push_back({.home = home, .words = words, .from = l.log.words_appended(), .log = log_of(l, home)});
+        l.log.staged.push_back(
+            {.home = home, .words = words, .from = l.log.words_appended(), .log = log_of(l, home)});
       std::uint64_t* const to = l.log.append_words(&line.words[w], words);
       for (unsigned i = 0; i < words; ++i)
-        if (const std::uint8_t mask = line.word_mask(w + i); mask != 0xFF) [[unlikely]]  // an entry has whole words; the line is this transaction's, so the rest of it stays as it is
-          to[i] = (to[i] & expand_mask(mask)) | (space().word(space().map.find(home + i, t.map_cache()).at) & ~expand_mask(mask));
+        if (const std::uint8_t mask = line.word_mask(w + i); mask != 0xFF)
+            [[unlikely]]  // an entry has whole words; the line is this transaction's, so the rest
+                          // of it stays as it is
+          to[i] = (to[i] & expand_mask(mask)) |
+                  (space().word(space().map.find(home + i, t.map_cache()).at) & ~expand_mask(mask));
     }
   }
   // Words that follow the entry that was staged last, in its region.
   bool extends_last_entry(const lane& l, std::uint64_t home, unsigned words) const noexcept {
-    if (l.log.staged.empty() || !space().options.group_update || home % format::region_words == 0) return false;
+    if (l.log.staged.empty() || !space().options.group_update || home % format::region_words == 0)
+      return false;
     const entry& last = l.log.staged.back();
     return last.home + last.words == home && last.words + words <= format::max_entry_words;
   }
@@ -234,27 +281,34 @@ class log_structured final : public media_engine<Media> {
     const std::uint8_t log = space().options.separate_logs ? frees : updates;
     std::uint64_t home = space().home_of(range.first);
     for (const std::uint64_t end = home + range.second / 8; home < end;) {
-      const std::uint64_t stop = std::min(end, (home / format::region_words + 1) * format::region_words);
+      const std::uint64_t stop =
+          std::min(end, (home / format::region_words + 1) * format::region_words);
       if (everywhere || space().map.any_data(home, stop - home))
-        l.log.staged.push_back({.home = home, .words = static_cast<std::uint32_t>(stop - home), .from = 0, .log = log, .tombstone = true});
+        l.log.staged.push_back({.home = home,
+                                .words = static_cast<std::uint32_t>(stop - home),
+                                .from = 0,
+                                .log = log,
+                                .tombstone = true});
       home = stop;
     }
   }
 
-  // Its transactions are no more the newest of their lanes, and all that could come before them has reached the map: see
-  // docs/protocol/log_structured.md, "Which chunks may go".
+  // Its transactions are no more the newest of their lanes, and all that could come before them has
+  // reached the map: see docs/protocol/log_structured.md, "Which chunks may go".
   auto may_clean() const noexcept {
     return [this, through = state_.completed()](const log_space::chunk& c) {
       const std::uint64_t newest = c.newest.load(std::memory_order_acquire);
       if (base::planted<Media>(base::mutant::ls_cleans_newest)) return true;
       if (newest > through) return false;
-      return c.type == format::log_type::moved || newest <= committed_through_ || newest < lanes_[c.lane].newest.load(std::memory_order_acquire);
+      return c.type == format::log_type::moved || newest <= committed_through_ ||
+             newest < lanes_[c.lane].newest.load(std::memory_order_acquire);
     };
   }
 
   std::uint64_t clean(cleaner<Media>& c, double max_live_share) {
     try {
-      const std::uint64_t gained = c.step(max_live_share, state_.completed(), cleaned_, may_clean());
+      const std::uint64_t gained =
+          c.step(max_live_share, state_.completed(), cleaned_, may_clean());
       if (c.media.failed()) state_.poisoned.store(true);
       return gained;
     } catch (const std::bad_alloc&) {
@@ -268,10 +322,16 @@ class log_structured final : public media_engine<Media> {
       return 0;
     }
   }
-  bool is_low_on_chunks() const noexcept { return space().free_chunks() < std::max<std::uint32_t>(2 * reserved_for_freeing, space().chunk_count() / 32); }
-  double victim_live_share_limit() const noexcept { return is_low_on_chunks() ? max_victim_live_share : tuning_.log_structured.victim_live_share; }
+  bool is_low_on_chunks() const noexcept {
+    return space().free_chunks() <
+           std::max<std::uint32_t>(2 * reserved_for_freeing, space().chunk_count() / 32);
+  }
+  double victim_live_share_limit() const noexcept {
+    return is_low_on_chunks() ? max_victim_live_share : tuning_.log_structured.victim_live_share;
+  }
 
-  // A thread between its body and its commit knows no place in the log: cleaning need not wait for it.
+  // A thread between its body and its commit knows no place in the log: cleaning need not wait for
+  // it.
   template <class Work>
   auto with_epoch_unpinned(unsigned log, Work&& work) {
     space().epochs.unpin(log);
@@ -280,8 +340,8 @@ class log_structured final : public media_engine<Media> {
     return done;
   }
 
-  // Tries of 200 us before a pool is called full: 512, and 100 times as many while chunks wait for readers, which may be off
-  // their processors.
+  // Tries of 200 us before a pool is called full: 512, and 100 times as many while chunks wait for
+  // readers, which may be off their processors.
   static constexpr unsigned retry_budget = 51'200, retry_cost = 100, retry_cost_for_readers = 1;
   // False: there is no room, and none to be made.
   bool make_room(unsigned log, std::uint32_t min_free, unsigned& failures) {
@@ -301,17 +361,19 @@ class log_structured final : public media_engine<Media> {
       const bool again = failures < retry_budget;
       if (gained >= space().chunk_words() / 256) return again;
       // Nothing to gain now, unless from readers or from another cleaner's hands.
-      if (!for_readers && threads_.size() <= 1 && space().allocatable_chunks() <= min_free) return false;
+      if (!for_readers && threads_.size() <= 1 && space().allocatable_chunks() <= min_free)
+        return false;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       return again;
     });
   }
 
-  // A lane has begun a chunk: cleaning keeps up, in its own threads or here. Chunks without live data go at any time, so that the log
-  // stays where it is warm; others when the pool fills.
+  // A lane has begun a chunk: cleaning keeps up, in its own threads or here. Chunks without live
+  // data go at any time, so that the log stays where it is warm; others when the pool fills.
   void clean_incrementally(unsigned log) {
     if (!threads_.empty()) {
-      if (chunks_begun_.fetch_add(1, std::memory_order_relaxed) % 16 == 15 || needs_cleaning()) wake();
+      if (chunks_begun_.fetch_add(1, std::memory_order_relaxed) % 16 == 15 || needs_cleaning())
+        wake();
       return;
     }
     (void)with_epoch_unpinned(log, [&] {
@@ -319,7 +381,9 @@ class log_structured final : public media_engine<Media> {
       return clean_once(cleaners_.front(), sweep_chunks);
     });
   }
-  bool needs_cleaning() const noexcept { return space().utilisation() >= tuning_.log_structured.clean_from; }
+  bool needs_cleaning() const noexcept {
+    return space().utilisation() >= tuning_.log_structured.clean_from;
+  }
 
   std::uint64_t clean_once(cleaner<Media>& c, std::uint32_t max_chunks) {
     std::uint64_t gained = 0;
@@ -339,7 +403,8 @@ class log_structured final : public media_engine<Media> {
         if (&c == &cleaners_.front()) first.lock();
         gained = clean_once(c, space().chunk_count());
       }
-      const bool more_work = needs_cleaning() && (is_low_on_chunks() ? gained != 0 : gained >= space().chunk_words());
+      const bool more_work =
+          needs_cleaning() && (is_low_on_chunks() ? gained != 0 : gained >= space().chunk_words());
       if (!more_work) wake_requested_.wait(false);
     }
   }
@@ -361,10 +426,13 @@ class log_structured final : public media_engine<Media> {
     threads_.clear();
   }
 
-  // Into free chunks, if there are enough. The first of them, counted from 1; 0: there is no mapping.
+  // Into free chunks, if there are enough. The first of them, counted from 1; 0: there is no
+  // mapping.
   std::uint64_t save_mapping() {
-    const std::vector<std::uint64_t> pairs = encode_mapping(space());  // what finds no memory leaves its chunks open: nothing reads them
-    const std::uint32_t each = (space().chunk_words() - format::chunk_header_words - format::preamble_words) / 2 * 2;
+    const std::vector<std::uint64_t> pairs =
+        encode_mapping(space());  // what finds no memory leaves its chunks open: nothing reads them
+    const std::uint32_t each =
+        (space().chunk_words() - format::chunk_header_words - format::preamble_words) / 2 * 2;
     std::vector<std::uint32_t> chunks;
     (void)space().reclaim_retired();
     for (std::uint64_t done = 0; done < pairs.size() || chunks.empty(); done += each) {
@@ -375,7 +443,9 @@ class log_structured final : public media_engine<Media> {
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       const std::uint64_t peer = i + 1 < chunks.size() ? space().offset_of(chunks[i + 1]) : 0;
       const std::size_t from = std::min<std::size_t>(i * each, pairs.size());
-      write_mapping(chunks[i], peer, std::span(pairs).subspan(from, std::min<std::size_t>(each, pairs.size() - from)));
+      write_mapping(
+          chunks[i], peer,
+          std::span(pairs).subspan(from, std::min<std::size_t>(each, pairs.size() - from)));
     }
     return chunks.front() + 1;
   }
@@ -384,13 +454,15 @@ class log_structured final : public media_engine<Media> {
     const std::uint64_t offset = space().offset_of(c), id = state_.file.header().id;
     std::vector<std::uint64_t> words(format::chunk_header_words + format::preamble_words);
     words.insert(words.end(), pairs.begin(), pairs.end());
-    const auto h = format::chunk_header_of(++space()[c].generation, format::log_type::mapping, 0, id, offset);
+    const auto h =
+        format::chunk_header_of(++space()[c].generation, format::log_type::mapping, 0, id, offset);
     std::memcpy(words.data(), &h, sizeof h);
     const std::span block = std::span(words).subspan(format::chunk_header_words);
     block[0] = state_.clock.load();
     block[1] = format::block_preamble::pack_link(peer, 0);
     block[2] = std::uint64_t{block.size()} << 32;
-    block[2] |= format::block_crc(format::block_crc_seed(id, offset + sizeof h, h.generation), block);
+    block[2] |=
+        format::block_crc(format::block_crc_seed(id, offset + sizeof h, h.generation), block);
     words.resize(format::padded_block_words(static_cast<std::uint32_t>(words.size())));
     control_.stream(state_.file.base() + offset, words.data(), words.size() * 8);
   }

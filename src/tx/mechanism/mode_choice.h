@@ -1,9 +1,11 @@
-// Which of its two modes adaptive runs in. Source: Lu, Shu and Sun, "Blurred Persistence" (2016), sections 3.4 and 4.1.
+// Which of its two modes adaptive runs in. Source: Lu, Shu and Sun, "Blurred Persistence" (2016),
+// sections 3.4 and 4.1.
 //
-// Static: by the medium's latency and a threshold. Dynamic: so many transactions in each mode, timed, then the better one;
-// again when the rate has changed for a while, which is taken for another workload. Time that commits spend waiting for
-// bulk persistence is left out: both modes owe it, but a short warm-up may or may not meet it. Thread-safe. For the
-// explorer the clock is a made-up one: a run is a function of its plan, and the modes win in turn.
+// Static: by the medium's latency and a threshold. Dynamic: so many transactions in each mode,
+// timed, then the better one; again when the rate has changed for a while, which is taken for
+// another workload. Time that commits spend waiting for bulk persistence is left out: both modes
+// owe it, but a short warm-up may or may not meet it. Thread-safe. For the explorer the clock is a
+// made-up one: a run is a function of its plan, and the modes win in turn.
 #pragma once
 
 #include <stele/pool.h>
@@ -18,7 +20,10 @@ namespace stele::detail {
 class mode_choice {
  public:
   mode_choice(const adaptive_options& o, std::uint32_t media_latency_ns, bool fake_clock)
-      : warm_up_(std::max<std::uint64_t>(o.warm_up, 1)), fixed_(o.threshold_ns != 0), fake_clock_(fake_clock), blocks_(!fixed_ || media_latency_ns <= o.threshold_ns) {
+      : warm_up_(std::max<std::uint64_t>(o.warm_up, 1)),
+        fixed_(o.threshold_ns != 0),
+        fake_clock_(fake_clock),
+        blocks_(!fixed_ || media_latency_ns <= o.threshold_ns) {
     start_clock();
   }
 
@@ -45,14 +50,18 @@ class mode_choice {
 
  private:
   enum class phase : std::uint8_t { trying_blurred, trying_vcbp, chosen };
-  static constexpr unsigned min_windows = 100;  // in the mode chosen before it is asked again; doubles while the answer is the same
+  static constexpr unsigned min_windows =
+      100;  // in the mode chosen before it is asked again; doubles while the answer is the same
   static constexpr unsigned max_windows = 1600;
-  static constexpr unsigned drift_window_limit = 4;      // on end, before the workload counts as another
-  static constexpr double drift_factor = 1.3;              // times quicker or slower than when it was chosen
+  static constexpr unsigned drift_window_limit =
+      4;                                       // on end, before the workload counts as another
+  static constexpr double drift_factor = 1.3;  // times quicker or slower than when it was chosen
 
   std::int64_t now_ns() const {
     if (fake_clock_) return 0;
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
   }
   void start_clock() {
     excluded_ns_.store(0, std::memory_order_relaxed);
@@ -60,7 +69,9 @@ class mode_choice {
   }
   double window_ns() {
     if (fake_clock_) return (phase_ == phase::trying_blurred) == (rounds_ % 2 == 0) ? 1 : 2;
-    return static_cast<double>(std::max<std::int64_t>(1, now_ns() - began_ns_.load(std::memory_order_relaxed) - excluded_ns_.load(std::memory_order_relaxed)));
+    return static_cast<double>(
+        std::max<std::int64_t>(1, now_ns() - began_ns_.load(std::memory_order_relaxed) -
+                                      excluded_ns_.load(std::memory_order_relaxed)));
   }
 
   void end_window() {
@@ -71,8 +82,12 @@ class mode_choice {
         blurred_ns_ = ns;
         enter_phase(phase::trying_vcbp, false);
         break;
-      case phase::trying_vcbp: choose(ns); break;
-      case phase::chosen: check_drift(ns); break;
+      case phase::trying_vcbp:
+        choose(ns);
+        break;
+      case phase::chosen:
+        check_drift(ns);
+        break;
     }
     start_clock();  // for a warm-up too short to leave commits out
     commits_.store(0, std::memory_order_relaxed);
@@ -83,7 +98,9 @@ class mode_choice {
   }
   void choose(double vcbp_ns) {
     const bool blocks = blurred_ns_ <= vcbp_ns;
-    windows_before_retry_ = rounds_ != 0 && blocks == chosen_blocks_ ? std::min(windows_before_retry_ * 2, max_windows) : min_windows;
+    windows_before_retry_ = rounds_ != 0 && blocks == chosen_blocks_
+                                ? std::min(windows_before_retry_ * 2, max_windows)
+                                : min_windows;
     chosen_blocks_ = blocks;
     expected_ns_ = std::min(blurred_ns_, vcbp_ns);
     windows_ = drifted_windows_ = 0;
@@ -92,8 +109,12 @@ class mode_choice {
   }
   void check_drift(double ns) {
     ++windows_;
-    drifted_windows_ = ns > expected_ns_ * drift_factor || ns * drift_factor < expected_ns_ ? drifted_windows_ + 1 : 0;
-    const bool again = fake_clock_ ? windows_ == 2 : windows_ >= windows_before_retry_ && drifted_windows_ >= drift_window_limit;
+    drifted_windows_ = ns > expected_ns_ * drift_factor || ns * drift_factor < expected_ns_
+                           ? drifted_windows_ + 1
+                           : 0;
+    const bool again =
+        fake_clock_ ? windows_ == 2
+                    : windows_ >= windows_before_retry_ && drifted_windows_ >= drift_window_limit;
     if (again) enter_phase(phase::trying_blurred, true);
   }
 

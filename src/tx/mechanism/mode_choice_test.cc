@@ -1,7 +1,9 @@
-// The choice between blurred and vcbp: by threshold, by turns under the made-up clock, and by real time.
+// The choice between blurred and vcbp: by threshold, by turns under the made-up clock, and by real
+// time.
 //
-// The real clock is made to see what a test wants by busy waits. What is compared differs by a factor, and there are several
-// tries, so that a machine with other work to do passes too: a wrong choice is wrong each time.
+// The real clock is made to see what a test wants by busy waits. What is compared differs by a
+// factor, and there are several tries, so that a machine with other work to do passes too: a wrong
+// choice is wrong each time.
 #include <gtest/gtest.h>
 #include <tx/mechanism/mode_choice.h>
 
@@ -19,7 +21,8 @@ void busy_wait(std::chrono::nanoseconds time) {
   }
 }
 
-// One window of commits one at a time; the mode they ran in must not change before the last of them.
+// One window of commits one at a time; the mode they ran in must not change before the last of
+// them.
 void window(mode_choice& c, std::uint64_t warm_up) {
   const bool mode = c.wants_blocks();
   for (std::uint64_t i = 0; i < warm_up; ++i) {
@@ -30,7 +33,8 @@ void window(mode_choice& c, std::uint64_t warm_up) {
 
 TEST(mode_choice, with_a_threshold_goes_by_the_latency_and_never_changes) {
   for (const bool made_up : {false, true})
-    for (const auto& [latency, blocks] : {std::pair{0u, true}, {99u, true}, {100u, true}, {101u, false}, {5000u, false}}) {
+    for (const auto& [latency, blocks] :
+         {std::pair{0u, true}, {99u, true}, {100u, true}, {101u, false}, {5000u, false}}) {
       mode_choice c({.warm_up = 4, .threshold_ns = 100}, latency, made_up);
       for (int i = 0; i < 1000; ++i) {
         ASSERT_EQ(c.wants_blocks(), blocks) << latency << " ns, after " << i;
@@ -46,8 +50,8 @@ TEST(mode_choice, without_a_threshold_does_not_go_by_the_latency) {
   }
 }
 
-// Blurred, vcbp, then the winner; by the made-up clock that is blurred the first time, vcbp the second, for two windows
-// each.
+// Blurred, vcbp, then the winner; by the made-up clock that is blurred the first time, vcbp the
+// second, for two windows each.
 TEST(mode_choice, tries_blurred_then_vcbp_then_stays_with_the_better) {
   for (const std::uint64_t warm_up : {1u, 2u, 7u, 8u, 9u, 100u}) {
     SCOPED_TRACE("warm-up " + std::to_string(warm_up));
@@ -57,7 +61,8 @@ TEST(mode_choice, tries_blurred_then_vcbp_then_stays_with_the_better) {
       ran_in.push_back(c.wants_blocks());
       window(c, warm_up);
     }
-    const std::vector<bool> round_one = {true, false, true, true}, round_two = {true, false, false, false};
+    const std::vector<bool> round_one = {true, false, true, true},
+                            round_two = {true, false, false, false};
     std::vector<bool> expected;
     for (int r = 0; r < 4; ++r)
       expected.insert(expected.end(), (r % 2 == 0 ? round_one : round_two).begin(),
@@ -107,8 +112,8 @@ TEST(mode_choice, ends_a_window_when_a_batch_reaches_over_its_end) {
       EXPECT_EQ(c.wants_blocks(), mode);
     }
     c.committed(12);  // 108
-    EXPECT_EQ(c.wants_blocks(),
-              std::vector({false, true, true, true, false, false, false, true})[static_cast<std::size_t>(w)])
+    EXPECT_EQ(c.wants_blocks(), std::vector({false, true, true, true, false, false, false,
+                                             true})[static_cast<std::size_t>(w)])
         << "after window " << w;
   }
 }
@@ -139,10 +144,14 @@ bool chosen_with(Wait&& wait, std::uint64_t window = warm_up) {
 }
 
 TEST(mode_choice, chooses_the_mode_whose_commits_are_quicker) {
-  EXPECT_TRUE(in_one_of_some_tries(
-      [] { return chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 200us); }); }));
-  EXPECT_TRUE(in_one_of_some_tries(
-      [] { return !chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 200us : 20us); }); }));
+  EXPECT_TRUE(in_one_of_some_tries([] {
+    return chosen_with(
+        [](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 200us); });
+  }));
+  EXPECT_TRUE(in_one_of_some_tries([] {
+    return !chosen_with(
+        [](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 200us : 20us); });
+  }));
 }
 
 // No commit of so short a warm-up is left out; the clock began at the first one all the same.
@@ -150,10 +159,14 @@ TEST(mode_choice, measures_a_warm_up_of_a_few_commits) {
   for (const std::uint64_t window : {1u, 2u, 7u, 8u, 15u}) {
     SCOPED_TRACE("warm-up " + std::to_string(window));
     EXPECT_TRUE(in_one_of_some_tries([&] {
-      return chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 1000us); }, window);
+      return chosen_with(
+          [](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 20us : 1000us); },
+          window);
     }));
     EXPECT_TRUE(in_one_of_some_tries([&] {
-      return !chosen_with([](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 1000us : 20us); }, window);
+      return !chosen_with(
+          [](mode_choice& c, std::uint64_t) { busy_wait(c.wants_blocks() ? 1000us : 20us); },
+          window);
     }));
   }
 }
@@ -177,11 +190,13 @@ TEST(mode_choice, does_not_count_the_first_commits_after_a_switch) {
   })) << "the switch was held against the mode";
 }
 
-// A hundred windows at the rate it was chosen at, then a workload that is slower: both are tried again.
+// A hundred windows at the rate it was chosen at, then a workload that is slower: both are tried
+// again.
 TEST(mode_choice, asks_again_when_the_workload_has_become_another) {
   EXPECT_TRUE(in_one_of_some_tries([] {
     mode_choice c({.warm_up = 10}, 0, false);
-    const auto commits = [&](int windows, std::chrono::nanoseconds blurred, std::chrono::nanoseconds vcbp) {
+    const auto commits = [&](int windows, std::chrono::nanoseconds blurred,
+                             std::chrono::nanoseconds vcbp) {
       for (int i = 0; i < 10 * windows; ++i) {
         busy_wait(c.wants_blocks() ? blurred : vcbp);
         c.committed(1);

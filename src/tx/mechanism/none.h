@@ -1,5 +1,5 @@
-// none: no persistence at all, the ceiling that the others are measured against. A commit stores home and orders nothing;
-// after a crash the pool may hold any part of the latest commits.
+// none: no persistence at all, the ceiling that the others are measured against. A commit stores
+// home and orders nothing; after a crash the pool may hold any part of the latest commits.
 #pragma once
 
 #include <tx/lane_engine.h>
@@ -10,7 +10,8 @@ namespace stele::detail {
 template <class Media>
 class none final : public lane_engine<Media> {
  public:
-  none(pool_state& state, std::unique_ptr<typename Media::shared> shared) : lane_engine<Media>(state, std::move(shared), log_kind::none) {}
+  none(pool_state& state, std::unique_ptr<typename Media::shared> shared)
+      : lane_engine<Media>(state, std::move(shared), log_kind::none) {}
 
   bool stores_in_place() const noexcept override { return !Media::under_exploration; }
 

@@ -1,6 +1,7 @@
-// redo-async: one fence a commit; home is written back and logs are cut later, for the whole pool at once.
-// Page: docs/protocol/redo-async.md. Source: Volos, Tack and Swift, "Mnemosyne" (2011), asynchronous truncation; the
-// pool-wide watermark is ours: were one thread's log cut alone, an older value in another's would be replayed over it.
+// redo-async: one fence a commit; home is written back and logs are cut later, for the whole pool
+// at once. Page: docs/protocol/redo-async.md. Source: Volos, Tack and Swift, "Mnemosyne" (2011),
+// asynchronous truncation; the pool-wide watermark is ours: were one thread's log cut alone, an
+// older value in another's would be replayed over it.
 #pragma once
 
 #include <tx/mechanism/bulk.h>
@@ -12,8 +13,12 @@ class redo_async final : public bulk_engine<Media> {
  public:
   using bulk_engine<Media>::bulk_engine;
 
-  [[nodiscard]] result<> reserve_log(transaction& t) override { return this->prepare_lines(this->lanes_[t.log()], t); }
-  bool commit(transaction& t, std::uint64_t txid) override { return this->commit_lines(this->lanes_[t.log()], t, txid, [] {}); }
+  [[nodiscard]] result<> reserve_log(transaction& t) override {
+    return this->prepare_lines(this->lanes_[t.log()], t);
+  }
+  bool commit(transaction& t, std::uint64_t txid) override {
+    return this->commit_lines(this->lanes_[t.log()], t, txid, [] {});
+  }
 
  private:
   bool may_run_in_background() const noexcept override { return true; }

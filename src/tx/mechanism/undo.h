@@ -1,6 +1,7 @@
 // undo: old values go to the log before the first store to home; cutting the log commits.
-// Page: docs/protocol/undo.md. The execution is write-back like everyone's, so all ranges of a transaction are first touched at
-// its commit, as one batch: one fence for their old values, where an in-place undo log pays one a range.
+// Page: docs/protocol/undo.md. The execution is write-back like everyone's, so all ranges of a
+// transaction are first touched at its commit, as one batch: one fence for their old values, where
+// an in-place undo log pays one a range.
 #pragma once
 
 #include <tx/lane_engine.h>
@@ -16,7 +17,8 @@ class undo final : public torn_bit_engine<Media> {
     auto& l = this->lanes_[t.log()];
     this->release_reserved(l);
     if (this->lines_needed(t, l.log.capacity_lines()) <= l.log.capacity_lines()) return {};
-    if (auto reserved = this->reserve_spill(l, t, payload_words(t.lines())); !reserved) return reserved;
+    if (auto reserved = this->reserve_spill(l, t, payload_words(t.lines())); !reserved)
+      return reserved;
     return this->invalidate_block_checksums(l.media, l) ? result<>{} : this->check_medium();
   }
 
@@ -25,18 +27,23 @@ class undo final : public torn_bit_engine<Media> {
     using base::planted;
     auto& l = this->lanes_[t.log()];
     auto old_value = [&](std::uint64_t offset, std::uint64_t value) {
-      if (planted<Media>(mutant::undo_last_old_line) && offset >= t.lines().back().offset) return value;
-      return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)), __ATOMIC_RELAXED);
+      if (planted<Media>(mutant::undo_last_old_line) && offset >= t.lines().back().offset)
+        return value;
+      return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(this->state_.file.at(offset)),
+                             __ATOMIC_RELAXED);
     };
-    this->append(l, format::record_kind::undo, txid, t, old_value);                      // 1
-    if (!planted<Media>(mutant::undo_no_log_fence) && !this->fence_ok(l)) return false;   // 2: old values are durable before home changes
+    this->append(l, format::record_kind::undo, txid, t, old_value);  // 1
+    if (!planted<Media>(mutant::undo_no_log_fence) && !this->fence_ok(l))
+      return false;  // 2: old values are durable before home changes
     l.log.publish();
     t.begin_home_stores();
     if (planted<Media>(mutant::undo_truncate_first)) l.log.write_head(l.log.tail());
-    this->store_home_flushed(l, t, mutant::undo_last_home_line);                         // 3
-    if (!planted<Media>(mutant::undo_no_data_fence) && !this->fence_ok(l)) return false;  // 4: home is durable before the log is cut
-    l.log.write_head(l.log.tail());                                                      // 5: committed when this is durable
-    if (!planted<Media>(mutant::undo_no_truncate_fence) && !this->fence_ok(l)) return false;  // 6: the commit is durable before it is told
+    this->store_home_flushed(l, t, mutant::undo_last_home_line);  // 3
+    if (!planted<Media>(mutant::undo_no_data_fence) && !this->fence_ok(l))
+      return false;                  // 4: home is durable before the log is cut
+    l.log.write_head(l.log.tail());  // 5: committed when this is durable
+    if (!planted<Media>(mutant::undo_no_truncate_fence) && !this->fence_ok(l))
+      return false;  // 6: the commit is durable before it is told
     l.log.release_truncated();
     this->release_spills(l, l.log.head());
     return true;

@@ -1,10 +1,12 @@
-// Which parts of home a processor's cache still holds, as far as software can tell: a queue of the columns used last, as long as
-// the cache.
+// Which parts of home a processor's cache still holds, as far as software can tell: a queue of the
+// columns used last, as long as the cache.
 //
-// Source: Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019), sections III-B and IV: an LRU
-// queue on a circular buffer and a hash table beside it. Ours: what is queued is a column of seven lines (format/parity_block.h),
-// whatever objects lie in it; and only one thread uses it, the one that gathers what the others have noted, so the table needs no
-// atomics. Each use appends to the buffer, and an entry counts only if it is its column's newest.
+// Source: Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory"
+// (2019), sections III-B and IV: an LRU queue on a circular buffer and a hash table beside it.
+// Ours: what is queued is a column of seven lines (format/parity_block.h), whatever objects lie in
+// it; and only one thread uses it, the one that gathers what the others have noted, so the table
+// needs no atomics. Each use appends to the buffer, and an entry counts only if it is its column's
+// newest.
 #pragma once
 
 #include <base/check.h>
@@ -18,7 +20,10 @@ namespace stele::detail {
 class column_lru {
  public:
   // As many columns as the cache has room for, at least one.
-  explicit column_lru(std::uint64_t columns) : capacity_(std::max<std::uint64_t>(columns, 1)), slots_(std::bit_ceil(capacity_ * 4)), queue_(std::bit_ceil(capacity_ * 4)) {}
+  explicit column_lru(std::uint64_t columns)
+      : capacity_(std::max<std::uint64_t>(columns, 1)),
+        slots_(std::bit_ceil(capacity_ * 4)),
+        queue_(std::bit_ceil(capacity_ * 4)) {}
 
   std::uint64_t capacity() const noexcept { return capacity_; }
   std::uint64_t size() const noexcept { return size_; }
@@ -27,7 +32,8 @@ class column_lru {
 
   // The column was loaded from or stored to.
   void touch(std::uint64_t column) {
-    if (tail_ != head_ && queue_[(tail_ - 1) & (queue_.size() - 1)].column == column) return;  // it is the newest already
+    if (tail_ != head_ && queue_[(tail_ - 1) & (queue_.size() - 1)].column == column)
+      return;  // it is the newest already
     if (tail_ - head_ == queue_.size()) compact();
     slot& s = slots_[find(column)];
     size_ += s.use == 0;
@@ -48,7 +54,9 @@ class column_lru {
     while (slots_[at].use != 0 && slots_[at].column != column) at = (at + 1) & (slots_.size() - 1);
     return at;
   }
-  std::size_t bucket_of(std::uint64_t column) const noexcept { return (column * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1); }
+  std::size_t bucket_of(std::uint64_t column) const noexcept {
+    return (column * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1);
+  }
 
   void evict_oldest() noexcept {
     const slot oldest = queue_[head_++ & (queue_.size() - 1)];
@@ -79,8 +87,8 @@ class column_lru {
   }
 
   std::uint64_t capacity_, size_ = 0, uses_ = 0;
-  std::vector<slot> slots_;   // open addressing
-  std::vector<slot> queue_;   // circular; [head_, tail_)
+  std::vector<slot> slots_;  // open addressing
+  std::vector<slot> queue_;  // circular; [head_, tail_)
   std::uint64_t head_ = 0, tail_ = 0;
 };
 

@@ -17,7 +17,9 @@ class plain_queue {
     columns_.push_back(column);
     if (columns_.size() > capacity_) columns_.pop_front();
   }
-  bool contains(std::uint64_t column) const { return std::ranges::find(columns_, column) != columns_.end(); }
+  bool contains(std::uint64_t column) const {
+    return std::ranges::find(columns_, column) != columns_.end();
+  }
 
  private:
   std::size_t capacity_;
@@ -30,11 +32,13 @@ TEST(column_lru, holds_the_columns_used_last) {
     column_lru queue(capacity);
     plain_queue plain(capacity);
     for (int i = 0; i < 20000; ++i) {
-      const std::uint64_t column = random.below(3) == 0 ? random.below(4) : random.below(3 * capacity + 1);
+      const std::uint64_t column =
+          random.below(3) == 0 ? random.below(4) : random.below(3 * capacity + 1);
       queue.touch(column);
       plain.touch(column);
       ASSERT_LE(queue.size(), capacity);
-      for (std::uint64_t c = 0; c < 3 * capacity + 5; c += 1 + capacity / 7) ASSERT_EQ(queue.contains(c), plain.contains(c)) << i;
+      for (std::uint64_t c = 0; c < 3 * capacity + 5; c += 1 + capacity / 7)
+        ASSERT_EQ(queue.contains(c), plain.contains(c)) << i;
     }
   }
 }

@@ -1,7 +1,8 @@
-// The checkpoint of a pool: a copy of home as it was at one instant, beside home in the pool file. docs/protocol/archapt.md, C1 to C5 and F1 to F4.
+// The checkpoint of a pool: a copy of home as it was at one instant, beside home in the pool file.
+// docs/protocol/archapt.md, C1 to C5 and F1 to F4.
 //
-// It is brought up to date by the matrices that were stored to since; what those are is known of the running session only, so the first
-// time all of home is compared. Not thread-safe.
+// It is brought up to date by the matrices that were stored to since; what those are is known of
+// the running session only, so the first time all of home is compared. Not thread-safe.
 #pragma once
 
 #include <media/media.h>
@@ -22,22 +23,29 @@ class home_copy {
   bool present() const noexcept { return file_.header().home_copy_offset != 0; }
   // A commit has stored to a line of home.
   void record_store(std::uint64_t offset) {
-    if (!changed_.empty() && !base::planted<Media>(base::mutant::archapt_copy_unchanged)) changed_[area_.matrix_of(offset)] = true;
+    if (!changed_.empty() && !base::planted<Media>(base::mutant::archapt_copy_unchanged))
+      changed_[area_.matrix_of(offset)] = true;
   }
 
-  // The copy becomes what home is; durable after the medium's next fence. Nothing may change home meanwhile.
+  // The copy becomes what home is; durable after the medium's next fence. Nothing may change home
+  // meanwhile.
   void update() {
     for (std::uint64_t m = 0; m < changed_.size(); ++m) {
       if (!changed_[m]) continue;
       changed_[m] = false;
-      for_each_different(m, [&](const std::byte* home, std::byte* copy) { media_.stream(copy, home, line_size); });
+      for_each_different(
+          m, [&](const std::byte* home, std::byte* copy) { media_.stream(copy, home, line_size); });
     }
   }
-  // Home becomes what the copy is; durable after the medium's next fence. All of it is flushed: a process that was killed in the middle of
-  // this has left lines that do not differ, but in the cache.
+  // Home becomes what the copy is; durable after the medium's next fence. All of it is flushed: a
+  // process that was killed in the middle of this has left lines that do not differ, but in the
+  // cache.
   void restore_home() {
-    for (std::uint64_t m = 0; m < area_.matrices(); ++m) for_each_different(m, [&](std::byte* home, const std::byte* copy) { media_.store(home, copy, line_size); });
-    if (!base::planted<Media>(base::mutant::archapt_fallback_unflushed)) media_.flush(file_.at(file_.header().home_offset), area_.home_size());
+    for (std::uint64_t m = 0; m < area_.matrices(); ++m)
+      for_each_different(
+          m, [&](std::byte* home, const std::byte* copy) { media_.store(home, copy, line_size); });
+    if (!base::planted<Media>(base::mutant::archapt_fallback_unflushed))
+      media_.flush(file_.at(file_.header().home_offset), area_.home_size());
   }
 
  private:
@@ -45,9 +53,11 @@ class home_copy {
   template <class Each>
   void for_each_different(std::uint64_t matrix, Each&& each) const {
     for (std::uint64_t lines = area_.lines_in_home(matrix); lines != 0; lines &= lines - 1) {
-      const std::uint64_t offset = area_.offset_of(matrix, static_cast<unsigned>(std::countr_zero(lines)));
+      const std::uint64_t offset =
+          area_.offset_of(matrix, static_cast<unsigned>(std::countr_zero(lines)));
       std::byte* const home = file_.at(offset);
-      std::byte* const copy = file_.base() + file_.header().home_copy_offset + (offset - file_.header().home_offset);
+      std::byte* const copy =
+          file_.base() + file_.header().home_copy_offset + (offset - file_.header().home_offset);
       if (std::memcmp(home, copy, line_size) != 0) each(home, copy);
     }
   }

@@ -1,4 +1,5 @@
-// Where a pool keeps the checksums of each matrix of its home (format/parity_block.h), and what they are checked with.
+// Where a pool keeps the checksums of each matrix of its home (format/parity_block.h), and what
+// they are checked with.
 #pragma once
 
 #include <format/parity_block.h>
@@ -12,33 +13,48 @@ namespace stele::detail {
 
 class parity_area {
  public:
-  explicit parity_area(const storage::pool_file& file) : file_(file), home_(file.header().home_offset), end_(file.header().size) {}
+  explicit parity_area(const storage::pool_file& file)
+      : file_(file), home_(file.header().home_offset), end_(file.header().size) {}
 
   bool present() const noexcept { return file_.header().parity_block_size != 0; }
   bool halves() const noexcept { return block_size() == format::halves_block_size; }
   std::uint32_t block_size() const noexcept { return file_.header().parity_block_size; }
   unsigned block_lines() const noexcept { return static_cast<unsigned>(block_size() / line_size); }
   std::uint64_t home_size() const noexcept { return end_ - home_; }
-  std::uint64_t matrices() const noexcept { return present() ? format::matrix_count(end_ - home_) : 0; }
+  std::uint64_t matrices() const noexcept {
+    return present() ? format::matrix_count(end_ - home_) : 0;
+  }
 
   // Of a pool offset in home: its matrix, its line there, and its column counted over all of home.
-  std::uint64_t matrix_of(std::uint64_t offset) const noexcept { return (offset - home_) / line_size / format::matrix_lines; }
-  unsigned line_of(std::uint64_t offset) const noexcept { return static_cast<unsigned>((offset - home_) / line_size % format::matrix_lines); }
-  std::uint64_t column_of(std::uint64_t offset) const noexcept { return (offset - home_) / line_size / format::matrix_side; }
-  std::uint64_t column_of(std::uint64_t matrix, unsigned line) const noexcept { return matrix * format::matrix_side + format::column_of(line); }
+  std::uint64_t matrix_of(std::uint64_t offset) const noexcept {
+    return (offset - home_) / line_size / format::matrix_lines;
+  }
+  unsigned line_of(std::uint64_t offset) const noexcept {
+    return static_cast<unsigned>((offset - home_) / line_size % format::matrix_lines);
+  }
+  std::uint64_t column_of(std::uint64_t offset) const noexcept {
+    return (offset - home_) / line_size / format::matrix_side;
+  }
+  std::uint64_t column_of(std::uint64_t matrix, unsigned line) const noexcept {
+    return matrix * format::matrix_side + format::column_of(line);
+  }
   // The pool offset of a line of a matrix; the last matrix may go beyond the end of home.
-  std::uint64_t offset_of(std::uint64_t matrix, unsigned line) const noexcept { return home_ + (matrix * format::matrix_lines + line) * line_size; }
+  std::uint64_t offset_of(std::uint64_t matrix, unsigned line) const noexcept {
+    return home_ + (matrix * format::matrix_lines + line) * line_size;
+  }
   bool in_home(std::uint64_t offset) const noexcept { return offset < end_; }
 
   std::uint64_t lines_in_home(std::uint64_t matrix) const noexcept {
     const std::uint64_t lines = (end_ - offset_of(matrix, 0)) / line_size;
-    return lines >= format::matrix_lines ? format::full_matrix_mask : (std::uint64_t{1} << lines) - 1;
+    return lines >= format::matrix_lines ? format::full_matrix_mask
+                                         : (std::uint64_t{1} << lines) - 1;
   }
 
   std::uint64_t block_offset(std::uint64_t matrix, unsigned which) const noexcept {
     return file_.header().parity_offset + (matrix * format::parity_blocks + which) * block_size();
   }
-  std::uint64_t checksum_for(const format::parity_block& b, std::uint64_t matrix, unsigned which) const noexcept {
+  std::uint64_t checksum_for(const format::parity_block& b, std::uint64_t matrix,
+                             unsigned which) const noexcept {
     return checksum_of(b, block_size(), file_.header().id ^ block_offset(matrix, which));
   }
 
@@ -51,11 +67,13 @@ class parity_area {
         continue;
       }
       const auto* const words = reinterpret_cast<const std::uint64_t*>(file_.at(offset));
-      for (std::size_t w = 0; w < into.lines[i].size(); ++w) into.lines[i][w] = __atomic_load_n(words + w, __ATOMIC_RELAXED);
+      for (std::size_t w = 0; w < into.lines[i].size(); ++w)
+        into.lines[i][w] = __atomic_load_n(words + w, __ATOMIC_RELAXED);
     }
   }
 
-  // The block of a matrix that counts: of those that are whole, the one with the later epoch, unless that is before `first`.
+  // The block of a matrix that counts: of those that are whole, the one with the later epoch,
+  // unless that is before `first`.
   struct found {
     format::parity_block block;
     unsigned which;
@@ -67,7 +85,8 @@ class parity_area {
   std::uint64_t home_, end_;
 };
 
-inline std::optional<parity_area::found> parity_area::newest(std::uint64_t matrix, std::uint64_t first) const noexcept {
+inline std::optional<parity_area::found> parity_area::newest(std::uint64_t matrix,
+                                                             std::uint64_t first) const noexcept {
   std::optional<found> best;
   for (unsigned which = 0; which < format::parity_blocks; ++which) {
     const std::byte* const at = file_.base() + block_offset(matrix, which);
@@ -76,7 +95,8 @@ inline std::optional<parity_area::found> parity_area::newest(std::uint64_t matri
     if (f.block.kind == format::parity_kind::none || f.block.epoch < first) continue;
     std::memcpy(&f.block, at, block_size());
     if (checksum_for(f.block, matrix, which) != f.block.checksum) continue;  // it was being written
-    const bool later = best && (f.block.epoch > best->block.epoch) != base::planted(base::mutant::archapt_stale_block);
+    const bool later = best && (f.block.epoch > best->block.epoch) !=
+                                   base::planted(base::mutant::archapt_stale_block);
     if (!best || later) best = f;
   }
   return best;

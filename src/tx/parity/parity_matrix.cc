@@ -10,8 +10,8 @@ namespace stele::detail {
 
 using base::mutant;
 using base::planted;
-using format::matrix_side;
 using format::line_words;
+using format::matrix_side;
 
 namespace {
 
@@ -36,7 +36,8 @@ std::uint32_t checked(const line_words& line) noexcept {
   return static_cast<std::uint32_t>(all ^ all >> 32);
 }
 
-// Lines whose sum a block holds, or makes up of two that it holds: a row, a column, or with halves every other line of one.
+// Lines whose sum a block holds, or makes up of two that it holds: a row, a column, or with halves
+// every other line of one.
 struct group {
   std::uint64_t lines;
   unsigned number;  // of the row or column
@@ -46,9 +47,11 @@ struct group {
 
 constexpr std::size_t most_groups = 4 * matrix_side;
 
-constexpr std::uint64_t lines_of(bool row, unsigned number, unsigned first, unsigned step) noexcept {
+constexpr std::uint64_t lines_of(bool row, unsigned number, unsigned first,
+                                 unsigned step) noexcept {
   std::uint64_t lines = 0;
-  for (unsigned i = first; i < matrix_side; i += step) lines |= std::uint64_t{1} << (row ? format::line_of(number, i) : format::line_of(i, number));
+  for (unsigned i = first; i < matrix_side; i += step)
+    lines |= std::uint64_t{1} << (row ? format::line_of(number, i) : format::line_of(i, number));
   return lines;
 }
 
@@ -84,16 +87,22 @@ line_words sum_of(const group& g, const format::parity_block& b) noexcept {
   return even;
 }
 
-unsigned first_of(std::uint64_t lines) noexcept { return static_cast<unsigned>(std::countr_zero(lines)); }
+unsigned first_of(std::uint64_t lines) noexcept {
+  return static_cast<unsigned>(std::countr_zero(lines));
+}
 
 // The line that a group's other lines and its sum leave no choice for.
-line_words reconstruct_line(const group& g, unsigned line, const matrix& m, const format::parity_block& b) noexcept {
+line_words reconstruct_line(const group& g, unsigned line, const matrix& m,
+                            const format::parity_block& b) noexcept {
   line_words left = sum_of(g, b);
-  for (std::uint64_t others = g.lines & ~(std::uint64_t{1} << line); others != 0; others &= others - 1) subtract(left, m.lines[first_of(others)]);
+  for (std::uint64_t others = g.lines & ~(std::uint64_t{1} << line); others != 0;
+       others &= others - 1)
+    subtract(left, m.lines[first_of(others)]);
   return left;
 }
 
-// Goes over the groups as long as one has a single stale line that fix(group, line) makes good; the lines that stay stale.
+// Goes over the groups as long as one has a single stale line that fix(group, line) makes good; the
+// lines that stay stale.
 template <class Fix>
 std::uint64_t peel(std::uint64_t stale, bool halves, Fix&& fix) noexcept {
   for (bool more = true; more && stale != 0;) {
@@ -109,7 +118,8 @@ std::uint64_t peel(std::uint64_t stale, bool halves, Fix&& fix) noexcept {
 
 std::uint64_t stale_lines(const matrix& m, const format::parity_block& b) noexcept {
   std::uint64_t stale = 0;
-  for (unsigned i = 0; i < format::matrix_lines; ++i) stale |= std::uint64_t{checked(m.lines[i]) != b.lines[i]} << i;
+  for (unsigned i = 0; i < format::matrix_lines; ++i)
+    stale |= std::uint64_t{checked(m.lines[i]) != b.lines[i]} << i;
   return stale;
 }
 
@@ -129,9 +139,11 @@ void compute_checksums(const matrix& m, bool halves, format::parity_block& b) no
   }
 }
 
-std::uint64_t checksum_of(const format::parity_block& b, std::size_t size, std::uint64_t seed) noexcept {
+std::uint64_t checksum_of(const format::parity_block& b, std::size_t size,
+                          std::uint64_t seed) noexcept {
   base::checksum sum(seed);
-  const std::size_t counts = b.kind == format::parity_kind::active ? size : offsetof(format::parity_block, lines);
+  const std::size_t counts =
+      b.kind == format::parity_kind::active ? size : offsetof(format::parity_block, lines);
   sum.add(reinterpret_cast<const std::byte*>(&b) + sizeof b.checksum, counts - sizeof b.checksum);
   return sum.value();
 }

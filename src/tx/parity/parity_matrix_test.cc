@@ -20,10 +20,13 @@ matrix random_matrix(base::rng& random) {
   return m;
 }
 
-std::uint64_t bit(unsigned row, unsigned column) { return std::uint64_t{1} << line_of(row, column); }
+std::uint64_t bit(unsigned row, unsigned column) {
+  return std::uint64_t{1} << line_of(row, column);
+}
 
 // Makes the lines of a pattern something else, restores, and compares.
-correction spoil_and_correct(const matrix& good, std::uint64_t stale, bool halves, matrix& m, base::rng& random) {
+correction spoil_and_correct(const matrix& good, std::uint64_t stale, bool halves, matrix& m,
+                             base::rng& random) {
   format::parity_block block{};
   compute_checksums(good, halves, block);
   m = good;
@@ -53,7 +56,8 @@ TEST(checksum_matrix, restores_every_single_line) {
     }
 }
 
-// Figure 5 of Wu, Ren and Li (2019): b) two in one row, by their columns; c) two rows and two columns that cross, by nothing.
+// Figure 5 of Wu, Ren and Li (2019): b) two in one row, by their columns; c) two rows and two
+// columns that cross, by nothing.
 TEST(checksum_matrix, restores_two_of_a_row_and_not_four_that_cross) {
   base::rng random(3);
   const matrix good = random_matrix(random);
@@ -71,7 +75,8 @@ TEST(checksum_matrix, restores_crossing_lines_of_different_halves_with_the_secon
   base::rng random(4);
   const matrix good = random_matrix(random);
   matrix m;
-  const std::uint64_t crossing = bit(0, 1) | bit(0, 2) | bit(3, 1) | bit(3, 2);  // columns 1 and 2: an odd and an even one
+  const std::uint64_t crossing =
+      bit(0, 1) | bit(0, 2) | bit(3, 1) | bit(3, 2);  // columns 1 and 2: an odd and an even one
   EXPECT_EQ(spoil_and_correct(good, crossing, false, m, random).uncorrected, crossing);
   EXPECT_EQ(spoil_and_correct(good, crossing, true, m, random).uncorrected, 0u);
   EXPECT_EQ(m.lines, good.lines);
@@ -83,21 +88,24 @@ TEST(checksum_matrix, restores_exactly_what_the_pattern_allows) {
   unsigned restored = 0;
   for (int round = 0; round < 2000; ++round) {
     std::uint64_t stale = 0;
-    for (std::uint64_t n = 1 + random.below(14); n != 0; --n) stale |= std::uint64_t{1} << random.below(matrix_lines);
+    for (std::uint64_t n = 1 + random.below(14); n != 0; --n)
+      stale |= std::uint64_t{1} << random.below(matrix_lines);
     for (const bool halves : {false, true}) {
       matrix m;
       const auto done = spoil_and_correct(good, stale, halves, m, random);
       ASSERT_EQ(done.stale, stale);
       ASSERT_EQ(done.uncorrected == 0, correctable(stale, halves)) << round;
       for (unsigned i = 0; i < matrix_lines; ++i)
-        ASSERT_TRUE((done.uncorrected >> i & 1) != 0 || m.lines[i] == good.lines[i]) << "a line that is passed as good is";
+        ASSERT_TRUE((done.uncorrected >> i & 1) != 0 || m.lines[i] == good.lines[i])
+            << "a line that is passed as good is";
       restored += done.uncorrected == 0;
     }
   }
   EXPECT_GT(restored, 100u);
 }
 
-// 7 rows and 7 columns are the two sides of a graph whose edges are lines: what has no cycle can be peeled off.
+// 7 rows and 7 columns are the two sides of a graph whose edges are lines: what has no cycle can be
+// peeled off.
 TEST(checksum_matrix, restores_at_most_thirteen_lines) {
   base::rng random(6);
   int most = 0;
@@ -105,7 +113,12 @@ TEST(checksum_matrix, restores_at_most_thirteen_lines) {
     std::uint64_t stale = 0;
     std::set<unsigned> order;
     for (unsigned i = 0; i < matrix_lines; ++i)
-      if (const std::uint64_t more = stale | std::uint64_t{1} << (i * 17 + static_cast<unsigned>(random.below(matrix_lines))) % matrix_lines; correctable(more, false)) stale = more;
+      if (const std::uint64_t more =
+              stale | std::uint64_t{1}
+                          << (i * 17 + static_cast<unsigned>(random.below(matrix_lines))) %
+                                 matrix_lines;
+          correctable(more, false))
+        stale = more;
     most = std::max(most, std::popcount(stale));
   }
   EXPECT_EQ(most, 13);
@@ -137,7 +150,8 @@ TEST(checksum_matrix, knows_a_block_that_was_torn) {
     reinterpret_cast<unsigned char*>(&torn)[byte] ^= 0x10;
     EXPECT_NE(checksum_of(torn, format::halves_block_size, 9), block.checksum) << byte;
   }
-  EXPECT_NE(checksum_of(block, format::halves_block_size, 10), block.checksum) << "at another place";
+  EXPECT_NE(checksum_of(block, format::halves_block_size, 10), block.checksum)
+      << "at another place";
 }
 
 }  // namespace

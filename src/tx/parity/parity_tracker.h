@@ -1,16 +1,16 @@
-// Which lines of home are dirty, and what becomes of them: flushed, or skipped and covered by checksums.
-// docs/protocol/archapt.md, T3. Source: Wu, Ren and Li, "Architecture-Aware, High Performance Transaction for Persistent Memory" (2019),
-// sections III-B and III-C.
+// Which lines of home are dirty, and what becomes of them: flushed, or skipped and covered by
+// checksums. docs/protocol/archapt.md, T3. Source: Wu, Ren and Li, "Architecture-Aware, High
+// Performance Transaction for Persistent Memory" (2019), sections III-B and III-C.
 //
-// Commits ask what is covered, and the epoch, between enter() and leave() of the gate; everything else is the truncation's, which one
-// thread at a time does.
+// Commits ask what is covered, and the epoch, between enter() and leave() of the gate; everything
+// else is the truncation's, which one thread at a time does.
 #pragma once
 
 #include <base/mutant.h>
 #include <stele/archapt_options.h>
 #include <tx/commit_gate.h>
-#include <tx/parity/parity_area.h>
 #include <tx/parity/column_lru.h>
+#include <tx/parity/parity_area.h>
 
 #include <algorithm>
 #include <span>
@@ -25,15 +25,28 @@ class parity_tracker {
 
  public:
   parity_tracker(const storage::pool_file& file, Media& media, commit_gate& gate)
-      : area(file), file_(file), media_(media), gate_(gate), state_(area.matrices()), dirty_(format::matrix_count(area.home_size())), skipped_(area.matrices()), overpaid_lines_(area.matrices()), recent_columns_(1) {}
+      : area(file),
+        file_(file),
+        media_(media),
+        gate_(gate),
+        state_(area.matrices()),
+        dirty_(format::matrix_count(area.home_size())),
+        skipped_(area.matrices()),
+        overpaid_lines_(area.matrices()),
+        recent_columns_(1) {}
 
   // `keeps_old_values`: for a store to a covered line its old value goes to the log.
   void set_up(const archapt_options& options, bool keeps_old_values) {
     keeps_old_values_ = keeps_old_values;
-    skip_policy_ = area.present() && Media::whole_cache != media::whole_cache::preferred ? options.skip : skipping::never;
-    const std::size_t cache = options.cache_bytes != 0 ? options.cache_bytes : media::cpu::last_level_cache_bytes();
-    const std::uint64_t columns = cache / (format::matrix_side * line_size) / (planted(mutant::archapt_short_queue) ? 16 : 1);
-    if (columns * (format::matrix_side * line_size) >= area.home_size()) skip_policy_ = skipping::never;  // no column ever leaves the queue
+    skip_policy_ = area.present() && Media::whole_cache != media::whole_cache::preferred
+                       ? options.skip
+                       : skipping::never;
+    const std::size_t cache =
+        options.cache_bytes != 0 ? options.cache_bytes : media::cpu::last_level_cache_bytes();
+    const std::uint64_t columns =
+        cache / (format::matrix_side * line_size) / (planted(mutant::archapt_short_queue) ? 16 : 1);
+    if (columns * (format::matrix_side * line_size) >= area.home_size())
+      skip_policy_ = skipping::never;  // no column ever leaves the queue
     if (enabled()) recent_columns_ = column_lru(columns);
     reserve();
   }
@@ -43,10 +56,14 @@ class parity_tracker {
   // --- for commits, inside the gate ---
 
   bool enabled() const noexcept { return skip_policy_ != skipping::never; }
-  bool covered(std::uint64_t matrix) const noexcept { return (state_[matrix].load(std::memory_order_relaxed) & is_covered) != 0; }
+  bool covered(std::uint64_t matrix) const noexcept {
+    return (state_[matrix].load(std::memory_order_relaxed) & is_covered) != 0;
+  }
   std::uint64_t epoch() const noexcept { return epoch_; }
   // So many lines' old values went to a log for their being covered.
-  void count_old_lines(std::uint64_t lines) noexcept { kept_lines_.fetch_add(lines, std::memory_order_relaxed); }
+  void count_old_lines(std::uint64_t lines) noexcept {
+    kept_lines_.fetch_add(lines, std::memory_order_relaxed);
+  }
 
   // --- for the truncation ---
 
@@ -64,9 +81,10 @@ class parity_tracker {
     if (enabled()) recent_columns_.touch(area.column_of(offset));
   }
 
-  // T3: every line stored to is flushed or covered after the medium's next fence. `gather_rest()` is called with the gate closed and
-  // tells of what has been stored meanwhile. `checkpoint()` is asked before anything is covered; if it answers that it has made one, all is
-  // flushed and nothing is covered this time.
+  // T3: every line stored to is flushed or covered after the medium's next fence. `gather_rest()`
+  // is called with the gate closed and tells of what has been stored meanwhile. `checkpoint()` is
+  // asked before anything is covered; if it answers that it has made one, all is flushed and
+  // nothing is covered this time.
   template <class Gather, class Checkpoint>
   void flush_or_cover(Gather&& gather_rest, Checkpoint&& checkpoint) {
     for (std::uint64_t m : carried_) add_to_list(m);
@@ -81,7 +99,8 @@ class parity_tracker {
     listed_.clear();
   }
 
-  // With the gate closed: everything stored so far, told of or skipped, is flushed; from the returned epoch on no matrix is covered.
+  // With the gate closed: everything stored so far, told of or skipped, is flushed; from the
+  // returned epoch on no matrix is covered.
   std::uint64_t end_all() {
     for (std::uint64_t m : listed_) flush(m, dirty_[m] & format::full_matrix_mask), dirty_[m] = 0;
     listed_.clear();
@@ -89,21 +108,24 @@ class parity_tracker {
     flush_skipped();
     for (std::uint64_t m = 0; m < state_.size(); ++m) {
       skipped_[m] = 0;
-      state_[m].store(state_[m].load(std::memory_order_relaxed) & second_slot, std::memory_order_relaxed);
+      state_[m].store(state_[m].load(std::memory_order_relaxed) & second_slot,
+                      std::memory_order_relaxed);
     }
     any_covered_ = false;
     return ++epoch_;
   }
   bool any_covered() const noexcept { return any_covered_; }
 
-  // T3a: matrices are covered no more. What was skipped is flushed, then a block says so; durable on return.
+  // T3a: matrices are covered no more. What was skipped is flushed, then a block says so; durable
+  // on return.
   void uncover(std::span<const std::uint64_t> matrices) {
     if (matrices.empty()) return;
     for (std::uint64_t m : matrices) {
       flush(m, skipped_[m]);
       budget_ -= std::popcount(skipped_[m]) + 1;
     }
-    if (!planted(mutant::archapt_ended_first)) media_.fence();  // home is durable before a block says that it is
+    if (!planted(mutant::archapt_ended_first))
+      media_.fence();  // home is durable before a block says that it is
     gate_.close();
     ++epoch_;
     gate_.open();
@@ -121,12 +143,19 @@ class parity_tracker {
     for (std::uint64_t m = 0; m < skipped_.size(); ++m) flush(m, skipped_[m]);
   }
   void flush(std::uint64_t matrix, std::uint64_t lines) {
-    for (; lines != 0; lines &= lines - 1) media_.flush(file_.at(area.offset_of(matrix, first_of(lines))), line_size);
+    for (; lines != 0; lines &= lines - 1)
+      media_.flush(file_.at(area.offset_of(matrix, first_of(lines))), line_size);
   }
 
-  std::uint64_t skipped_lines() const noexcept { return skipped_lines_.load(std::memory_order_relaxed); }
-  std::uint64_t checksum_lines() const noexcept { return checksum_lines_.load(std::memory_order_relaxed); }
-  std::uint64_t undo_logged_lines() const noexcept { return kept_lines_.load(std::memory_order_relaxed); }
+  std::uint64_t skipped_lines() const noexcept {
+    return skipped_lines_.load(std::memory_order_relaxed);
+  }
+  std::uint64_t checksum_lines() const noexcept {
+    return checksum_lines_.load(std::memory_order_relaxed);
+  }
+  std::uint64_t undo_logged_lines() const noexcept {
+    return kept_lines_.load(std::memory_order_relaxed);
+  }
 
  private:
   struct new_block {
@@ -138,11 +167,17 @@ class parity_tracker {
   static constexpr unsigned words_per_old_line = 9;
   static constexpr std::size_t batch = 32;  // matrices that are summed up while commits wait
   static constexpr std::uint64_t is_listed = std::uint64_t{1} << 63;  // in dirty_
-  static constexpr std::uint8_t is_covered = 1, second_slot = 2;  // in state_: the block that counts is the second
+  static constexpr std::uint8_t is_covered = 1,
+                                second_slot = 2;  // in state_: the block that counts is the second
 
-  static unsigned first_of(std::uint64_t lines) noexcept { return static_cast<unsigned>(std::countr_zero(lines)); }
-  // Where the next block of a matrix goes: not over the one that counts, also if that says that nothing is covered.
-  std::uint8_t next_slot(std::uint64_t m) const noexcept { return (state_[m].load(std::memory_order_relaxed) & second_slot) != 0 ? 0 : 1; }
+  static unsigned first_of(std::uint64_t lines) noexcept {
+    return static_cast<unsigned>(std::countr_zero(lines));
+  }
+  // Where the next block of a matrix goes: not over the one that counts, also if that says that
+  // nothing is covered.
+  std::uint8_t next_slot(std::uint64_t m) const noexcept {
+    return (state_[m].load(std::memory_order_relaxed) & second_slot) != 0 ? 0 : 1;
+  }
 
   // The lines of a matrix that a block may leave unflushed.
   std::uint64_t candidates(std::uint64_t m, std::uint64_t dirty) const noexcept {
@@ -153,29 +188,37 @@ class parity_tracker {
     }
     return cold | (skipped_[m] & ~dirty);
   }
-  // A matrix that is covered already keeps being so until that has cost, in blocks of more lines than it saved and in old values, what it
-  // costs to flush what was skipped: then it is no better than one that is not covered, and may be much worse.
+  // A matrix that is covered already keeps being so until that has cost, in blocks of more lines
+  // than it saved and in old values, what it costs to flush what was skipped: then it is no better
+  // than one that is not covered, and may be much worse.
   bool worth_a_block(std::uint64_t m) noexcept {
     const std::uint64_t dirty = dirty_[m] & format::full_matrix_mask, cold = candidates(m, dirty);
     if (skip_policy_ == skipping::always) return cold != 0;
     if (count(cold) <= area.block_lines()) return false;
     if (!covered(m)) return budget_ >= min_budget;
     const unsigned saved = std::min(count(cold & dirty), area.block_lines());
-    const unsigned cost = area.block_lines() - saved + (keeps_old_values_ ? count(dirty) * words_per_old_line / format::payload_words : 0);
-    overpaid_lines_[m] = static_cast<std::uint8_t>(std::min<unsigned>(overpaid_lines_[m] + cost, UINT8_MAX));
+    const unsigned cost =
+        area.block_lines() - saved +
+        (keeps_old_values_ ? count(dirty) * words_per_old_line / format::payload_words : 0);
+    overpaid_lines_[m] =
+        static_cast<std::uint8_t>(std::min<unsigned>(overpaid_lines_[m] + cost, UINT8_MAX));
     return overpaid_lines_[m] <= count(skipped_[m]);
   }
-  static unsigned count(std::uint64_t lines) noexcept { return static_cast<unsigned>(std::popcount(lines)); }
-  // What skipping has saved, in lines, less what it has cost. An eighth is forgotten each time: gains of long ago pay for nothing, and
-  // what did not pay is tried again.
+  static unsigned count(std::uint64_t lines) noexcept {
+    return static_cast<unsigned>(std::popcount(lines));
+  }
+  // What skipping has saved, in lines, less what it has cost. An eighth is forgotten each time:
+  // gains of long ago pay for nothing, and what did not pay is tried again.
   void update_budget() noexcept {
     const std::uint64_t kept = undo_logged_lines();
-    budget_ -= static_cast<std::int64_t>((kept - charged_lines_) * words_per_old_line / format::payload_words);
+    budget_ -= static_cast<std::int64_t>((kept - charged_lines_) * words_per_old_line /
+                                         format::payload_words);
     charged_lines_ = kept;
     budget_ -= budget_ / 8;
   }
 
-  // From here on what the truncation does takes no memory: a commit over undo must not fail when its record is durable.
+  // From here on what the truncation does takes no memory: a commit over undo must not fail when
+  // its record is durable.
   void reserve() {
     const std::uint64_t all = area.matrices();
     listed_.reserve(2 * all);  // one that has been summed up may be stored to again
@@ -189,7 +232,8 @@ class parity_tracker {
     listed_.push_back(m);
   }
 
-  // Matrices that were stored to: those with enough cold lines get a block, others are covered no more. False: there is a checkpoint instead.
+  // Matrices that were stored to: those with enough cold lines get a block, others are covered no
+  // more. False: there is a checkpoint instead.
   template <class Gather, class Checkpoint>
   bool cover_cold(Gather&& gather_rest, Checkpoint&& checkpoint) {
     update_budget();
@@ -204,7 +248,9 @@ class parity_tracker {
     std::ranges::sort(to_cover_);
     std::ranges::sort(to_uncover_);
     uncover(to_uncover_);
-    for (std::size_t from = 0; from < to_cover_.size(); from += batch) cover(std::span(to_cover_).subspan(from, std::min(batch, to_cover_.size() - from)), gather_rest);
+    for (std::size_t from = 0; from < to_cover_.size(); from += batch)
+      cover(std::span(to_cover_).subspan(from, std::min(batch, to_cover_.size() - from)),
+            gather_rest);
     return true;
   }
 
@@ -213,7 +259,8 @@ class parity_tracker {
   void cover(std::span<const std::uint64_t> matrices, Gather&& gather_rest) {
     blocks_.clear();
     for (std::uint64_t m : matrices)  // commits wait while they are read
-      for (std::uint64_t lines = area.lines_in_home(m); lines != 0; lines &= lines - 1) __builtin_prefetch(file_.at(area.offset_of(m, first_of(lines))));
+      for (std::uint64_t lines = area.lines_in_home(m); lines != 0; lines &= lines - 1)
+        __builtin_prefetch(file_.at(area.offset_of(m, first_of(lines))));
     gate_.close();
     gather_rest();
     ++epoch_;
@@ -221,14 +268,21 @@ class parity_tracker {
     gate_.open();
     if (planted(mutant::archapt_blocks_first)) write(blocks_);
     for (const new_block& b : blocks_) flush(b.matrix, b.flushes);
-    if (!planted(mutant::archapt_no_data_fence)) media_.fence();  // the lines that are not skipped before a block says so
+    if (!planted(mutant::archapt_no_data_fence))
+      media_.fence();  // the lines that are not skipped before a block says so
     write(blocks_);
   }
   new_block make_block(std::uint64_t m) {
-    const std::uint64_t dirty = dirty_[m] & format::full_matrix_mask, skipped = candidates(m, dirty), saved = static_cast<std::uint64_t>(std::popcount(skipped & dirty));
-    new_block b{.matrix = m, .flushes = planted(mutant::archapt_hot_unflushed) ? 0 : dirty & ~skipped, .which = next_slot(m), .block = {}};
+    const std::uint64_t dirty = dirty_[m] & format::full_matrix_mask,
+                        skipped = candidates(m, dirty),
+                        saved = static_cast<std::uint64_t>(std::popcount(skipped & dirty));
+    new_block b{.matrix = m,
+                .flushes = planted(mutant::archapt_hot_unflushed) ? 0 : dirty & ~skipped,
+                .which = next_slot(m),
+                .block = {}};
     if (!covered(m)) overpaid_lines_[m] = 0;
-    if (covered(m) ? planted(mutant::archapt_in_place) : planted(mutant::archapt_over_end)) b.which = 1 - b.which;
+    if (covered(m) ? planted(mutant::archapt_in_place) : planted(mutant::archapt_over_end))
+      b.which = 1 - b.which;
     area.read(m, content_);
     compute_checksums(content_, area.halves(), b.block);
     b.block.epoch = epoch_;
@@ -238,14 +292,16 @@ class parity_tracker {
     dirty_[m] = 0;
     any_covered_ = true;
     skipped_[m] = skipped;
-    state_[m].store(static_cast<std::uint8_t>(is_covered | (b.which != 0 ? second_slot : 0)), std::memory_order_relaxed);
+    state_[m].store(static_cast<std::uint8_t>(is_covered | (b.which != 0 ? second_slot : 0)),
+                    std::memory_order_relaxed);
     skipped_lines_.fetch_add(saved, std::memory_order_relaxed);
     budget_ += static_cast<std::int64_t>(saved) - area.block_lines();
     return b;
   }
 
   void write(std::span<const new_block> blocks) {
-    const std::size_t size = area.block_size() - (planted(mutant::archapt_block_unflushed) ? line_size : 0);
+    const std::size_t size =
+        area.block_size() - (planted(mutant::archapt_block_unflushed) ? line_size : 0);
     for (const new_block& b : blocks) {
       std::byte* const to = file_.base() + area.block_offset(b.matrix, b.which);
       media_.stream(to, &b.block, size);
@@ -266,14 +322,19 @@ class parity_tracker {
   commit_gate& gate_;
   skipping skip_policy_ = skipping::never;
   std::uint64_t epoch_ = 0;  // changes while the gate is closed
-  std::vector<std::atomic<std::uint8_t>> state_;  // of each matrix: is it covered, and which of its blocks counts
-  std::vector<std::uint64_t> dirty_;    // of each matrix: lines whose stores were told, a bit each, and whether it is listed
-  std::vector<std::uint64_t> skipped_;  // of each matrix: lines that were skipped; none unless it is covered
-  std::vector<std::uint8_t> overpaid_lines_;    // of each covered matrix, in lines: what it would have saved not to be
+  std::vector<std::atomic<std::uint8_t>>
+      state_;  // of each matrix: is it covered, and which of its blocks counts
+  std::vector<std::uint64_t>
+      dirty_;  // of each matrix: lines whose stores were told, a bit each, and whether it is listed
+  std::vector<std::uint64_t>
+      skipped_;  // of each matrix: lines that were skipped; none unless it is covered
+  std::vector<std::uint8_t>
+      overpaid_lines_;  // of each covered matrix, in lines: what it would have saved not to be
   std::vector<std::uint64_t> listed_;   // matrices that were stored to, or carried
-  std::vector<std::uint64_t> carried_;  // of those, the ones stored to after they were summed up: the log has their old values until the next time
+  std::vector<std::uint64_t> carried_;  // of those, the ones stored to after they were summed up:
+                                        // the log has their old values until the next time
   std::vector<std::uint64_t> to_cover_, to_uncover_;  // cover_cold's
-  std::vector<new_block> blocks_;              // cover's
+  std::vector<new_block> blocks_;                     // cover's
   column_lru recent_columns_;
   matrix content_;
   bool keeps_old_values_ = false;

@@ -1,5 +1,5 @@
-// A mechanism compiled for the media of pools in service. Each mechanism is a file of its own here: all in one take minutes to
-// compile, and gigabytes.
+// A mechanism compiled for the media of pools in service. Each mechanism is a file of its own here:
+// all in one take minutes to compile, and gigabytes.
 #pragma once
 
 #include <media/eadr.h>
@@ -12,15 +12,18 @@
 namespace stele::detail {
 
 template <template <class> class Mechanism, class Media, class... SharedArguments>
-std::unique_ptr<engine> build(pool_state& state, const media_choice& choice, SharedArguments&&... arguments) {
-  auto shared = std::make_unique<typename Media::shared>(std::forward<SharedArguments>(arguments)...);
+std::unique_ptr<engine> build(pool_state& state, const media_choice& choice,
+                              SharedArguments&&... arguments) {
+  auto shared =
+      std::make_unique<typename Media::shared>(std::forward<SharedArguments>(arguments)...);
   auto made = std::make_unique<Mechanism<Media>>(state, std::move(shared));
   made->set_up(choice.tuning);
   return made;
 }
 
 template <template <class> class Mechanism>
-std::unique_ptr<engine> build_on([[maybe_unused]] pool_state& state, [[maybe_unused]] const media_choice& choice) {
+std::unique_ptr<engine> build_on([[maybe_unused]] pool_state& state,
+                                 [[maybe_unused]] const media_choice& choice) {
 #ifndef STELE_SCHEDULED  // the program that explores schedules has the explorer's media alone
   using kind = media_choice::kind;
   switch (choice.what) {

@@ -10,7 +10,8 @@ struct media_choice;
 struct pool_state;
 
 using engine_maker = std::unique_ptr<engine>(pool_state&, const media_choice&);
-engine_maker make_default_mechanism, make_none, make_base_log, make_redo, make_redo_async, make_undo, make_xil, make_vcbp, make_blurred,
-    make_adaptive, make_archapt_undo, make_archapt_redo, make_log_structured;
+engine_maker make_default_mechanism, make_none, make_base_log, make_redo, make_redo_async,
+    make_undo, make_xil, make_vcbp, make_blurred, make_adaptive, make_archapt_undo,
+    make_archapt_redo, make_log_structured;
 
 }  // namespace stele::detail
