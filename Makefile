@@ -3,7 +3,7 @@
 
 PREFIX ?= /usr/local
 
-.PHONY: build demo test bench lint sanitize coverage clean install deps deps-lint configure
+.PHONY: build demo test bench lint sanitize coverage clean install deb wheel deps deps-lint configure
 
 build: configure
 	@cmake --build build
@@ -22,6 +22,13 @@ bench: build
 install: configure
 	@cmake --build build --target stele stele_c stele_command stele_manual
 	@cmake --install build --prefix $(PREFIX)
+
+# What others install: Debian packages in build/deb, a Python wheel in build/wheel. A Conan recipe is in tools/packaging.
+deb: deps
+	@tools/packaging/make-deb build/deb
+
+wheel: deps
+	@tools/packaging/make-wheel build/wheel
 
 # Structure and sizes, then format, then clang-tidy.
 sources = $(shell find src include lab cli tests examples \
